@@ -1,0 +1,71 @@
+"""On-line multi-class linear learning and classifier fusion.
+
+Take any linear-threshold learning rule, lift it to many classes with voters, raters and attributes side by side, and
+run it on-line: ``run(rules.winnow(1.1), experts(votes=...), labels)``.
+
+Names are imported when first used, so that ``linmax --help`` need not wait for the compiler.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from linmax import bounds, features, rules
+    from linmax.datasets import majority_problem
+    from linmax.instances import experts
+    from linmax.notation import parse
+    from linmax.regressors import EG, EGPM
+    from linmax.rules.own import check_rule, rule
+    from linmax.threshold import LinearThreshold
+    from linmax.trials import Trace, run
+
+# Where each public name lives; a module's own name stands for the module.
+_HOMES = {
+    "EG": "regressors",
+    "EGPM": "regressors",
+    "LinearThreshold": "threshold",
+    "Trace": "trials",
+    "bounds": "bounds",
+    "check_rule": "rules.own",
+    "experts": "instances",
+    "features": "features",
+    "majority_problem": "datasets",
+    "parse": "notation",
+    "rule": "rules.own",
+    "rules": "rules",
+    "run": "trials",
+}
+
+__all__ = [
+    "EG",
+    "EGPM",
+    "LinearThreshold",
+    "Trace",
+    "__version__",
+    "bounds",
+    "check_rule",
+    "experts",
+    "features",
+    "majority_problem",
+    "parse",
+    "rule",
+    "rules",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'linmax' has no attribute {name!r}")
+    home = importlib.import_module(f"linmax.{_HOMES[name]}")
+    value = home if _HOMES[name] == name else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

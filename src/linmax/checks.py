@@ -1,0 +1,59 @@
+"""Checks at the edge: each names the argument, the value and the remedy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+__all__ = ["at_least", "boolean", "finite", "greater", "positive", "whole"]
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite real number."""
+    if isinstance(value, (str, bytes)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def greater(name: str, value: Any, bound: float, advice: Any) -> float:
+    """A finite number > bound."""
+    number = finite(name, value)
+    if number <= bound:
+        raise ValueError(f"{name} must be > {bound:g}, got {value!r}; try {advice}")
+    return number
+
+
+def at_least(name: str, value: Any, bound: float, advice: Any = None) -> float:
+    """A finite number >= bound."""
+    number = finite(name, value)
+    if number < bound:
+        raise ValueError(f"{name} must be >= {bound:g}, got {value!r}; try {bound if advice is None else advice}")
+    return number
+
+
+def positive(name: str, value: Any, advice: Any) -> float:
+    """A finite number > 0."""
+    return greater(name, value, 0.0, advice)
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number >= least."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    number = value.__index__()
+    if number < least:
+        raise ValueError(f"{name} must be >= {least}, got {value!r}; try {least}")
+    return int(number)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False."""
+    if value not in (True, False):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

@@ -1,0 +1,110 @@
+"""The command line: ``linmax COMMAND ...``.
+
+One module per command, named in `COMMANDS` and imported only when it is called; what it computes with is
+imported only when it computes. So ``linmax --help`` loads neither NumPy nor Numba.
+
+A command module has two functions: ``configure(parser)`` adds its arguments, ``run(arguments)`` does the work
+and raises ``ValueError`` or ``OSError`` for what the user can put right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from linmax import __version__
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "demo": "watch a few learners on the majority problem",
+}
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status: 0 done, 2 bad input, 130 interrupted, 1 otherwise.
+
+    Examples
+    --------
+    >>> main(["demo", "--trials", "10", "--noise", "2"])
+    2
+    """
+    try:
+        try:
+            return _dispatch(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            sys.stdout.flush()  # here, where a broken pipe is still caught
+    except KeyboardInterrupt:
+        print("linmax: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return FAILED
+    except (ValueError, OSError) as error:
+        print(f"linmax: error: {_one_line(error)}", file=sys.stderr)
+        return BAD_INPUT
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, without the usage text."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"linmax: error: {message}; see '{self.prog} --help'\n")
+
+
+def _dispatch(argv: list[str]) -> int:
+    parser = _top_parser()
+    if not argv:
+        parser.print_help(sys.stderr)
+        return BAD_INPUT
+    chosen = parser.parse_args(argv)
+    if chosen.command not in COMMANDS:
+        parser.error(_unknown(chosen.command))
+    module = importlib.import_module(f"linmax.cli.{chosen.command}")
+    command = _Parser(prog=f"linmax {chosen.command}", description=module.__doc__)
+    module.configure(command)
+    module.run(command.parse_args(chosen.rest))
+    return DONE
+
+
+def _top_parser() -> _Parser:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items())
+    parser = _Parser(
+        prog="linmax",
+        usage="linmax [--help] [--version] COMMAND ...",
+        description="On-line multi-class linear learning and classifier fusion.",
+        epilog=f"commands:\n{commands}\n\n'linmax COMMAND --help' says more about one.",
+    )
+    parser.add_argument("--version", action="version", version=f"linmax {__version__}")
+    parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(COMMANDS)}"
+    return f"unknown command '{name}', {hint}"
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def _silence_stdout() -> None:
+    """Let the interpreter's last flush go nowhere, since the reader of the pipe has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,282 @@
+"""Watch a few learners on the majority problem of Mesterharm and Hsu.
+
+Twenty voters each name one of five classes at random. Ten of them matter:
+the label is the class that most of these ten name, and then noise changes
+some labels. No learner is told which ten. Each predicts, then sees the label
+and learns; a good one makes few mistakes on the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linmax import __version__
+from linmax.cli.output import add_json_option, console
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console, RenderableType
+
+    from linmax.datasets import MajorityProblem
+
+__all__ = ["configure", "run"]
+
+VOTERS, RELEVANT, CLASSES = 20, 10, 5
+LATE = 1000  # the error is taken over this many trials at the end
+FRAMES = 100  # steps of the live view
+PAUSE = 0.03  # seconds a frame stays: the learners alone are too fast to watch
+PLOT = "linmax-demo.png"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``linmax demo``."""
+    add = parser.add_argument
+    add("--trials", type=int, default=5000, metavar="T", help="number of trials (default: 5000)")
+    add(
+        "--noise",
+        type=float,
+        default=0.05,
+        metavar="P",
+        help="chance that a label is changed (default: 0.05)",
+    )
+    add("--seed", type=int, default=0, metavar="S", help="seed of the problem (default: 0)")
+    add("--plot", metavar="PATH", help=f"save the curves as .png, .svg or .pdf (default: {PLOT})")
+    add("--no-plot", action="store_true", help="save no plot")
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the learners side by side, then print the table, save the plot and write the figures."""
+    from linmax import report
+
+    if arguments.json not in (None, "-"):
+        report.check_output(arguments.json)
+    plot = _plot_path(arguments)
+    screen = console(arguments)
+    start = time.perf_counter()
+    problem, entrants = _watch(screen, arguments) if screen.is_terminal else _race_through(arguments)
+    seconds = time.perf_counter() - start
+
+    rows = [entrant.figures() for entrant in sorted(entrants, key=lambda entrant: entrant.mistakes)]
+    screen.print(_table(rows, len(problem.labels)))
+    screen.print(_legend(arguments.noise), style="dim")
+    saved = plot is not None and _save_plot(screen, entrants, arguments, plot)
+    if arguments.json:
+        figures = {
+            "version": __version__,
+            "problem": _description(arguments),
+            "learners": {row.pop("learner"): row for row in rows},
+            "seconds": round(seconds, 3),
+            "plot": str(plot) if saved else None,
+        }
+        report.write_json(figures, arguments.json)
+
+
+def _description(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The problem in full, as `majority_problem` takes it."""
+    return {
+        "n": VOTERS,
+        "r": RELEVANT,
+        "k": CLASSES,
+        "noise": arguments.noise,
+        "trials": arguments.trials,
+        "seed": arguments.seed,
+    }
+
+
+# -- the race ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Entrant:
+    """One line of the table: how it answers a stretch of trials, and how it has fared so far."""
+
+    name: str
+    answer: Callable[[slice], tuple[NDArray[Any], int | None]]  # predictions, updates made meanwhile
+    wrong: list[bool] = field(default_factory=list)
+    mistakes: int = 0
+    updates: int | None = None
+
+    def advance(self, stretch: slice, labels: NDArray[Any]) -> None:
+        predictions, updates = self.answer(stretch)
+        wrong = (predictions != labels[stretch]).tolist()
+        self.wrong += wrong
+        self.mistakes += sum(wrong)
+        if updates is not None:
+            self.updates = updates + (self.updates or 0)
+
+    @property
+    def late_error(self) -> float:
+        late = self.wrong[-LATE:]
+        return sum(late) / len(late)
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "learner": self.name,
+            "mistakes": self.mistakes,
+            "late_error": self.late_error,
+            "updates": self.updates,
+        }
+
+
+def _enter(problem: MajorityProblem) -> list[Entrant]:
+    """The learners, and beside them two that do not learn."""
+    from linmax import rules
+    from linmax.instances import experts
+
+    instances = experts(votes=problem.votes, classes=range(CLASSES))
+    learners = (rules.perceptron(), rules.winnow(1.03), rules.balanced_winnow(1.1), rules.alma(2))
+    plurality = _plurality(problem.votes)
+    return [
+        *(Entrant(str(learner), _learning(learner, instances, problem.labels)) for learner in learners),
+        Entrant("plurality", lambda stretch: (plurality[stretch], None)),
+        Entrant("optimal", lambda stretch: (problem.clean[stretch], None)),
+    ]
+
+
+def _learning(learner: Any, instances: Any, labels: NDArray[Any]) -> Callable[[slice], tuple[Any, int]]:
+    """Go on learning where the stretch before ended."""
+    from linmax import trials
+
+    proceed = partial(trials.run, learner)
+
+    def answer(stretch: slice) -> tuple[NDArray[Any], int]:
+        nonlocal proceed
+        trace = proceed(instances[stretch], labels[stretch])
+        proceed = trace.learner.run
+        return trace.predictions, int(trace.updates[-1])
+
+    return answer
+
+
+def _plurality(votes: NDArray[np.int32]) -> NDArray[np.intp]:
+    """The class that most of all voters name; the smallest among equals."""
+    import numpy as np
+
+    counts = np.stack([(votes == label).sum(axis=1) for label in range(CLASSES)], axis=1)
+    return counts.argmax(axis=1)
+
+
+def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list[Entrant]]]:
+    """Let all entrants answer stretch after stretch; yield before the first and after each."""
+    import numpy as np
+
+    from linmax.datasets import majority_problem
+
+    problem = majority_problem(**_description(arguments))
+    entrants = _enter(problem)
+    yield problem, entrants
+    cuts = np.unique(np.linspace(0, arguments.trials, FRAMES + 1).astype(int)).tolist()
+    for begin, end in pairwise(cuts):
+        for entrant in entrants:
+            entrant.advance(slice(begin, end), problem.labels)
+        yield problem, entrants
+
+
+def _race_through(arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
+    *_, last = _race(arguments)
+    return last
+
+
+# -- the live view -------------------------------------------------------------------------------------
+
+
+def _watch(screen: Console, arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
+    """Run the race in a view that is erased at the end."""
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    waiting = Spinner("dots", "preparing (the first run compiles the learners, which takes some seconds)")
+    with Live(waiting, console=screen, transient=True) as live:
+        for problem, entrants in _race(arguments):
+            if entrants[0].wrong:
+                live.update(_frame(entrants, len(problem.labels)))
+                time.sleep(PAUSE)
+    return problem, entrants
+
+
+def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    done = len(entrants[0].wrong)
+    longest = max(1, *(entrant.mistakes for entrant in entrants))
+    view = Table(box=None, padding=(0, 2, 0, 0), title_justify="left")
+    view.add_column("learner")
+    view.add_column("mistakes", justify="right", min_width=8)
+    view.add_column("", width=32)
+    view.add_column("recent error", justify="right")
+    for entrant in entrants:
+        bar = ProgressBar(total=longest, completed=entrant.mistakes, width=32)
+        view.add_row(entrant.name, f"{entrant.mistakes:,d}", bar, f"{entrant.late_error:.3f}")
+    progress = Table.grid(padding=(0, 1))
+    progress.add_row(
+        "trial", f"{done:,d} of {trials:,d}", ProgressBar(total=trials, completed=done, width=32)
+    )
+    return Group(progress, "", view)
+
+
+# -- the results ---------------------------------------------------------------------------------------
+
+
+def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
+    from linmax.report import Column, table
+
+    columns = [
+        Column("learner"),
+        Column("mistakes", format=",d"),
+        Column("late_error", f"error, last {min(LATE, trials):,d}", ".3f"),
+        Column("updates", format=",d"),
+    ]
+    return table(rows, columns, title=f"Majority problem, {trials:,d} trials")
+
+
+def _legend(noise: float) -> str:
+    return (
+        f"plurality counts all {VOTERS} voters alike; optimal knows the {RELEVANT} that matter, "
+        f"so that only noise ({noise:g} of the labels) defeats it."
+    )
+
+
+def _plot_path(arguments: argparse.Namespace) -> Path | None:
+    """Where the plot goes, refused now if it could not be written later."""
+    from linmax import report
+
+    if arguments.no_plot:
+        return None
+    if arguments.plot is not None:
+        try:
+            report.figure_class()
+        except ImportError as error:
+            raise ValueError(f"--plot {arguments.plot}: {error}") from None
+    path = Path(arguments.plot or PLOT)
+    report.check_output(path, report.PLOT_FORMATS)
+    return path
+
+
+def _save_plot(
+    screen: Console, entrants: Sequence[Entrant], arguments: argparse.Namespace, path: Path
+) -> bool:
+    from linmax.report import plot_mistakes
+
+    curves = {entrant.name: list(accumulate(entrant.wrong)) for entrant in entrants}
+    subtitle = (
+        f"{VOTERS} voters, {RELEVANT} of them relevant, {CLASSES} classes, "
+        f"noise {arguments.noise:g}, seed {arguments.seed}"
+    )
+    try:
+        plot_mistakes(curves, path, title="Mistakes on the majority problem", subtitle=subtitle)
+    except ImportError as error:
+        screen.print(f"No plot: {error}", soft_wrap=True, markup=False)
+        return False
+    screen.print(f"Plot saved as {path}", soft_wrap=True, markup=False)
+    return True

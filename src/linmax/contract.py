@@ -1,0 +1,363 @@
+"""The compiled contract: what a rule is, what a learner's state is, and how compiled code is made and called.
+
+A rule is one function on the support of ``z`` (the instance times its label, or the difference of two classes):
+
+``step(weights, memory, scalars, index, z, margin, params) -> bool``
+
+It may change ``weights`` and ``memory`` at the coordinates ``index`` only, ``scalars`` as it likes, and returns
+whether it changed anything. Python objects describe; arrays carry the state; kernels call rules by address, so a
+user's rule runs in the same compiled loop, at the same speed, as a built-in one.
+
+Weights are known up to a positive factor: the true weight of coordinate i is
+``weights[i] * exp(scalars[SHIFT] + scalars[GAUGE])``. Rules that multiply would otherwise overflow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import boolean, float64, int32, int64, njit, typeof, types, uint8
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = [
+    "GAUGE",
+    "HUGE",
+    "JIT",
+    "MASS",
+    "OWN",
+    "PEAK",
+    "REACH",
+    "SHIFT",
+    "SPREAD",
+    "STEP",
+    "Instances",
+    "Members",
+    "Rule",
+    "State",
+    "address_of",
+    "kernel",
+]
+
+JIT = not numba.config.DISABLE_JIT
+
+# The scalars every member has; a rule's own follow.
+SHIFT = 0  # true weight = stored weight * exp(SHIFT + GAUGE); the loop raises SHIFT to keep stored weights small
+GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
+REACH = 2  # promise: no update while margin > REACH, so z need not be built
+MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
+PEAK = 4  # largest MASS since it was last summed afresh
+OWN = 5
+
+HUGE = 1e150  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
+
+Vector = float64[::1]
+Matrix = float64[:, ::1]
+Cube = float64[:, :, ::1]
+Indices = int64[::1]
+Pair = types.UniTuple(float64, 2)
+
+STEP = boolean(Vector, Matrix, Vector, Indices, Vector, float64, Vector)
+SPREAD = Pair(Matrix, Vector, int64, Vector)
+LINK = float64(float64)
+
+
+# -- compiling ----------------------------------------------------------------------------------------------------
+
+
+def _sources() -> list[Path]:
+    """The files that hold kernels; a change in any of them makes every cached kernel stale."""
+    here = Path(__file__).parent
+    names = ["contract.py", "simd.py", "linear_max.py", "trials.py", "threshold.py", "features.py", "regressors.py"]
+    folders = [here / "rules", here / "techniques"]
+    return [here / name for name in names] + sorted(p for folder in folders for p in folder.glob("*.py"))
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _cache_folder() -> str:
+    """One folder per state of the sources.
+
+    Numba looks only at the file of the outermost function, and would run old code after a file that it calls into
+    was edited; naming the folder by the hash of all of them closes that hole.
+    """
+    digest = hashlib.sha256()
+    for path in _sources():
+        if path.exists():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    name = f"kernels-{digest.hexdigest()[:16]}"
+    bases = [os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__", Path.home() / ".cache" / "linmax"]
+    for base in bases:
+        if base and _writable(Path(base)):
+            return str(Path(base) / name)
+    return str(Path(tempfile.gettempdir()) / f"linmax-{os.getuid() if hasattr(os, 'getuid') else 0}" / name)
+
+
+@contextlib.contextmanager
+def _caching_in(folder: str) -> Any:
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = folder
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+_CACHE_FOLDER = _cache_folder() if JIT else ""
+
+# `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+
+
+def kernel(signature: Any = None) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function of this package; the one place that holds Numba's options.
+
+    With a signature the function is compiled (or read from the cache) at once and has an address; without one it is
+    a helper, compiled into its callers.
+    """
+
+    def compile_it(function: Callable[..., Any]) -> Any:
+        with _caching_in(_CACHE_FOLDER):
+            return njit(signature, cache=True, **OPTIONS)(function) if signature else njit(cache=True, **OPTIONS)(function)
+
+    return compile_it
+
+
+_PYTHON_FUNCTIONS: dict[int, Callable[..., Any]] = {}
+
+
+def address_of(function: Any, signature: Any) -> int:
+    """Return the number by which kernels call ``function`` (0 for None)."""
+    if function is None:
+        return 0
+    if not JIT:
+        _PYTHON_FUNCTIONS[id(function)] = function
+        return id(function)
+    compiled = function.overloads[signature.args]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+def _caller(signature: Any) -> Any:
+    """Make a function that calls ``signature`` by address, for use inside kernels."""
+    if not JIT:
+        return lambda address, *args: _PYTHON_FUNCTIONS[address](*args)
+
+    def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(signature.return_type, signature.args)
+        pointer = builder.inttoptr(args[0], kind.as_pointer())
+        status, result = convention.call_function(builder, pointer, signature.return_type, signature.args, args[1:])
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return result
+
+    return codegen
+
+
+if JIT:
+
+    @intrinsic
+    def call_step(_, address, weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+        return STEP.return_type(int64, *STEP.args), _caller(STEP)
+
+    @intrinsic
+    def call_spread(_, address, memory, scalars, i, params):  # type: ignore[no-untyped-def]
+        return SPREAD.return_type(int64, *SPREAD.args), _caller(SPREAD)
+
+    @intrinsic
+    def call_link(_, bits, value):  # type: ignore[no-untyped-def]
+        """Call the function whose address is stored in the bits of a float (see `as_number`)."""
+
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            address = builder.bitcast(args[0], ir.IntType(64))
+            return _caller(LINK)(context, builder, signature, [address, args[1]])
+
+        return LINK.return_type(float64, float64), codegen
+
+    @intrinsic
+    def borrow(_, array):  # type: ignore[no-untyped-def]
+        """The same array without its reference count, which costs more than a small rule when passed to a call."""
+
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            struct = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])
+            struct.meminfo = cgutils.get_null_value(struct.meminfo.type)
+            struct.parent = cgutils.get_null_value(struct.parent.type)
+            return struct._getvalue()
+
+        return array(array), codegen
+
+else:
+    call_step = _caller(STEP)
+    call_spread = _caller(SPREAD)
+
+    def call_link(bits: float, value: float) -> float:
+        return float(_PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))](value))
+
+    def borrow(array: Any) -> Any:
+        return array
+
+
+def as_number(address: int) -> float:
+    """An address as a float with the same bits, so that it travels among a rule's parameters."""
+    return float(np.int64(address).view(np.float64))
+
+
+# -- descriptions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A linear-threshold rule: its name, its parameters and its compiled step. It holds no state.
+
+    Attributes
+    ----------
+    name, parameters
+        What the user wrote; ``str(rule)`` prints them and `linmax.parse` reads them back.
+    step
+        The compiled function of the module's docstring.
+    values
+        ``params`` as the step receives them.
+    start
+        Weight of a coordinate never seen, w_inf (Mesterharm 2001, section 6.1).
+    slots
+        First value of each per-coordinate array of ``memory``.
+    scalars
+        First values of the rule's own scalars, ``scalars[OWN:]``.
+    reach
+        The step does nothing while ``margin > reach``; infinity when it must see every trial.
+    mass, thickness
+        What a fresh coordinate adds to the sum MASS; with a thickness the first reach is thickness * MASS.
+    spread
+        For rules whose weights may outgrow a float: ``spread(memory, scalars, i, params) -> (factor, log)`` with
+        weight ``factor * exp(log)`` (before GAUGE); lets the loop rescale without losing anything.
+    everywhere
+        Every update may change every weight; the step then gets all coordinates, z = 0 included.
+    bounded
+        The rule needs every \\|z_i\\| <= 1.
+    nonnegative
+        The rule needs attributes >= 0 (threshold forms).
+    threshold
+        Fixed threshold of a two-class form; such a rule does not lift.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    step: Any
+    values: tuple[float, ...] = ()
+    start: float = 0.0
+    slots: tuple[float, ...] = ()
+    scalars: tuple[float, ...] = ()
+    reach: float = 0.0
+    mass: float = 0.0
+    thickness: float = 0.0
+    spread: Any = None
+    everywhere: bool = False
+    bounded: bool = False
+    nonnegative: bool = False
+    threshold: float | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lifts(self) -> bool:
+        """Whether the linear-max transformation applies (no fixed threshold)."""
+        return self.threshold is None
+
+    def __str__(self) -> str:
+        shown: list[str] = []
+        for key, value in self.parameters.items():
+            if key in self.defaults and value == self.defaults[key]:
+                continue
+            text = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+            shown.append(f"{key}={text}" if key in self.defaults else text)
+        name = self.name.replace("_", "-")
+        return f"{name}({', '.join(shown)})" if shown else name
+
+    def __repr__(self) -> str:
+        return f"<rule {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule) and str(self) == str(other) and self.step is other.step and self.values == other.values
+
+    def __hash__(self) -> int:
+        return hash((str(self), self.values))
+
+    def first_scalars(self, coordinates: int) -> list[float]:
+        """The scalars of a member that has seen nothing, over this many coordinates."""
+        total = self.mass * coordinates
+        reach = self.thickness * total if self.thickness else self.reach
+        return [0.0, 0.0, reach, total, total, *self.scalars]
+
+
+# -- state --------------------------------------------------------------------------------------------------------
+
+
+class Instances(NamedTuple):
+    """What the kernels see of the instances. A block that is absent has no columns.
+
+    Coordinates: voters, then score sub-experts, then attribute f (0 = the constant) of class c at
+    ``experts + f * stride + c``. Dense attributes come before sparse ones.
+    """
+
+    votes: np.ndarray  # int32 (T, voters), class index, -1 = abstains
+    signs: np.ndarray  # (voters,) +1, or -1 for a negated copy
+    scores: np.ndarray  # (T, raters, k)
+    dense: np.ndarray  # (T, dense attributes)
+    indptr: np.ndarray  # int64 (T + 1,), or () without sparse attributes
+    indices: np.ndarray  # int32
+    values: np.ndarray
+    constant: float  # value of attribute 0; 0 = no thresholds
+
+
+class Members(NamedTuple):
+    """How each member learns: made from the descriptions, never saved."""
+
+    steps: np.ndarray  # int64 (B,), addresses
+    spreads: np.ndarray  # int64 (B,), 0 = none
+    everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
+    params: np.ndarray  # (B, most parameters)
+
+
+class State(NamedTuple):
+    """All that a learner remembers, with the member first. Absent coordinates have weight 0 and memory nan."""
+
+    weights: np.ndarray  # (B, N)
+    memory: np.ndarray  # (B, most slots, N)
+    scalars: np.ndarray  # (B, most scalars)
+    counts: np.ndarray  # int64 (B, 2): trials, updates
+    shape: np.ndarray  # int64 (6,): experts, stride, known classes, largest wins ties, update on ties, discover
+
+
+EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES, DISCOVER = range(6)
+TRIALS, UPDATES = 0, 1
+
+
+def _example() -> tuple[Instances, Members, State]:
+    f, i = np.zeros, lambda *d: np.zeros(d, np.int64)
+    one = np.zeros(1, np.int32)
+    return (
+        Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
+        Members(i(1), i(1), i(1), f((1, 1))),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), i(1, 2), i(6)),
+    )
+
+
+InstancesT, MembersT, StateT = (typeof(example) for example in _example())
+Bytes = uint8[::1]
+Labels = int32[::1]

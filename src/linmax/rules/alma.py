@@ -1,0 +1,126 @@
+"""ALMA_p: approximate maximal margin with the p-norm. Gentile (2001).
+
+theta = c Theta with Theta in memory: the projection onto the unit ball then only changes the number c.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from linmax.checks import at_least, boolean, finite, positive
+from linmax.contract import GAUGE, OWN, SHIFT, STEP, Rule, kernel
+from linmax.rules.p_norm import log_norm, move, spread
+
+__all__ = ["alma"]
+
+UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    p, alpha, b, c = params[0], params[1], params[2], params[3]
+    normalise, project, bound = params[4] != 0.0, params[5] != 0.0, params[6]
+    if index.size == 0:
+        return False
+    size = bound
+    if normalise:
+        largest = 0.0
+        for j in range(index.size):
+            largest = max(largest, abs(z[j]))
+        total = 0.0
+        for j in range(index.size):
+            total += (abs(z[j]) / largest) ** p
+        size = largest * total ** (1.0 / p)
+    k = scalars[UPDATES] + 1.0
+    wanted = (1.0 - alpha) * b * math.sqrt((p - 1.0) / k)
+    if margin * math.exp(scalars[SHIFT] + scalars[GAUGE]) > wanted * size:
+        return False
+    rate = c / math.sqrt((p - 1.0) * k) / size
+    for j in range(index.size):
+        move(weights, memory, scalars, index[j], rate * z[j] / math.exp(scalars[LOG_C]), p)
+    norm = log_norm(weights, memory, scalars, p)  # of Theta
+    if project and norm + scalars[LOG_C] > 0.0:
+        scalars[LOG_C] = -norm
+    scalars[GAUGE] = scalars[LOG_C] - (p - 2.0) * norm if norm > -np.inf else scalars[LOG_C]
+    scalars[UPDATES] = k
+    return True
+
+
+def alma(
+    p: float = 2.0,
+    alpha: float = 1.0,
+    B: float | None = None,
+    C: float = math.sqrt(2.0),
+    normalise: bool = True,
+    project: bool = True,
+    bound: float = 1.0,
+    preset: str | None = None,
+) -> Rule:
+    """ALMA_p(alpha; B, C): after k - 1 updates, with zhat = z / \\|\\|z\\|\\|_p,
+
+    if w.zhat <= (1 - alpha) B sqrt(p-1) / sqrt(k): theta <- theta + C / (sqrt(p-1) sqrt(k)) zhat, projected onto
+    \\|\\|theta\\|\\|_p <= 1; w_i = sign(theta_i) \\|theta_i\\|^(p-1) / \\|\\|theta\\|\\|_p^(p-2).
+
+    Parameters
+    ----------
+    p
+        At least 2; larger makes the updates more multiplicative.
+    alpha
+        In (0, 1]: the margin reached is (1 - alpha) of the best. 1 updates on mistakes only.
+    B, C
+        Constants of the margin and of the step. B defaults to 1/alpha, C to sqrt(2).
+    normalise
+        Divide z by its p-norm; when False ``bound`` >= \\|\\|z\\|\\|_p takes its place.
+    project
+        Keep theta in the unit ball.
+    preset
+        "fusion": alpha = .9, B = 1/alpha, C = sqrt(2), no projection, which fits the experiments of Mesterharm and
+        Hsu best.
+
+    Notes
+    -----
+    Separable with margin gamma: updates <= (p-1)(A+1)^2 / (4 C^2 gamma^2) + A, A = max(1, C^2 + 2(1-alpha) B C).
+
+    References
+    ----------
+    Gentile (2001), A new approximate maximal margin classification algorithm.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> str(linmax.rules.alma(2.5)), str(linmax.rules.alma(2, preset="fusion"))
+    ('alma(2.5)', 'alma(2, alpha=0.9, project=False)')
+    """
+    p = at_least("p", p, 2.0)
+    if preset is not None:
+        if preset != "fusion":
+            raise ValueError(f"preset must be 'fusion' or None, got {preset!r}")
+        alpha, B, C, normalise, project = 0.9, None, math.sqrt(2.0), True, False
+    alpha = finite("alpha", alpha)
+    if not 0.0 < alpha <= 1.0:
+        raise ValueError(f"alpha must be in (0, 1], got {alpha!r}; try 0.9")
+    margin_constant = 1.0 / alpha if B is None else positive("B", B, 1.0)
+    step_constant = positive("C", C, 1.414)
+    normalise, project = boolean("normalise", normalise), boolean("project", project)
+    bound = positive("bound", bound, 1.0)
+    return Rule(
+        "alma",
+        {"p": p, "alpha": alpha, "B": B, "C": step_constant, "normalise": normalise, "project": project, "bound": bound},
+        step,
+        values=(p, alpha, margin_constant, step_constant, float(normalise), float(project), bound),
+        slots=(0.0,),
+        scalars=(0.0, 0.0),
+        reach=0.0 if alpha == 1.0 else math.inf,
+        spread=spread,
+        defaults={"alpha": 1.0, "B": None, "C": math.sqrt(2.0), "normalise": True, "project": True, "bound": 1.0},
+    )

@@ -1,0 +1,101 @@
+"""p-norm Perceptron. If w.z <= 0: v <- v + z, w_i = sign(v_i) \|v_i\|^(p-1) / \|\|v\|\|_p^(p-2). Gentile (2003).
+
+The stored weight is sign(v_i) \|v_i\|^(p-1); the norm is a common factor and lives in GAUGE.
+MASS holds sum \|v_i\|^p, from which the norm is taken.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from linmax.checks import at_least
+from linmax.contract import GAUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule, kernel
+
+__all__ = ["p_norm"]
+
+
+@kernel(SPREAD)
+def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) -> tuple[float, float]:
+    v = memory[0, i]
+    if v == 0.0:
+        return 0.0, 0.0
+    return math.copysign(1.0, v), (params[0] - 1.0) * math.log(abs(v))
+
+
+@kernel()
+def move(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, i: int, amount: float, p: float) -> None:
+    """v_i <- v_i + amount, with its weight and the sum of \|v\|^p kept."""
+    before = abs(weights[i] * memory[0, i])
+    v = memory[0, i] + amount
+    memory[0, i] = v
+    if scalars[SHIFT] == 0.0:
+        weights[i] = math.copysign(abs(v) ** (p - 1.0), v)  # exact at p = 2
+    elif v == 0.0:
+        weights[i] = 0.0
+    else:
+        weights[i] = math.copysign(math.exp((p - 1.0) * math.log(abs(v)) - scalars[SHIFT]), v)
+    scalars[MASS] += abs(weights[i] * v) - before
+
+
+@kernel()
+def log_norm(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, p: float) -> float:
+    """ln \|\|v\|\|_p, summed afresh when the kept sum has shrunk to rounding."""
+    scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+    if scalars[MASS] < 1e-6 * scalars[PEAK]:
+        total = 0.0
+        for i in range(weights.size):
+            if weights[i] != 0.0:
+                total += abs(weights[i] * memory[0, i])
+        scalars[MASS] = total
+        scalars[PEAK] = total
+    if scalars[MASS] <= 0.0:
+        return -np.inf
+    return (math.log(scalars[MASS]) + scalars[SHIFT]) / p
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    if margin > 0.0:
+        return False
+    p = params[0]
+    for j in range(index.size):
+        move(weights, memory, scalars, index[j], z[j], p)
+    norm = log_norm(weights, memory, scalars, p)
+    scalars[GAUGE] = -(p - 2.0) * norm if norm > -np.inf else 0.0
+    return True
+
+
+def p_norm(p: float) -> Rule:
+    """The p-norm Perceptron, between Perceptron (p = 2) and Winnow (p about 2 ln n).
+
+    Parameters
+    ----------
+    p
+        At least 2. 2 ln n makes it behave like Winnow without knowing the margin.
+
+    Notes
+    -----
+    Updates <= (p - 1) X_p^2 U_q^2 / gamma^2, with X_p >= \\|\\|z\\|\\|_p, U_q = \\|\\|u\\|\\|_q, 1/p + 1/q = 1.
+
+    References
+    ----------
+    Grove, Littlestone and Schuurmans (1997). Gentile (2003), The robustness of the p-norm algorithms.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> str(linmax.rules.p_norm(3))
+    'p-norm(3)'
+    """
+    p = at_least("p", p, 2.0)
+    return Rule("p_norm", {"p": p}, step, values=(p,), slots=(0.0,), spread=spread)

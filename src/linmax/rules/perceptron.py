@@ -1,0 +1,65 @@
+"""Perceptron. If w.z <= margin: w <- w + rate z. Rosenblatt (1962); Mesterharm (2001), section 4.1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmax.checks import at_least, positive
+from linmax.contract import STEP, Rule, kernel
+
+__all__ = ["perceptron"]
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    if margin > params[1]:
+        return False
+    for j in range(index.size):
+        weights[index[j]] += params[0] * z[j]
+    return True
+
+
+def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
+    """The Perceptron: if w.z <= margin, then w <- w + rate z.
+
+    Parameters
+    ----------
+    rate
+        Size of a step. Without a margin it changes no prediction, since the weights start at 0.
+    margin
+        Thickness of the separator: also update when the right class leads by at most this much.
+
+    Notes
+    -----
+    Updates <= (R U / gamma)^2 with R >= \\|\\|z\\|\\|, U = \\|\\|u\\|\\| and u.z >= gamma on every trial.
+
+    References
+    ----------
+    Rosenblatt (1962), Principles of Neurodynamics. Mesterharm (2001), Rutgers dcs-tr-460, section 4.1.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(trials=200, seed=1)
+    >>> trace = linmax.run(linmax.rules.perceptron(), linmax.experts(votes=data.votes), data.labels)
+    >>> int(trace.mistakes[-1]) < 120
+    True
+    """
+    positive("rate", rate, 1.0)
+    at_least("margin", margin, 0.0)
+    return Rule(
+        "perceptron",
+        {"rate": float(rate), "margin": float(margin)},
+        step,
+        values=(float(rate), float(margin)),
+        reach=float(margin),
+        defaults={"rate": 1.0, "margin": 0.0},
+    )

@@ -1,0 +1,104 @@
+"""Quasi-additive rules. If w.z <= 0: v <- v + rate z, w = link(v). Grove, Littlestone and Schuurmans (1997)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from linmax.checks import positive
+from linmax.contract import LINK, STEP, Rule, address_of, as_number, call_link, kernel
+from linmax.rules.own import compile_function
+
+__all__ = ["LINKS", "quasi_additive"]
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    if margin > 0.0:
+        return False
+    for j in range(index.size):
+        i = index[j]
+        memory[0, i] += params[0] * z[j]
+        weights[i] = call_link(params[1], memory[0, i])
+    return True
+
+
+@kernel(LINK)
+def identity(v: float) -> float:
+    return v
+
+
+@kernel(LINK)
+def sinh(v: float) -> float:
+    return math.sinh(v)
+
+
+@kernel(LINK)
+def exp(v: float) -> float:
+    return math.exp(v)
+
+
+LINKS = {"identity": identity, "sinh": sinh, "exp": exp}
+
+
+def quasi_additive(link: str | Callable[[float], float], rate: float = 1.0) -> Rule:
+    """Any quasi-additive rule: steps are taken in v, predictions made with w = link(v), coordinate by coordinate.
+
+    Parameters
+    ----------
+    link
+        "identity" (Perceptron), "sinh" (Balanced Winnow), "exp" (Winnow, positive weights), or your own
+        nondecreasing function of one float, which is compiled.
+    rate
+        Size of a step in v. For "sinh" and "exp" it is the logarithm of alpha.
+
+    Notes
+    -----
+    Bounds are known for the links above and for powers (`p_norm`). The weights are link(v) themselves: when they
+    outgrow a float the run stops with an error; `winnow` and `balanced_winnow` keep logarithms and never do.
+
+    References
+    ----------
+    Grove, Littlestone and Schuurmans (1997), General convergence results for linear discriminant updates.
+    Mesterharm (2001), section 4.3.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> cubic = linmax.rules.quasi_additive(lambda v: v * v * v)
+    >>> data = linmax.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(cubic, linmax.experts(votes=data.votes), data.labels)
+    >>> int(trace.mistakes[-1]) < 150
+    True
+    """
+    rate = positive("rate", rate, 0.1)
+    if isinstance(link, str):
+        if link not in LINKS:
+            raise ValueError(f"link must be one of {', '.join(LINKS)} or a function, got {link!r}")
+        name, function = link, LINKS[link]
+    elif callable(link):
+        name, function = getattr(link, "__name__", "link"), compile_function(link, LINK, "link")
+    else:
+        raise TypeError(f"link must be a name or a function of one number, got {link!r}")
+    start = float(function(0.0))
+    if not math.isfinite(start):
+        raise ValueError(f"link must be finite at 0, got {start!r}; shift it")
+    return Rule(
+        "quasi_additive",
+        {"link": name, "rate": rate},
+        step,
+        values=(rate, as_number(address_of(function, LINK))),
+        start=start,
+        slots=(0.0,),
+        defaults={"rate": 1.0},
+    )

@@ -1,0 +1,171 @@
+"""Winnow with positive weights. If w.z <= thickness sum(w): w_i <- w_i alpha^z_i. Littlestone (1988, 1989).
+
+The logarithm of a weight is kept as s_i = sum of z_i, so nothing overflows and equal sums give equal weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from linmax.checks import at_least, finite, greater, positive
+from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.rules.threshold_winnow import threshold_step
+
+__all__ = ["committee", "winnow"]
+
+
+@kernel(SPREAD)
+def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) -> tuple[float, float]:
+    return params[1], memory[0, i] * params[2]
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    alpha, start, log_alpha, thickness = params[0], params[1], params[2], params[3]
+    if margin > thickness * scalars[MASS]:
+        return False
+    shift = scalars[SHIFT]
+    for j in range(index.size):
+        i = index[j]
+        memory[0, i] += z[j]
+        # A power is exact where an exponential is not (2 + 2 against 4), and then ties stay ties.
+        weight = start * (alpha ** memory[0, i] if shift == 0.0 else math.exp(memory[0, i] * log_alpha - shift))
+        scalars[MASS] += weight - weights[i]
+        weights[i] = weight
+    if thickness > 0.0:
+        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+        if scalars[MASS] < 1e-6 * scalars[PEAK]:  # what is left of the sum is rounding: take it afresh
+            scalars[MASS] = weights.sum()
+            scalars[PEAK] = scalars[MASS]
+        scalars[REACH] = thickness * scalars[MASS]
+    return True
+
+
+def winnow(
+    alpha: float,
+    thickness: float | tuple[float, float] = 0.0,
+    threshold: float | None = None,
+    demotion: float | None = None,
+    start: float = 1.0,
+) -> Rule:
+    """Winnow: multiply the weights of what was right by alpha^z, divide those of what was wrong.
+
+    Without ``threshold`` this is the zero-threshold form, which lifts to many classes: if
+    w.z <= thickness * sum(w), then w_i <- w_i * alpha^(z_i), all weights positive from ``start``. It is the
+    Weighted Majority Algorithm for linear thresholds, also called Committee.
+
+    With ``threshold`` (theta) it is the two-class form on attributes in [0, 1]: predict 1 if w.x >= theta; when
+    that is wrong multiply by alpha^(x_i) (promotion) or by demotion^(x_i).
+
+    Parameters
+    ----------
+    alpha
+        Promotion factor, > 1.
+    thickness
+        Zero-threshold form: thick separator relative to the sum of weights, 0 <= thickness < margin. Threshold form:
+        a positive must reach theta + thickness and a negative stay below theta - thickness; a pair sets both sides.
+    threshold
+        theta > 0; None for the form that lifts.
+    demotion
+        Threshold form only: 1/alpha (Winnow2, the default), 0 (Winnow1, elimination) or any factor in [0, 1).
+    start
+        Weight of a coordinate never seen.
+
+    Notes
+    -----
+    Zero threshold, u >= 0, sum u = 1, z in [-1, 1]^n, u.z >= delta but for hinge noise N: updates <=
+    (ln n + sum u ln u + N ln alpha) / (delta ln alpha - ln((alpha + 1/alpha)/2)).
+    Winnow2, monotone disjunction of k of n, theta = n, alpha = 2: at most 2 + 3k(1 + lg n) mistakes.
+
+    References
+    ----------
+    Littlestone (1988), Learning quickly when irrelevant attributes abound. Littlestone (1989), UCSC-CRL-89-11.
+    Thick separator: Carlson, Cumby, Rosen and Roth (1999), the SNoW learning architecture.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> str(linmax.rules.winnow(1.1))
+    'winnow(1.1)'
+    >>> str(linmax.rules.winnow(2, threshold=100, demotion=0))
+    'winnow(2, threshold=100, demotion=0)'
+    """
+    alpha = greater("alpha", alpha, 1.0, 1.1)
+    start = positive("start", start, 1.0)
+    defaults: dict[str, Any] = {"thickness": 0.0, "threshold": None, "demotion": None, "start": 1.0}
+    shown = {"alpha": alpha, "thickness": thickness, "threshold": threshold, "demotion": demotion, "start": start}
+    if threshold is None:
+        if demotion is not None:
+            raise ValueError(f"demotion={demotion!r} belongs to the threshold form; give threshold= as well")
+        if isinstance(thickness, tuple):
+            raise TypeError(f"thickness must be one number without a threshold, got {thickness!r}")
+        return _positive("winnow", alpha, at_least("thickness", thickness, 0.0), start, shown, defaults)
+    theta = positive("threshold", threshold, "the number of attributes")
+    factor = 1.0 / alpha if demotion is None else finite("demotion", demotion)
+    if not 0.0 <= factor < 1.0:
+        raise ValueError(f"demotion must be in [0, 1), got {demotion!r}; try {1.0 / alpha:g} or 0")
+    above, below = thickness if isinstance(thickness, tuple) else (thickness, thickness)
+    above, below = at_least("thickness", above, 0.0), at_least("thickness", below, 0.0)
+    return Rule(
+        "winnow",
+        shown,
+        threshold_step,
+        values=(alpha, factor, above, below),
+        start=start,
+        slots=(math.log(start),),
+        reach=max(above, below),
+        bounded=True,
+        nonnegative=True,
+        threshold=theta,
+        defaults=defaults,
+    )
+
+
+def committee(alpha: float, thickness: float = 0.0) -> Rule:
+    """The zero-threshold `winnow` under its other name: WMA for linear thresholds, or Committee.
+
+    Notes
+    -----
+    alpha = sqrt((1 + delta)/(1 - delta)) gives at most 2 ln(n)/delta^2 mistakes.
+
+    References
+    ----------
+    Mesterharm (2000), A multi-class linear learning algorithm related to Winnow; (2001), section 4.2.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> str(linmax.rules.committee(1.1))
+    'committee(1.1)'
+    """
+    alpha = greater("alpha", alpha, 1.0, 1.1)
+    thickness = at_least("thickness", thickness, 0.0)
+    shown = {"alpha": alpha, "thickness": thickness}
+    return _positive("committee", alpha, thickness, 1.0, shown, {"thickness": 0.0})
+
+
+def _positive(name: str, alpha: float, thickness: float, start: float, shown: dict[str, Any], defaults: dict[str, Any]) -> Rule:
+    return Rule(
+        name,
+        shown,
+        step,
+        values=(alpha, start, math.log(alpha), thickness),
+        start=start,
+        slots=(0.0,),
+        mass=start,
+        thickness=thickness,
+        spread=spread,
+        bounded=True,
+        defaults=defaults,
+    )

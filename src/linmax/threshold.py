@@ -1,0 +1,348 @@
+"""Two classes: the linear-threshold algorithms themselves, threshold forms of Winnow included."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import int64, types
+
+from linmax.contract import (
+    GAUGE,
+    OWN,
+    REACH,
+    SHIFT,
+    SPREAD,
+    STEP,
+    TRIALS,
+    UPDATES,
+    Bytes,
+    Instances,
+    InstancesT,
+    Labels,
+    Members,
+    MembersT,
+    State,
+    StateT,
+    Vector,
+    address_of,
+    borrow,
+    call_spread,
+    call_step,
+    kernel,
+)
+from linmax.instances import Experts, experts
+from linmax.notation import as_learner
+from linmax.trials import Trace, everything, settle, unique_labels
+
+__all__ = ["LinearThreshold"]
+
+TINY = 1e-140  # an activation below this may have lost its digits to underflow
+
+
+@kernel()
+def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -> int:
+    """The attributes of instance t that are not 0: coordinates and values. Coordinate 0 is the constant."""
+    count = 0
+    if instances.constant != 0.0:
+        index[count] = 0
+        x[count] = instances.constant
+        count += 1
+    dense = instances.dense.shape[1]
+    for f in range(dense):
+        if instances.dense[t, f] != 0.0:
+            index[count] = 1 + f
+            x[count] = instances.dense[t, f]
+            count += 1
+    if instances.indptr.size:
+        for place in range(instances.indptr[t], instances.indptr[t + 1]):
+            index[count] = 1 + dense + instances.indices[place]
+            x[count] = instances.values[place]
+            count += 1
+    return count
+
+
+@kernel()
+def activation(
+    spread: int,
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    params: np.ndarray,
+    index: np.ndarray,
+    x: np.ndarray,
+) -> float:
+    """w.x; from the weights' logarithms, up to a positive factor, where the stored weights are too small to add."""
+    total = 0.0
+    for place in range(index.size):
+        total += weights[index[place]] * x[place]
+    if spread == 0 or abs(total) >= TINY:
+        return total
+    largest = -np.inf
+    for place in range(index.size):
+        factor, log = call_spread(spread, memory, scalars, index[place], params)
+        if factor != 0.0 and x[place] != 0.0:
+            largest = max(largest, log)
+    if largest == -np.inf:
+        return 0.0
+    total = 0.0
+    for place in range(index.size):
+        factor, log = call_spread(spread, memory, scalars, index[place], params)
+        total += x[place] * factor * math.exp(log - largest)
+    return total
+
+
+@kernel(int64(MembersT, StateT, InstancesT, Labels, types.float64, int64, int64, int64, Labels, Bytes, Vector))
+def learn(
+    members: Members,
+    state: State,
+    instances: Instances,
+    sides: np.ndarray,
+    threshold: float,
+    zero_side: int,
+    size: int,
+    support: int,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    activations: np.ndarray,
+) -> int:
+    """Play the trials; ``sides`` are -1 and +1, or 0 to predict without learning."""
+    step, spread = members.steps[0], members.spreads[0]
+    weights, memory = borrow(state.weights[0]), borrow(state.memory[0])
+    scalars, params = borrow(state.scalars[0]), borrow(members.params[0])
+    index_kept, x_kept = np.empty(support, np.int64), np.empty(support)
+    index, z = borrow(index_kept), borrow(x_kept)
+    everywhere = weights.size if members.everywhere[0] else 0
+    full_index_kept, full_z_kept = np.empty(everywhere, np.int64), np.empty(everywhere)
+    full_index, full_z = borrow(full_index_kept), borrow(full_z_kept)
+    for t in range(size):
+        count = support_of(instances, t, index, z)
+        total = activation(spread, weights, memory, scalars, params, index[:count], z[:count]) - threshold
+        predictions[t] = zero_side if total == 0.0 else (1 if total > 0.0 else -1)
+        changes[t] = 0
+        activations[t] = total
+        side = sides[t]
+        if side == 0:
+            continue
+        state.counts[0, TRIALS] += 1
+        margin = side * total
+        if margin > scalars[REACH]:
+            continue
+        for place in range(count):
+            z[place] *= side
+        if everywhere:
+            everything(index, z, count, full_index, full_z)
+            changed = call_step(step, weights, memory, scalars, full_index, full_z, margin, params)
+        else:
+            changed = call_step(step, weights, memory, scalars, index[:count], z[:count], margin, params)
+        if changed:
+            changes[t] = 1
+            state.counts[0, UPDATES] += 1
+            if not settle(spread, weights, memory, scalars, params, full_index if everywhere else index[:count]):
+                return t
+    return -1
+
+
+class LinearThreshold:
+    """A two-class linear-threshold algorithm: predict the sign of w.x - theta, then let the rule update.
+
+    Parameters
+    ----------
+    rule
+        Any rule, the threshold forms of Winnow and `elimination` included, or its text.
+    labels
+        (negative, positive): any two labels. Without it they are taken from the first labels seen, sorted.
+    zero_label
+        The label predicted when w.x = 0; the positive one by default. It changes predictions, never weights.
+    constant
+        Add an attribute that is always 1, so that a threshold is learned.
+
+    Attributes
+    ----------
+    mistakes, updates, trials
+        Counters. Every mistake bound bounds the updates (w.z at most the rule's reach), hence the mistakes.
+    inconsistent
+        For `elimination`: positives that no literal explains.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> learner = linmax.LinearThreshold(linmax.rules.winnow(2, threshold=4))
+    >>> trace = learner.run([[1, 0, 0, 0], [0, 1, 1, 1], [1, 1, 0, 0]], [1, 0, 1])
+    >>> trace.mistakes.tolist(), learner.weights.tolist()
+    ([1, 1, 2], [4.0, 2.0, 1.0, 1.0])
+    """
+
+    def __init__(
+        self, rule: Any, labels: tuple[Any, Any] | None = None, zero_label: Any = None, constant: bool = False
+    ) -> None:
+        self.learner = as_learner(rule)
+        self.constant = bool(constant)
+        if labels is not None and (len(labels) != 2 or labels[0] == labels[1]):
+            raise ValueError(f"labels must be two different labels (negative, positive), got {labels!r}")
+        self.labels = None if labels is None else tuple(labels)
+        self.zero_label = zero_label
+        self.mistakes = 0
+        self._state: State | None = None
+        self._layout: Any = None
+        if zero_label is not None and not self.learner.lifts:
+            raise ValueError(f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out")
+
+    def __repr__(self) -> str:
+        return f"<{self.learner}: {self.trials} trials, {self.mistakes} mistakes, {self.updates} updates>"
+
+    @property
+    def trials(self) -> int:
+        """Trials played so far."""
+        return 0 if self._state is None else int(self._state.counts[0, TRIALS])
+
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return 0 if self._state is None else int(self._state.counts[0, UPDATES])
+
+    @property
+    def inconsistent(self) -> int:
+        """Positives that no remaining literal explains (`elimination` only)."""
+        if self.learner.name != "elimination":
+            raise AttributeError(f"inconsistent belongs to elimination, not to {self.learner}")
+        return 0 if self._state is None else int(self._state.scalars[0, OWN])
+
+    @property
+    def log_scale(self) -> float:
+        """The true weights are `weights` times exp(log_scale)."""
+        return 0.0 if self._state is None else float(self._state.scalars[0, SHIFT] + self._state.scalars[0, GAUGE])
+
+    @property
+    def weights(self) -> np.ndarray:
+        """One weight an attribute; with a constant, its weight comes first."""
+        if self._state is None:
+            raise ValueError("the learner has seen no instance yet, so the number of its weights is not known")
+        return self._state.weights[0, 0 if self.constant else 1 :].copy()
+
+    def run(self, attributes: Any, labels: Sequence[Any]) -> Trace:
+        """Play trials: predict each row, then see its label and update."""
+        instances = self._instances(attributes)
+        names = np.asarray(labels) if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=object)
+        if names.ndim != 1 or len(names) != len(instances):
+            raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
+        distinct, inverse = unique_labels(names)
+        pair = self.labels
+        if pair is None:
+            if len(distinct) != 2:
+                raise ValueError(
+                    f"labels must be two to tell negative from positive, got {distinct!r}; pass labels=(negative, positive)"
+                )
+            pair = (distinct[0], distinct[1])
+        for name in distinct:
+            if name not in pair:
+                t = int(np.flatnonzero(inverse == distinct.index(name))[0])
+                raise ValueError(f"labels: {name!r} at trial {t} is neither {pair[0]!r} nor {pair[1]!r}")
+        self._check_zero(pair)
+        self.labels = pair
+        sides = np.array([1 if name == pair[1] else -1 for name in distinct], np.int32)[inverse] if len(names) else np.zeros(0, np.int32)
+        return self._play(instances, sides)
+
+    def learn(self, attributes: Any, label: Any) -> Any:
+        """One trial: returns the prediction made before the label was seen."""
+        if self.labels is None:
+            raise ValueError("learn() needs to know both labels; pass labels=(negative, positive) to LinearThreshold")
+        return self.run(_one(attributes), [label]).predictions[0]
+
+    def score(self, attributes: Any) -> np.ndarray:
+        """w.x - theta of each row, up to a positive factor; nothing is learned."""
+        return self._judge(attributes)[1]
+
+    def predict(self, attributes: Any) -> np.ndarray:
+        """The label of each row under the current weights; nothing is learned."""
+        return self._names(self._judge(attributes)[0])
+
+    # -- lowering --
+
+    def _check_zero(self, pair: tuple[Any, Any]) -> None:
+        if self.zero_label is not None and self.zero_label not in pair:
+            raise ValueError(f"zero_label must be {pair[0]!r} or {pair[1]!r}, got {self.zero_label!r}")
+
+    def _instances(self, attributes: Any) -> Experts:
+        instances = experts(attributes=attributes, thresholds=self.constant)
+        if self._layout is not None and instances.layout != self._layout:
+            raise ValueError(f"instances have {instances.layout}, but the learner was made for {self._layout}")
+        rule = self.learner
+        if rule.bounded and instances.range > 1.0 + 1e-12:
+            raise ValueError(f"{rule} needs attributes of size at most 1, but these reach {instances.range:g}; scale them first")
+        if rule.nonnegative:
+            least = min(instances.dense.min(initial=0.0), instances.csr.data.min(initial=0.0) if instances.csr is not None else 0.0)
+            if least < 0.0:
+                raise ValueError(f"{rule} needs attributes in [0, 1], got {least:g}; use balanced_winnow, or features.negated_literals")
+        return instances
+
+    def _prepare(self, instances: Experts) -> tuple[Members, State]:
+        rule = self.learner
+        if self._state is None:
+            self._layout = instances.layout
+            count = 1 + instances.layout.dense + instances.layout.sparse
+            weights = np.full((1, count), rule.start)
+            memory = np.repeat(np.array(rule.slots, float).reshape(1, -1, 1), count, axis=2)
+            if not self.constant:  # coordinate 0 does not exist
+                weights[0, 0] = 0.0
+                memory[0, :, 0] = np.nan
+            scalars = np.array([rule.first_scalars(count - (not self.constant))])
+            shape = np.zeros(6, np.int64)
+            self._state = State(weights, memory, scalars, np.zeros((1, 2), np.int64), shape)
+        members = Members(
+            np.array([address_of(rule.step, STEP)]),
+            np.array([address_of(rule.spread, SPREAD)]),
+            np.array([rule.everywhere], np.int64),
+            np.array([rule.values], float).reshape(1, -1),
+        )
+        return members, self._state
+
+    def _loop(self, instances: Experts, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        members, state = self._prepare(instances)
+        size = len(instances)
+        predictions, changes, activations = np.zeros(size, np.int32), np.zeros(size, np.uint8), np.zeros(size)
+        zero_side = -1 if self.zero_label is not None and self.labels and self.zero_label == self.labels[0] else 1
+        theta = 0.0 if self.learner.threshold is None else self.learner.threshold
+        played = instances.compiled(())
+        support = 1 + state.weights.shape[1]
+        failed = learn(
+            members, state, played, sides, theta, zero_side, size, support, predictions, changes, activations
+        )
+        if failed >= 0:
+            raise OverflowError(f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down")
+        return predictions, changes, activations
+
+    def _play(self, instances: Experts, sides: np.ndarray) -> Trace:
+        surprised = self.inconsistent if self.learner.name == "elimination" else 0
+        predictions, changes, _ = self._loop(instances, sides)
+        wrong = predictions != sides
+        self.mistakes += int(wrong.sum())
+        if self.learner.name == "elimination" and self.inconsistent > surprised:
+            warnings.warn(
+                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no disjunction of the "
+                "given attributes",
+                stacklevel=3,
+            )
+        return Trace(self, self._names(predictions), wrong, changes != 0)
+
+    def _judge(self, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
+        if self._state is None:
+            raise ValueError("the learner has seen no instance yet; call run or learn first")
+        instances = self._instances(attributes)
+        predictions, _, activations = self._loop(instances, np.zeros(len(instances), np.int32))
+        return predictions, activations
+
+    def _names(self, sides: np.ndarray) -> np.ndarray:
+        assert self.labels is not None
+        return np.array(self.labels)[(sides > 0).astype(int)]
+
+
+def _one(attributes: Any) -> Any:
+    """One instance as a block of one row."""
+    if isinstance(attributes, dict):
+        return [attributes]
+    array = np.asarray(attributes)
+    return array.reshape(1, -1) if array.ndim == 1 else array

@@ -1,0 +1,634 @@
+"""Averaging, recycling, voting, combining and stacking, slow and obvious: what the compiled library must agree with.
+
+Techniques take learners and are learners. All of them, and `reference.LinearMax` under them, share
+
+    scores(x), predict(x)      of the hypothesis with which the next trial would be met; they change nothing
+    trial(x, label)            predict, count, learn; returns the prediction
+    mistakes                   of this learner's own predictions, on real trials
+    hypothesis(), log_scale    dense weights and their scale: true weights = hypothesis() exp(log_scale)
+    snapshot()                 the same with the weight of unseen coordinates, as a `reference.Hypothesis`
+    changed                    whether the last trial counts as having changed the hypothesis (read by `Vote`)
+    grow(n), linear            more coordinates; the `LinearMax` that knows the classes and the tie policy
+
+so that `Average(Recycle(LinearMax(...)))` is AR, `Vote(Recycle(LinearMax(...)))` VR. A learner serves one owner: two members
+of a `Combine` must not share a base.
+
+References
+----------
+Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms (the techniques; what the paper leaves open is
+decided in the docstrings). Littlestone and Warmuth (1994), The weighted majority algorithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from reference import Hypothesis, LinearMax, Vector, doubt, expand, total
+
+
+class Learner(Protocol):
+    """What techniques need of a learner."""
+
+    mistakes: int
+
+    @property
+    def changed(self) -> bool: ...
+    @property
+    def linear(self) -> LinearMax: ...
+    @property
+    def log_scale(self) -> float: ...
+    def grow(self, n: int) -> None: ...
+    def snapshot(self) -> Hypothesis: ...
+    def hypothesis(self) -> Vector: ...
+    def scores(self, x: Vector) -> Vector: ...
+    def predict(self, x: Vector) -> int: ...
+    def trial(self, x: Vector, label: int) -> int: ...
+
+
+class _Linear:
+    """The parts that follow from `snapshot()`, `grow(n)` and `linear`."""
+
+    mistakes: int
+
+    @property
+    def linear(self) -> LinearMax:
+        raise NotImplementedError
+
+    def grow(self, n: int) -> None:
+        raise NotImplementedError
+
+    def snapshot(self) -> Hypothesis:
+        raise NotImplementedError
+
+    def hypothesis(self) -> Vector:
+        """The weights; true weights are these times exp(`log_scale`)."""
+        return self.snapshot().weights
+
+    @property
+    def log_scale(self) -> float:
+        return self.snapshot().log_scale
+
+    def scores(self, x: Vector) -> Vector:
+        self.grow(x.shape[1])
+        return self.snapshot().scores(x)
+
+    def predict(self, x: Vector) -> int:
+        self.grow(x.shape[1])
+        return self.linear.decide(self.hypothesis(), x)
+
+
+class Average(_Linear):
+    """A-B: B runs unchanged, driven by its own predictions; the prediction is that of the average of its hypotheses.
+
+    Before trial t the hypothesis is (1/t) sum_{s=1}^{t} w_s, w_s the weights with which B met trial s (w_1 = start): one term
+    for each real trial, the current weights included. After T trials `hypothesis()` therefore has T + 1 terms, w_{T+1} among
+    them. With a recycling base w_{s+1} is taken after the recycling of trial s.
+
+    scale
+        `raw`: the true weights. `max`, `l1`: each w_s divided by its largest magnitude, by its sum of magnitudes (over the
+        coordinates allocated at trial s; a zero vector stays zero).
+
+    A coordinate that appears later has, for every past trial, the weight of unseen coordinates at that trial's scale.
+    Scores are scores of the sum divided by t, not of the divided weights, so that integer weights tie exactly.
+    `changed` is always True. `mistakes` are the average's own; B's are in `base.mistakes`.
+    """
+
+    changed = True
+
+    def __init__(self, base: Learner, scale: str = "raw") -> None:
+        if scale not in ("raw", "max", "l1"):
+            raise ValueError(f"scale must be one of raw, max, l1, got {scale!r}")
+        self.base, self.scale = base, scale
+        self.mistakes = 0
+        self.terms = 0
+        self.sum = Hypothesis(np.zeros(0), 0.0, 0.0)
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.base.linear
+
+    def grow(self, n: int) -> None:
+        self.base.grow(n)
+        if self.terms == 0:
+            self._add()
+        self.sum = self.sum.padded(n)
+
+    def _add(self) -> None:
+        term = self.base.snapshot().scaled(self.scale)
+        self.sum = term if self.terms == 0 else self.sum.plus(term)
+        self.terms += 1
+
+    def snapshot(self) -> Hypothesis:
+        return self.sum.times(1.0 / max(1, self.terms))
+
+    def scores(self, x: Vector) -> Vector:
+        self.grow(x.shape[1])
+        return self.sum.scores(x) / self.terms
+
+    def predict(self, x: Vector) -> int:
+        self.grow(x.shape[1])
+        return self.linear.decide(self.sum.weights, x)
+
+    def trial(self, x: Vector, label: int) -> int:
+        prediction = self.predict(x)
+        self.mistakes += prediction != label
+        self.base.trial(x, label)
+        self._add()
+        return prediction
+
+
+@dataclass
+class Stored:
+    """An instance in the recycling buffer and the updates it has caused."""
+
+    x: Vector
+    label: int
+    count: int
+
+
+class Recycle(_Linear):
+    """R-B: after each update the s most recent instances are presented again until none of them causes an update.
+
+    A trial: B's trial; the instance enters the buffer (the oldest leaves when there are more than s), correct ones too, with
+    count 1 if B updated on it and 0 otherwise. If B updated (any update: a tie, a margin), repeat passes: every instance of
+    the buffer, oldest first, whose count is below u *at that moment* is presented to B with the current weights (its rival may
+    have changed); an update adds 1 to its count. Stop after a pass without update. The new instance takes part.
+
+    B must be a `LinearMax`. Updates made here are no mistakes; `updates` counts them together with the real ones,
+    `recycled` alone. `u` may be `math.inf`; since noisy data then may never come to rest, passes are capped
+    (`max_passes`, 1000 for u = inf, none otherwise); the cap counts passes of one trial.
+    """
+
+    def __init__(self, base: LinearMax, s: int = 100, u: float = 5, max_passes: int | None = None) -> None:
+        if s < 1:
+            raise ValueError(f"s must be >= 1, got {s}; try 100")
+        if u < 1:
+            raise ValueError(f"u must be >= 1, got {u}; try 5")
+        self.base, self.s, self.u = base, s, u
+        self.max_passes: float = (1000 if u == math.inf else math.inf) if max_passes is None else max_passes
+        self.buffer: list[Stored] = []
+        self.changed = False
+        self.recycled = 0
+
+    @property
+    def mistakes(self) -> int:  # type: ignore[override]
+        return self.base.mistakes
+
+    @property
+    def updates(self) -> int:
+        return self.base.updates
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.base
+
+    def grow(self, n: int) -> None:
+        self.base.grow(n)
+
+    def snapshot(self) -> Hypothesis:
+        return self.base.snapshot()
+
+    def trial(self, x: Vector, label: int) -> int:
+        prediction = self.base.trial(x, label)
+        self.changed = self.base.changed
+        self.buffer.append(Stored(x.copy(), label, int(self.changed)))
+        if len(self.buffer) > self.s:
+            self.buffer.pop(0)
+        passes = 0
+        again = self.changed
+        while again and passes < self.max_passes:
+            again = self._one_pass()
+            passes += 1
+        return prediction
+
+    def _one_pass(self) -> bool:
+        any_update = False
+        for stored in self.buffer:
+            if stored.count < self.u and self.base.learn(stored.x, stored.label):
+                stored.count += 1
+                self.recycled += 1
+                any_update = True
+        return any_update
+
+
+@dataclass
+class Voter:
+    """A saved hypothesis: its nominal trial number, and its weights at the scale at which it votes."""
+
+    number: int
+    hypothesis: Hypothesis
+
+
+class Vote(_Linear):
+    """V-B: hypotheses saved at doubling distances vote together with B's current one.
+
+    Parameters
+    ----------
+    base
+        B. Its `trial`, `predict`, `snapshot` and `changed` are used.
+    h
+        Number of saved hypotheses.
+    w
+        Largest window, in trials, in which a better hypothesis may take the place of the one just saved.
+    r
+        Number of recent instances on which hypotheses are compared.
+    d
+        Trials before the first possible restart; doubled at every restart.
+    scale
+        `l1`, `l2`, `max`: a hypothesis votes with its scores after its weights were divided by that norm, taken when it
+        is saved (for the current one: now). `raw`: with its true weights. `vote`: with one vote for its best class; there is
+        no linear hypothesis then.
+
+    One trial, in this order:
+
+    1. The voting label is the arg max of the summed scores of the saved hypotheses and B's current one (so a hypothesis
+       saved and still current counts twice); B's label is B's prediction. Output: the voting label if mv <= mb, else B's.
+    2. mv, mb (mistakes of the voting label and of B's label since the last restart) are counted, whatever was put out.
+    3. B's trial. The instance joins the r most recent. tau (trials since the last restart) += 1.
+    4. Windows. Half width hw = floor(min(w, spacing/2)/2), centre c, spacing and c from 1:
+       - not open and tau >= c - hw: B's hypothesis (after its learning in this trial) is saved under number c, in an empty
+         slot while fewer than h are saved, else in place of the oldest whose number is an odd multiple of spacing/2; open;
+       - else, open, and B's hypothesis changed in this trial (`base.changed`: B updated; an average: always; a `Combine`: also
+         when another member became the best): it takes the place of the one saved in this window, keeping number c, if it is
+         right on strictly more of the recent instances;
+       - open and tau >= c + hw: close; if c = h spacing: spacing doubles and c = (floor(h/2)+1) spacing, else c += spacing.
+    5. If tau >= wait and mb < mv: restart: saved hypotheses dropped, spacing = c = 1, tau = mv = mb = 0, wait doubles. B
+       and the recent instances stay.
+
+    `scores`, `hypothesis` and `predict` are those of the next output: the sum of all voters, or B's own when mv > mb.
+    `mistakes` counts outputs. `changed` is always True.
+    """
+
+    changed = True
+
+    def __init__(self, base: Learner, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1") -> None:
+        if h < 1:
+            raise ValueError(f"h must be >= 1, got {h}; try 20")
+        if scale not in ("raw", "max", "l1", "l2", "vote"):
+            raise ValueError(f"scale must be one of raw, max, l1, l2, vote, got {scale!r}")
+        self.base, self.h, self.w, self.r, self.scale = base, h, w, r, scale
+        self.wait = d
+        self.mistakes = 0
+        self.restarts = 0
+        self.recent: list[tuple[Vector, int]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self.voters: list[Voter] = []
+        self.spacing = 1
+        self.centre = 1
+        self.is_open = False
+        self.tau = 0
+        self.voting_mistakes = 0
+        self.basic_mistakes = 0
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.base.linear
+
+    @property
+    def half_window(self) -> int:
+        return math.floor(min(self.w, self.spacing / 2) / 2)
+
+    def grow(self, n: int) -> None:
+        self.base.grow(n)
+
+    # prediction
+
+    def _at_voting_scale(self, hypothesis: Hypothesis) -> Hypothesis:
+        return hypothesis if self.scale == "vote" else hypothesis.scaled(self.scale)
+
+    def _all(self) -> list[Hypothesis]:
+        return [voter.hypothesis for voter in self.voters] + [self._at_voting_scale(self.base.snapshot())]
+
+    def _sum(self) -> Hypothesis:
+        hypotheses = self._all()
+        result = hypotheses[0]
+        for hypothesis in hypotheses[1:]:
+            result = result.plus(hypothesis)
+        return result
+
+    def _ballots(self, x: Vector) -> Vector:
+        ballots = np.zeros(self.linear.k)
+        for hypothesis in self._all():
+            choice = self.linear.decide(hypothesis.padded(x.shape[1]).weights, x)
+            if choice >= 0:
+                ballots[choice] += 1.0
+        return ballots
+
+    def voting_label(self, x: Vector) -> int:
+        self.grow(x.shape[1])
+        if self.scale == "vote":
+            return self.linear.best_of(self._ballots(x))
+        return self.linear.decide(self._sum().weights, x)
+
+    @property
+    def trusts_voting(self) -> bool:
+        return self.voting_mistakes <= self.basic_mistakes
+
+    def snapshot(self) -> Hypothesis:
+        if not self.trusts_voting:
+            return self.base.snapshot()
+        if self.scale == "vote":
+            raise TypeError("hypotheses with one vote each have no linear sum; use another scale")
+        return self._sum()
+
+    def scores(self, x: Vector) -> Vector:
+        self.grow(x.shape[1])
+        if not self.trusts_voting:
+            return self.base.scores(x)
+        return self._ballots(x) if self.scale == "vote" else self._sum().scores(x)
+
+    def predict(self, x: Vector) -> int:
+        return self.voting_label(x) if self.trusts_voting else self.base.predict(x)
+
+    # learning
+
+    def trial(self, x: Vector, label: int) -> int:
+        voted = self.voting_label(x)
+        trusts_voting = self.trusts_voting
+        basic = self.base.trial(x, label)
+        output = voted if trusts_voting else basic
+        self.mistakes += output != label
+        self.voting_mistakes += voted != label
+        self.basic_mistakes += basic != label
+        self.recent = [*self.recent, (x.copy(), label)][-self.r :] if self.r else []
+        self.tau += 1
+        self._windows()
+        if self.tau >= self.wait and self.basic_mistakes < self.voting_mistakes:
+            self._begin()
+            self.wait *= 2
+            self.restarts += 1
+        return output
+
+    def _windows(self) -> None:
+        if not self.is_open:
+            if self.tau >= self.centre - self.half_window:
+                self._save()
+                self.is_open = True
+        elif self.base.changed:
+            self._replace_if_better()
+        if self.is_open and self.tau >= self.centre + self.half_window:
+            self._close()
+
+    def _save(self) -> None:
+        if len(self.voters) >= self.h:
+            half = self.spacing // 2
+            oldest = next(i for i, voter in enumerate(self.voters) if voter.number % self.spacing == half)
+            self.voters.pop(oldest)
+        self.voters.append(Voter(self.centre, self._at_voting_scale(self.base.snapshot())))
+
+    def _replace_if_better(self) -> None:
+        candidate = self._at_voting_scale(self.base.snapshot())
+        saved = self.voters[-1]
+        if self.accuracy(candidate) > self.accuracy(saved.hypothesis):
+            saved.hypothesis = candidate
+
+    def accuracy(self, hypothesis: Hypothesis) -> int:
+        """On how many of the recent instances a hypothesis is right, with the classes known now."""
+        return sum(
+            self.linear.decide(hypothesis.padded(x.shape[1]).weights, x) == label for x, label in self.recent
+        )
+
+    def _close(self) -> None:
+        self.is_open = False
+        if self.centre == self.h * self.spacing:
+            self.spacing *= 2
+            self.centre = (self.h // 2 + 1) * self.spacing
+        else:
+            self.centre += self.spacing
+
+
+class Combine(_Linear):
+    """Several learners, all run on every trial.
+
+    how
+        `best`: predict like the member with the fewest mistakes since trial 1 (its own counter; the first of those that
+        tie), decided anew before every trial. Its hypothesis is the combination's.
+        `wma`: weighted majority; member i votes for its prediction with weight beta^(M_i - min M), M_i its mistakes
+        since trial 1 (on all trials, not only where the majority erred).
+        `weighted`: the sum of the members' scores, each score vector divided by its Euclidean norm over the known
+        classes on this very instance (scores neither centred nor shifted; a zero vector stays zero), times exp(-eta (M_i -
+        min M)), eta = sqrt(2 ln N / (min M + 1)), N members.
+        `weighted-linear`: the same weights, but on the members' hypotheses divided by their Euclidean norm, which keeps the
+        combination linear.
+
+    `changed`: for `best`, whether the best member is another one after the trial than before it, or its hypothesis changed in
+    this trial; otherwise always True. `hypothesis()` exists for `best` and `weighted-linear`.
+    """
+
+    WAYS = ("best", "wma", "weighted", "weighted-linear")
+
+    def __init__(self, members: Sequence[Learner], how: str = "best", beta: float = 0.5) -> None:
+        if not members:
+            raise ValueError("members must not be empty; give at least one learner")
+        if how not in self.WAYS:
+            raise ValueError(f"how must be one of {', '.join(self.WAYS)}, got {how!r}")
+        if not 0.0 < beta < 1.0:
+            raise ValueError(f"beta must be in (0, 1), got {beta}; try 0.5")
+        self.members, self.how, self.beta = list(members), how, beta
+        self.mistakes = 0
+        self.changed = False
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.members[0].linear
+
+    def grow(self, n: int) -> None:
+        for member in self.members:
+            member.grow(n)
+
+    @property
+    def best(self) -> int:
+        """Index of the member with the fewest mistakes so far."""
+        return int(np.argmin([member.mistakes for member in self.members]))
+
+    def member_weights(self) -> Vector:
+        """The weight of each member in the next prediction."""
+        mistakes = np.array([member.mistakes for member in self.members], dtype=float)
+        least = float(mistakes.min())
+        if self.how == "best":
+            return np.asarray(np.arange(len(mistakes)) == self.best, dtype=float)
+        if self.how == "wma":
+            return np.asarray(self.beta ** (mistakes - least))
+        eta = math.sqrt(2.0 * math.log(len(mistakes)) / (least + 1.0))
+        return np.asarray(np.exp(-eta * (mistakes - least)))
+
+    def snapshot(self) -> Hypothesis:
+        if self.how == "best":
+            return self.members[self.best].snapshot()
+        if self.how != "weighted-linear":
+            raise TypeError(f"a combination by {self.how!r} is not linear; use 'best' or 'weighted-linear'")
+        result = Hypothesis(np.zeros(0), 0.0, 0.0)
+        for weight, member in zip(self.member_weights(), self.members, strict=True):
+            result = result.plus(member.snapshot().scaled("l2").times(float(weight)))
+        return result
+
+    def scores(self, x: Vector) -> Vector:
+        self.grow(x.shape[1])
+        if self.how == "best":
+            return self.members[self.best].scores(x)
+        if self.how == "weighted-linear":
+            return self.snapshot().scores(x)
+        member_scores = self._ballots(x) if self.how == "wma" else self._unit_scores(x)
+        weighted = self.member_weights()[:, None] * member_scores
+        return np.array([total(column) for column in weighted.T])
+
+    def _ballots(self, x: Vector) -> Vector:
+        ballots = np.zeros((len(self.members), self.linear.k))
+        for i, member in enumerate(self.members):
+            choice = member.predict(x)
+            if choice >= 0:
+                ballots[i, choice] = 1.0
+        return ballots
+
+    def _unit_scores(self, x: Vector) -> Vector:
+        rows = np.zeros((len(self.members), self.linear.k))
+        for row, member in zip(rows, self.members, strict=True):
+            known = member.linear.known
+            row[known] = member.scores(x)[known]
+            row /= math.sqrt(total(row * row)) or 1.0
+        return rows
+
+    def predict(self, x: Vector) -> int:
+        self.grow(x.shape[1])
+        if self.how == "best":
+            return self.members[self.best].predict(x)
+        if self.how == "weighted-linear":
+            return super().predict(x)
+        scores = self.scores(x)
+        first = self.linear.best_of(scores)
+        for other in self.linear.known:
+            if other != first:
+                doubt.note([scores[first], -scores[other]])
+        return first
+
+    def trial(self, x: Vector, label: int) -> int:
+        prediction = self.predict(x)
+        self.mistakes += prediction != label
+        before = self.best
+        for member in self.members:
+            member.trial(x, label)
+        after = self.members[self.best]
+        self.changed = self.how != "best" or self.best != before or after.changed
+        return prediction
+
+
+def VCombine(  # noqa: N802  (named like the learners, of which it is one)
+    members: Sequence[Learner], h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1"
+) -> Vote:
+    """V-Combine: voting over the member that has made the fewest mistakes so far.
+
+    "B's hypothesis", "B's label" and mb are those of the best member at that moment; since members differ in scale, each voter
+    is divided by its sum of magnitudes. VR-Combine is this over R-B and AR-B members.
+    """
+    return Vote(Combine(members, how="best"), h=h, w=w, r=r, d=d, scale=scale)
+
+
+class Stack:
+    """The members' scores are the sub-experts of another learner, `fusion`: column i of its (k, N) instance is member i's.
+
+    A trial: the fusion instance is made from the members as they stand; `fusion.trial` on it; every member's trial on x.
+
+    scale
+        `vote`: 1 for the class that the member predicts, 0 elsewhere (no class known: zeros).
+        `raw`: the member's scores, times exp(log_scale).
+        `softmax`: the member's scores, from weights divided by their largest magnitude where it has linear weights (the scale
+        of multiplicative weights grows without limit), over the k classes: c = scores - mean; q = mean of c_j^2 over the k
+        classes and over all trials so far, the present one included; x = softmax(c / sqrt(q)); q = 0 gives 1/k for each.
+    thresholds
+        Whether k threshold sub-experts follow the members.
+
+    Predicting uses the running q with the present instance included but keeps it only in `trial`. All k classes must be known
+    from the start. `hypothesis()` is the fusion's: one weight a member, not a hypothesis on x, so that `snapshot()` refuses.
+    """
+
+    changed = True
+
+    SCALES = ("vote", "raw", "softmax")
+
+    def __init__(
+        self, members: Sequence[Learner], fusion: Learner, scale: str = "softmax", thresholds: bool = False
+    ) -> None:
+        if not members:
+            raise ValueError("members must not be empty; give at least one learner")
+        if scale not in self.SCALES:
+            raise ValueError(f"scale must be one of {', '.join(self.SCALES)}, got {scale!r}")
+        self.members, self.fusion, self.scale, self.thresholds = list(members), fusion, scale, thresholds
+        self.squares = np.zeros(len(self.members))
+        self.trials = 0
+
+    @property
+    def mistakes(self) -> int:
+        return self.fusion.mistakes
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.fusion.linear
+
+    def grow(self, n: int) -> None:
+        for member in self.members:
+            member.grow(n)
+
+    def snapshot(self) -> Hypothesis:
+        raise TypeError("a stack is not linear in x; hypothesis() gives the weights of its members")
+
+    def _centred(self, member: Learner, x: Vector) -> Vector:
+        try:
+            scores = member.snapshot().scaled("max").scores(x)
+        except TypeError:  # not linear
+            scores = member.scores(x)
+        return np.asarray(scores - total(scores) / len(scores))
+
+    def _column(self, i: int, x: Vector) -> Vector:
+        member = self.members[i]
+        member.grow(x.shape[1])
+        if self.scale == "vote":
+            return np.asarray(np.arange(len(x)) == member.predict(x), dtype=float)
+        if self.scale == "raw":
+            return np.asarray(member.scores(x) * math.exp(member.log_scale))
+        centred = self._centred(member, x)
+        mean_square = (self.squares[i] + total(centred**2) / len(centred)) / (self.trials + 1)
+        exponents = centred / (math.sqrt(mean_square) or 1.0)
+        shares = np.exp(exponents - exponents.max())
+        return np.asarray(shares / total(shares))
+
+    def instance(self, x: Vector) -> Vector:
+        """The instance that the fusion learner sees."""
+        columns = np.array([self._column(i, x) for i in range(len(self.members))])
+        return expand(scores=columns, k=len(x), thresholds=self.thresholds)
+
+    def hypothesis(self) -> Vector:
+        return self.fusion.hypothesis()
+
+    def scores(self, x: Vector) -> Vector:
+        return self.fusion.scores(self.instance(x))
+
+    def predict(self, x: Vector) -> int:
+        return self.fusion.predict(self.instance(x))
+
+    def trial(self, x: Vector, label: int) -> int:
+        prediction = self.fusion.trial(self.instance(x), label)
+        if self.scale == "softmax":
+            for i, member in enumerate(self.members):
+                centred = self._centred(member, x)
+                self.squares[i] += total(centred**2) / len(centred)
+        self.trials += 1
+        for member in self.members:
+            member.trial(x, label)
+        return prediction
+
+
+__all__ = [
+    "Average",
+    "Combine",
+    "Learner",
+    "Recycle",
+    "Stack",
+    "VCombine",
+    "Vote",
+]

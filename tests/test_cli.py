@@ -1,0 +1,252 @@
+"""The command line as its user meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax import cli
+from linmax.cli import demo
+
+QUICK = ["demo", "--trials", "300", "--no-plot"]
+LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)"]
+
+
+def environment():
+    """The child imports the same linmax as this process under plain settings."""
+    dropped = ("FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def call(*arguments, **options):
+    """Run ``linmax ARGUMENTS`` in a process of its own."""
+    command = [sys.executable, "-m", "linmax.cli", *arguments]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, **options)
+
+
+def status_of(arguments):
+    """The exit status, whether returned or raised (as argparse does)."""
+    try:
+        return cli.main(arguments)
+    except SystemExit as leaving:
+        return leaving.code
+
+
+class TestHelp:
+    @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["demo", "--help"], [], ["dmeo"]])
+    def test_loads_nothing_heavy(self, arguments):
+        code = (
+            "import sys\n"
+            "from linmax.cli import main\n"
+            "try: main(sys.argv[1:])\n"
+            "except SystemExit: pass\n"
+            "heavy = {'numpy', 'scipy', 'numba', 'rich', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
+            "print('heavy:', sorted(heavy))"
+        )
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "heavy: []"
+
+    def test_version(self):
+        done = call("--version")
+        assert (done.returncode, done.stdout) == (0, f"linmax {linmax.__version__}\n")
+
+    def test_help_lists_every_command(self, capsys):
+        assert status_of(["--help"]) == 0
+        shown = capsys.readouterr().out
+        for name, summary in cli.COMMANDS.items():
+            assert f"{name}  {summary}" in shown
+
+    @pytest.mark.parametrize("command", cli.COMMANDS)
+    def test_every_command_has_help_and_json(self, command, capsys):
+        assert status_of([command, "--help"]) == 0
+        assert "--json FILE" in capsys.readouterr().out
+
+    def test_no_command_shows_the_help_and_is_bad_input(self, capsys):
+        assert status_of([]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert "commands:" in shown.err
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["dmeo"], "unknown command 'dmeo', did you mean 'demo'?; see 'linmax --help'"),
+            (["xyz"], "unknown command 'xyz', known: demo; see 'linmax --help'"),
+            (["--nonsense"], "the following arguments are required: COMMAND"),
+            (["demo", "--trials", "many"], "argument --trials: invalid int value: 'many'"),
+            (["demo", "--tri", "5"], "unrecognized arguments: --tri 5; see 'linmax demo --help'"),
+            (["demo", "--trials", "0"], "trials must be >= 1, got 0"),
+            (["demo", "--noise", "1.5"], "noise must be"),
+            (["demo", "--noise", "nan"], "noise must be"),
+            (["demo", "--seed", "-1"], "seed must be"),
+            (["demo", "--plot", "a.gif"], "a.gif: the ending must be one of .png, .svg, .pdf"),
+            (["demo", "--plot", "nowhere/a.png"], "nowhere/a.png: no folder nowhere; make it first"),
+            (["demo", "--json", "nowhere/a.json"], "nowhere/a.json: no folder nowhere; make it first"),
+            (["demo", "--json", "."], ".: is a folder; name a file in it"),
+        ],
+    )
+    def test_one_line_and_status_2(self, arguments, message, capsys, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert status_of(arguments) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("linmax: error: ")
+        assert message in shown.err
+        assert shown.err.count("\n") == 1
+        assert os.listdir(tmp_path) == []
+
+    def test_a_message_of_several_lines_becomes_one(self, capsys, monkeypatch):
+        def fail(arguments):
+            raise ValueError("first\n    second")
+
+        monkeypatch.setattr(demo, "run", fail)
+        assert cli.main(["demo"]) == 2
+        assert capsys.readouterr().err == "linmax: error: first second\n"
+
+    def test_a_fault_of_ours_is_not_dressed_up_as_the_users(self, monkeypatch):
+        def fail(arguments):
+            raise RuntimeError("a defect")
+
+        monkeypatch.setattr(demo, "run", fail)
+        with pytest.raises(RuntimeError, match="a defect"):
+            cli.main(["demo"])
+
+    def test_interrupt(self, capsys, monkeypatch):
+        def interrupt(arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(demo, "run", interrupt)
+        assert cli.main(["demo"]) == 130
+        assert capsys.readouterr().err == "linmax: interrupted\n"
+
+    @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+    def test_ctrl_c_in_a_running_command(self):
+        code = (
+            "import sys, time\n"
+            "from linmax import cli\n"
+            "from linmax.cli import demo\n"
+            "demo.run = lambda arguments: (print('running', flush=True), time.sleep(60))\n"
+            "sys.exit(cli.main(['demo']))"
+        )
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-c", code]
+        with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe, text=True) as process:
+            assert process.stdout.readline() == "running\n"
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=30)
+        assert (process.returncode, errors) == (130, "linmax: interrupted\n")
+
+    @pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+    @pytest.mark.parametrize("arguments", [["--help"], QUICK, [*QUICK, "--json", "-"]])
+    def test_a_broken_pipe_is_quiet(self, arguments):
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            command = [sys.executable, "-m", "linmax.cli", *arguments]
+            done = subprocess.run(
+                command, env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True
+            )
+        finally:
+            os.close(writing)
+        assert done.returncode == 1
+        assert "Error" not in done.stderr
+        assert "Exception" not in done.stderr
+
+
+def figures_of(tmp_path, *arguments):
+    path = tmp_path / "figures.json"
+    assert cli.main([*arguments, "--json", str(path)]) == 0
+    return json.loads(path.read_text())
+
+
+class TestDemo:
+    def test_figures_are_those_of_one_run_over_the_whole_problem(self, tmp_path):
+        figures = figures_of(tmp_path, *QUICK, "--seed", "3", "--noise", "0.1")
+        assert figures["problem"] == {"n": 20, "r": 10, "k": 5, "noise": 0.1, "trials": 300, "seed": 3}
+        problem = linmax.majority_problem(**figures["problem"])
+        instances = linmax.experts(votes=problem.votes, classes=range(5))
+        rules = linmax.rules
+        learners = [rules.perceptron(), rules.winnow(1.03), rules.balanced_winnow(1.1), rules.alma(2)]
+        for learner in learners:
+            trace = linmax.run(learner, instances, problem.labels)
+            assert figures["learners"][str(learner)] == {
+                "mistakes": trace.mistakes[-1],
+                "late_error": pytest.approx(trace.mistakes[-1] / 300),
+                "updates": trace.updates[-1],
+            }
+
+    def test_plurality_and_optimal_do_not_learn(self, tmp_path):
+        figures = figures_of(tmp_path, *QUICK)
+        problem = linmax.majority_problem(**figures["problem"])
+        plurality = [np.bincount(votes, minlength=5).argmax() for votes in problem.votes]
+        assert figures["learners"]["plurality"]["mistakes"] == np.sum(plurality != problem.labels)
+        assert figures["learners"]["optimal"]["mistakes"] == np.sum(problem.clean != problem.labels)
+        assert figures["learners"]["optimal"]["updates"] is None
+
+    def test_late_error_is_over_the_last_thousand(self, tmp_path):
+        figures = figures_of(tmp_path, "demo", "--trials", "1500", "--no-plot")
+        problem = linmax.majority_problem(**figures["problem"])
+        late = np.mean((problem.clean != problem.labels)[-1000:])
+        assert figures["learners"]["optimal"]["late_error"] == pytest.approx(late)
+
+    def test_without_a_terminal_a_table_and_no_animation(self):
+        done = call(*QUICK)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\x1b" not in done.stdout
+        assert done.stdout.count("Majority problem, 300 trials") == 1
+        for name in [*LEARNERS, "plurality", "optimal"]:
+            assert sum(line.split()[:1] == [name] for line in done.stdout.splitlines()) >= 1
+
+    def test_in_a_terminal_the_counts_advance(self, monkeypatch, capsys):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setattr(demo, "PAUSE", 0.02)
+        assert cli.main(QUICK) == 0
+        shown = capsys.readouterr().out
+        assert "recent error" in shown
+        assert shown.count(" of 300") > 2
+        assert shown.count("Majority problem, 300 trials") == 1
+
+    def test_json_on_standard_output_stands_alone(self):
+        done = call(*QUICK, "--json", "-")
+        assert set(json.loads(done.stdout)) == {"version", "problem", "learners", "seconds", "plot"}
+        assert "Majority problem" in done.stderr
+
+    def test_plot_is_saved_in_the_current_folder(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert cli.main(["demo", "--trials", "50"]) == 0
+        assert "Plot saved as linmax-demo.png" in capsys.readouterr().out
+        assert (tmp_path / "linmax-demo.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_plot_path(self, tmp_path):
+        figures = figures_of(tmp_path, "demo", "--trials", "50", "--plot", str(tmp_path / "a.svg"))
+        assert figures["plot"] == str(tmp_path / "a.svg")
+        assert "winnow(1.03)" in (tmp_path / "a.svg").read_text()
+
+    def test_without_matplotlib_the_rest_works(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        figures = figures_of(tmp_path, "demo", "--trials", "50")
+        assert figures["plot"] is None
+        assert 'No plot: plots need matplotlib: pip install "linmax[plot]"' in capsys.readouterr().out
+
+    def test_without_matplotlib_a_plot_asked_for_is_an_error_at_once(self, monkeypatch, capsys):
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        assert cli.main(["demo", "--plot", "a.png"]) == 2
+        assert 'pip install "linmax[plot]"' in capsys.readouterr().err
+
+    def test_fewer_trials_than_frames(self, tmp_path):
+        assert (
+            figures_of(tmp_path, "demo", "--trials", "1", "--no-plot")["learners"]["perceptron"]["updates"]
+            == 1
+        )
