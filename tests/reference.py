@@ -1,33 +1,37 @@
 """The rules and the linear-max transformation, slow and obvious: what the compiled library must agree with.
 
-Everything here is plain Python with dense numpy vectors, one trial at a time, and follows the papers' formulas as
-literally as floating point allows. Sums are correctly rounded (`math.fsum`), so that ties which hold between the stored
-weights are seen as ties whatever the order of the coordinates.
+Everything here is plain Python with dense numpy vectors, one trial at a time, and follows the papers'
+formulas as literally as floating point allows. Sums are correctly rounded (`math.fsum`), so that ties which
+hold between the stored weights are seen as ties whatever the order of the coordinates.
 
 Conventions
 -----------
 z-form
-    A rule only ever sees z = y x (two classes) or z = x^label - x^rival (many). `update(z)` is called on *every* trial and
-    decides for itself whether the weights change; it returns True when it counted an update. Every mistake-driven rule
-    updates when w.z <= 0, ties included. An update with z = 0 is an update that changes nothing (ALMA alone skips z = 0).
+    A rule only ever sees z = y x (two classes) or z = x^label - x^rival (many). `update(z)` is called on
+    *every* trial and decides for itself whether the weights change; it returns True when it counted an
+    update. Every mistake-driven rule updates when w.z <= 0, ties included. An update with z = 0 is an update
+    that changes nothing (ALMA alone skips z = 0).
 Weights
-    `rule.w` holds the weights on all n coordinates, `rule.log_scale` their scale: the true weights are
-    `w * exp(log_scale)`. The scale is 0 until the largest true weight leaves [e^-600, e^600]; from then on `w` is divided
-    by its largest magnitude.
+    `rule.w` holds the weights on all n coordinates, `rule.log_scale` their scale: the true weights are `w *
+    exp(log_scale)`. The scale is 0 until the largest true weight leaves [e^-600, e^600]; from then on `w` is
+    divided by its largest magnitude.
 Growth
-    `rule.grow(n)` appends coordinates at `rule.default_weight`: exactly the weight they would have had if they had been
-    there, with value 0, from the first trial. Thick rules compare with a sum over all allocated coordinates.
+    `rule.grow(n)` appends coordinates at `rule.default_weight`: exactly the weight they would have had if
+    they had been there, with value 0, from the first trial. Thick rules compare with a sum over all allocated
+    coordinates.
 Doubt
-    `doubt.smallest` is the least relative gap of any decision so far (an arg max, an update test) which another order of
-    summation might have decided otherwise. A test that compares trial by trial does `doubt.reset()` first and stops
-    comparing once `doubt.smallest` is at rounding level (say 1e-11): from there on two correct programs may part.
+    `doubt.smallest` is the least relative gap of any decision so far (an arg max, an update test) which
+    another order of summation might have decided otherwise. A test that compares trial by trial does
+    `doubt.reset()` first and stops comparing once `doubt.smallest` is at rounding level (say 1e-11): from
+    there on two correct programs may part.
 
 References
 ----------
-Mesterharm (2001), Transforming linear-threshold learning algorithms into multi-class linear learning algorithms, Rutgers
-TR dcs-tr-460. Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms. Littlestone (1988), Learning
-quickly when irrelevant attributes abound. Grove, Littlestone and Schuurmans (2001), General convergence results for linear
-discriminant updates. Gentile (2001), A new approximate maximal margin classification algorithm.
+Mesterharm (2001), Transforming linear-threshold learning algorithms into multi-class linear
+learning algorithms, Rutgers TR dcs-tr-460. Mesterharm and Hsu, Combinatorial fusion with on-line learning
+algorithms. Littlestone (1988), Learning quickly when irrelevant attributes abound. Grove, Littlestone and
+Schuurmans (2001), General convergence results for linear discriminant updates. Gentile (2001), A new
+approximate maximal margin classification algorithm.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ LOG_LIMIT = 600.0
 """Weights are exposed unscaled while the logarithm of the largest lies within this limit."""
 
 
-# --- sums, ties and doubt --------------------------------------------------------------------------------------------
+# --- sums, ties and doubt -----------------------------------------------------------------------------------
 
 
 def total(terms: npt.ArrayLike) -> float:
@@ -57,8 +61,8 @@ def total(terms: npt.ArrayLike) -> float:
 class Doubt:
     """The closest call so far: the least |sum| / sum of |terms| of a decision that rounding could turn.
 
-    Decisions whose arithmetic is exact in any order are not counted: all terms multiples of 2^-20 below 2^30, or all of
-    the same magnitude.
+    Decisions whose arithmetic is exact in any order are not counted: all terms multiples of 2^-20 below 2^30,
+    or all of the same magnitude.
     """
 
     def __init__(self) -> None:
@@ -92,7 +96,7 @@ def at_most_zero(terms: npt.ArrayLike) -> bool:
 
 
 def exp_scaled(logs: Vector) -> tuple[Vector, float]:
-    """exp(logs - shift) and the shift: 0, or the largest logarithm when that is beyond `LOG_LIMIT` in size."""
+    """exp(logs - shift) and the shift: 0, or the largest logarithm when that is beyond `LOG_LIMIT`."""
     largest = float(logs.max()) if logs.size else 0.0
     shift = largest if abs(largest) > LOG_LIMIT else 0.0
     return np.exp(logs - shift), shift
@@ -103,22 +107,22 @@ def p_norm_of(vector: Vector, p: float) -> float:
     largest = float(np.abs(vector).max()) if vector.size else 0.0
     if largest == 0.0:
         return 0.0
-    return largest * total((np.abs(vector) / largest) ** p) ** (1.0 / p)
+    return largest * math.pow(total((np.abs(vector) / largest) ** p), 1.0 / p)
 
 
 def p_norm_dual(vector: Vector, p: float) -> Vector:
-    """f^-1(v)_i = sign(v_i) |v_i|^(p-1) / ||v||_p^(p-2), written as sign(v_i) (|v_i|/N)^(p-1) N with N = ||v||_p."""
+    """f^-1(v)_i = sign(v_i) |v_i|^(p-1) / N^(p-2), written as sign(v_i) (|v_i|/N)^(p-1) N; N = ||v||_p."""
     norm = p_norm_of(vector, p)
     if norm == 0.0:
         return np.zeros_like(vector)
     return np.asarray(np.sign(vector) * (np.abs(vector) / norm) ** (p - 1.0) * norm)
 
 
-# --- rules that lift -------------------------------------------------------------------------------------------------
+# --- rules that lift ----------------------------------------------------------------------------------------
 
 
 class Rule:
-    """What every rule in z-form offers: `w`, `log_scale`, `default_weight`, `update(z) -> bool`, `grow(n)`."""
+    """What every rule in z-form offers: `w`, `log_scale`, `default_weight`, `update(z)`, `grow(n)`."""
 
     n: int
     default_weight: float = 0.0
@@ -168,8 +172,8 @@ class Perceptron(Rule):
 class Multiplicative(Rule):
     """Zero-threshold Winnow = WMA / Committee: if w.z <= thickness sum(w): w_i *= alpha^z_i.
 
-    Kept as s_i = sum of z_i over updates, plus ln(start)/ln(alpha); w_i = exp(s_i ln alpha). `start` is one number for all
-    coordinates, so that a coordinate which appears later starts like all others.
+    Kept as s_i = sum of z_i over updates, plus ln(start)/ln(alpha); w_i = exp(s_i ln alpha). `start` is one
+    number for all coordinates, so that a coordinate which appears later starts like all others.
     """
 
     def __init__(self, n: int, alpha: float, start: float = 1.0, thickness: float = 0.0) -> None:
@@ -203,9 +207,12 @@ class Multiplicative(Rule):
 
 
 class Balanced(Rule):
-    """Balanced Winnow: w = w+ - w-, both from 1; if w.z <= thickness sum(w+ + w-): w+_i *= alpha^z_i, w-_i *= alpha^-z_i.
+    """Balanced Winnow: w = w+ - w-, both from 1.
 
-    w+_i w-_i = 1 always, so one exponent s_i is kept: w_i = 2 sinh(s_i ln alpha), w+_i + w-_i = 2 cosh(s_i ln alpha).
+    if w.z <= thickness sum(w+ + w-):  w+_i *= alpha^z_i,  w-_i *= alpha^-z_i
+
+    w+_i w-_i = 1 always, so one exponent s_i is kept: w_i = 2 sinh(s_i ln alpha), w+_i + w-_i = 2 cosh(s_i ln
+    alpha).
     """
 
     def __init__(self, n: int, alpha: float, thickness: float = 0.0) -> None:
@@ -268,8 +275,8 @@ class QuasiAdditive(Rule):
 class PNorm(Rule):
     """p-norm Perceptron: v = 0; if w.z <= 0: v += z; w_i = sign(v_i) |v_i|^(p-1) / ||v||_p^(p-2).
 
-    The factor ||v||_p^-(p-2), which the quasi-additive form leaves out, changes no prediction and no update; with it the
-    weights do not overflow, and it is the scale at which averages of the p-norm rule are taken.
+    The factor ||v||_p^-(p-2), which the quasi-additive form leaves out, changes no prediction and no update;
+    with it the weights do not overflow, and it is the scale at which averages of the p-norm rule are taken.
     """
 
     def __init__(self, n: int, p: float) -> None:
@@ -298,8 +305,9 @@ class Alma(Rule):
     if w.zhat <= (1-alpha) B sqrt(p-1)/sqrt(k):
         theta += C/(sqrt(p-1) sqrt(k)) zhat;  theta /= max(1, ||theta||_p);  k += 1
 
-    k counts updates. z = 0 is skipped (no update, whatever the options). `B=None` means 1/alpha. `normalise=False` takes
-    zhat = z, so that B and C carry the bound on ||z||_p. `project=False` leaves out the division of theta.
+    k counts updates. z = 0 is skipped (no update, whatever the options). `B=None` means 1/alpha.
+    `normalise=False` takes zhat = z, so that B and C carry the bound on ||z||_p. `project=False` leaves out
+    the division of theta.
     """
 
     def __init__(
@@ -347,9 +355,10 @@ class Alma(Rule):
 class Sasb(Rule):
     """An experimental reconstruction of SASB (Littlestone and Mesterharm 1997), whose equations are lost.
 
-    Over m updates with z in [-1, 1], v = sum z:  w_i = v_i G((m+v_i)/2 + 1) G((m-v_i)/2 + 1), G the Gamma function;
-    if w.z <= 0: m += 1, v += z. Factors common to all coordinates were dropped from the formula, so its scale means nothing:
-    the weights are *always* divided by their largest magnitude and `log_scale` stays 0.
+    Over m updates with z in [-1, 1], v = sum z:  w_i = v_i G((m+v_i)/2 + 1) G((m-v_i)/2 + 1), G the Gamma
+    function; if w.z <= 0: m += 1, v += z. Factors common to all coordinates were dropped from the formula, so
+    its scale means nothing: the weights are *always* divided by their largest magnitude and `log_scale` stays
+    0.
     """
 
     def __init__(self, n: int) -> None:
@@ -367,7 +376,9 @@ class Sasb(Rule):
         return weights
 
     def _log_weight(self, v: float) -> float:
-        return math.log(abs(v)) + math.lgamma((self.m + v) / 2.0 + 1.0) + math.lgamma((self.m - v) / 2.0 + 1.0)
+        return (
+            math.log(abs(v)) + math.lgamma((self.m + v) / 2.0 + 1.0) + math.lgamma((self.m - v) / 2.0 + 1.0)
+        )
 
     def update(self, z: Vector) -> bool:
         if float(np.abs(z).max(initial=0.0)) > 1.0:
@@ -382,18 +393,19 @@ class Sasb(Rule):
         self.v, self.n = _lengthened(self.v, n, 0.0), n
 
 
-# --- two-class rules that do not lift ------------------------------------------------------------------------------
+# --- two-class rules that do not lift -----------------------------------------------------------------------
 
 
 class Winnow:
     """Winnow with a threshold: x in [0, 1]^n, labels {0, 1}, w_i = start.
 
-    predict 1 iff w.x >= threshold;
-    y = 1 and w.x <  threshold + thick_positive:  w_i *= alpha^x_i                                       (promotion)
-    y = 0 and w.x >= threshold - thick_negative:  w_i /= alpha^x_i, or w_i *= demotion^x_i               (demotion)
+    predict 1 iff w.x >= threshold; y = 1 and w.x <  threshold + thick_positive:  w_i *= alpha^x_i
+    (promotion) y = 0 and w.x >= threshold - thick_negative:  w_i /= alpha^x_i, or w_i *= demotion^x_i
+    (demotion)
 
-    `demotion=None` is Winnow2 (divide by alpha), `demotion=0.0` is Winnow1 (w_i = 0 where x_i > 0), any other factor the
-    two-rate form. Without thickness an update is a mistake: at w.x = threshold the prediction is 1, right for y = 1.
+    `demotion=None` is Winnow2 (divide by alpha), `demotion=0.0` is Winnow1 (w_i = 0 where x_i > 0), any other
+    factor the two-rate form. Without thickness an update is a mistake: at w.x = threshold the prediction is
+    1, right for y = 1.
     """
 
     def __init__(
@@ -433,8 +445,9 @@ class Winnow:
 class Elimination:
     """Monotone disjunctions over n literals (pass [x, 1-x] for all 2n), labels {0, 1}.
 
-    predict 1 iff some literal of H is true (x_i > 0); y = 0, predicted 1: remove the literals true in x.
-    y = 1, predicted 0: no disjunction fits; `inconsistent` is set and nothing else changes. `w` is the indicator of H.
+    predict 1 iff some literal of H is true (x_i > 0); y = 0, predicted 1: remove the literals true in x. y =
+    1, predicted 0: no disjunction fits; `inconsistent` is set and nothing else changes. `w` is the indicator
+    of H.
     """
 
     default_weight = 1.0
@@ -457,13 +470,15 @@ class Elimination:
         return True
 
 
-# --- hypotheses ------------------------------------------------------------------------------------------------------
+# --- hypotheses ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Linear weights frozen at some trial. True weights: `weights * exp(log_scale)`; unseen coordinates: `default`,
-    at the same scale."""
+    """Linear weights frozen at some trial: true weights are `weights * exp(log_scale)`.
+
+    `default` is the weight of unseen coordinates, at the same scale.
+    """
 
     weights: Vector
     log_scale: float
@@ -476,7 +491,7 @@ class Hypothesis:
         return Hypothesis(_lengthened(self.weights, n, self.default), self.log_scale, self.default)
 
     def scores(self, x: Vector) -> Vector:
-        """zeta(j) = sum_i w_i x_i^j for every row j of x, with the weights as stored (without `log_scale`)."""
+        """zeta(j) = sum_i w_i x_i^j for every row j of x, from the stored weights (`log_scale` aside)."""
         weights = self.padded(x.shape[1]).weights
         return np.array([total(weights * row) for row in fitted(x, len(weights))])
 
@@ -492,7 +507,7 @@ class Hypothesis:
         return Hypothesis(mine.weights + theirs.weights, scale, mine.default + theirs.default)
 
     def scaled(self, how: str) -> Hypothesis:
-        """`raw`: as it is. `max`, `l1`, `l2`: divided by that norm of its weights (then `log_scale` is 0); 0 stays 0."""
+        """`raw`: as it is; `max`, `l1`, `l2`: divided by that norm (0 stays 0), with `log_scale` 0."""
         if how == "raw":
             return self
         norms = {
@@ -511,7 +526,7 @@ def fitted(x: Vector, n: int) -> Vector:
     return np.pad(x, ((0, 0), (0, n - x.shape[1]))) if x.shape[1] < n else x
 
 
-# --- linear-max ------------------------------------------------------------------------------------------------------
+# --- linear-max ---------------------------------------------------------------------------------------------
 
 
 class LinearMax:
@@ -519,7 +534,8 @@ class LinearMax:
 
     An instance is a dense matrix x of shape (k, n): row x^j holds what the n sub-experts say for class j.
 
-        zeta(j) = w.x^j;  predict the arg max;  rival = arg max over j != label;  rule.update(x^label - x^rival)
+        zeta(j) = w.x^j;  predict the arg max;  rival = arg max over j != label;  rule.update(x^label -
+        x^rival)
 
     Parameters
     ----------
@@ -532,11 +548,12 @@ class LinearMax:
     update_on_tie
         False: a *correct* prediction with w.z exactly 0 does not reach the rule. Everything else does.
     discover
-        Classes become known with their first label and are numbered in that order (which is what `tie` refers to); x
-        still has one row for each of the k possible classes. Unknown classes are in no arg max. The trial that brings a new
-        label is a mistake by definition (the prediction is -1 while no class is known); the rule gets z = 0 - x^first, and
-        nothing when no other class is known. With only the label's class known there is no rival and no update. Instances
-        that are looked at again later (recycling, accuracy of voters) use their full rows for classes known by then.
+        Classes become known with their first label and are numbered in that order (which is what `tie` refers
+        to); x still has one row for each of the k possible classes. Unknown classes are in no arg max. The
+        trial that brings a new label is a mistake by definition (the prediction is -1 while no class is
+        known); the rule gets z = 0 - x^first, and nothing when no other class is known. With only the label's
+        class known there is no rival and no update. Instances that are looked at again later (recycling,
+        accuracy of voters) use their full rows for classes known by then.
     """
 
     def __init__(
@@ -659,9 +676,10 @@ def expand(
 ) -> Vector:
     """One instance as the dense (k, n) matrix of its sub-experts.
 
-    Columns in this order: voters (one-hot in the class voted for; -1 abstains: zeros), score sub-experts (row i of `scores`
-    is its k values), then features. Feature 0 is the constant 1 if `thresholds`, then the attributes; feature f gives k
-    sub-experts, the one for class c at column n_experts + f k + c with value a_f in row c and 0 elsewhere.
+    Columns in this order: voters (one-hot in the class voted for; -1 abstains: zeros), score sub-experts (row
+    i of `scores` is its k values), then features. Feature 0 is the constant 1 if `thresholds`, then the
+    attributes; feature f gives k sub-experts, the one for class c at column n_experts + f k + c with value
+    a_f in row c and 0 elsewhere.
     """
     vote = np.asarray([] if votes is None else votes, dtype=int)
     score = np.asarray(np.zeros((0, k)) if scores is None else scores, dtype=float)
@@ -680,7 +698,7 @@ def expand(
     return x
 
 
-# --- the multi-class Perceptron --------------------------------------------------------------------------------------
+# --- the multi-class Perceptron -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -696,8 +714,11 @@ class MulticlassPerceptron:
 def multiclass_perceptron(
     points: Vector, labels: Sequence[int], k: int, max_epochs: int = 1000
 ) -> MulticlassPerceptron:
-    """W = 0 (k x d); cyclic passes: a point p with label l and prediction z = arg max_i w_i.p != l (smallest class on ties)
-    is a violation: w_l += p, w_z -= p. Stops after a pass without violation or after `max_epochs` passes."""
+    """W = 0 (k x d), then cyclic passes.
+
+    A point p with label l and prediction z = arg max_i w_i.p != l (smallest class on ties) is a violation:
+    w_l += p, w_z -= p. Stops after a pass without violation or after `max_epochs` passes.
+    """
     weights = np.zeros((k, points.shape[1]))
     violations = 0
     for epoch in range(1, max_epochs + 1):

@@ -1,4 +1,4 @@
-"""Averaging, recycling, voting, combining and stacking, slow and obvious: what the compiled library must agree with.
+"""Averaging, recycling, voting, combining and stacking, slow and obvious: what the library must agree with.
 
 Techniques take learners and are learners. All of them, and `reference.LinearMax` under them, share
 
@@ -10,13 +10,13 @@ Techniques take learners and are learners. All of them, and `reference.LinearMax
     changed                    whether the last trial counts as having changed the hypothesis (read by `Vote`)
     grow(n), linear            more coordinates; the `LinearMax` that knows the classes and the tie policy
 
-so that `Average(Recycle(LinearMax(...)))` is AR, `Vote(Recycle(LinearMax(...)))` VR. A learner serves one owner: two members
-of a `Combine` must not share a base.
+so that `Average(Recycle(LinearMax(...)))` is AR, `Vote(Recycle(LinearMax(...)))` VR. A learner serves one
+owner: two members of a `Combine` must not share a base.
 
 References
-----------
-Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms (the techniques; what the paper leaves open is
-decided in the docstrings). Littlestone and Warmuth (1994), The weighted majority algorithm.
+---------- Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms (the techniques; what the
+paper leaves open is decided in the docstrings). Littlestone and Warmuth (1994), The weighted majority
+algorithm.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
 from reference import Hypothesis, LinearMax, Vector, doubt, expand, total
 
 
 class Learner(Protocol):
     """What techniques need of a learner."""
 
-    mistakes: int
-
+    @property
+    def mistakes(self) -> int: ...
     @property
     def changed(self) -> bool: ...
     @property
@@ -51,8 +52,6 @@ class Learner(Protocol):
 
 class _Linear:
     """The parts that follow from `snapshot()`, `grow(n)` and `linear`."""
-
-    mistakes: int
 
     @property
     def linear(self) -> LinearMax:
@@ -82,19 +81,21 @@ class _Linear:
 
 
 class Average(_Linear):
-    """A-B: B runs unchanged, driven by its own predictions; the prediction is that of the average of its hypotheses.
+    """A-B: B runs unchanged, driven by its own predictions; the average of its hypotheses predicts.
 
-    Before trial t the hypothesis is (1/t) sum_{s=1}^{t} w_s, w_s the weights with which B met trial s (w_1 = start): one term
-    for each real trial, the current weights included. After T trials `hypothesis()` therefore has T + 1 terms, w_{T+1} among
-    them. With a recycling base w_{s+1} is taken after the recycling of trial s.
+    Before trial t the hypothesis is (1/t) sum_{s=1}^{t} w_s, w_s the weights with which B met trial s (w_1 =
+    start): one term for each real trial, the current weights included. After T trials `hypothesis()`
+    therefore has T + 1 terms, w_{T+1} among them. With a recycling base w_{s+1} is taken after the recycling
+    of trial s.
 
     scale
-        `raw`: the true weights. `max`, `l1`: each w_s divided by its largest magnitude, by its sum of magnitudes (over the
-        coordinates allocated at trial s; a zero vector stays zero).
+        `raw`: the true weights. `max`, `l1`: each w_s divided by its largest magnitude, by its sum of
+        magnitudes (over the coordinates allocated at trial s; a zero vector stays zero).
 
-    A coordinate that appears later has, for every past trial, the weight of unseen coordinates at that trial's scale.
-    Scores are scores of the sum divided by t, not of the divided weights, so that integer weights tie exactly.
-    `changed` is always True. `mistakes` are the average's own; B's are in `base.mistakes`.
+    A coordinate that appears later has, for every past trial, the weight of unseen coordinates at that
+    trial's scale. Scores are scores of the sum divided by t, not of the divided weights, so that integer
+    weights tie exactly. `changed` is always True. `mistakes` are the average's own; B's are in
+    `base.mistakes`.
     """
 
     changed = True
@@ -151,16 +152,17 @@ class Stored:
 
 
 class Recycle(_Linear):
-    """R-B: after each update the s most recent instances are presented again until none of them causes an update.
+    """R-B: after each update the s most recent instances are presented again until none causes an update.
 
-    A trial: B's trial; the instance enters the buffer (the oldest leaves when there are more than s), correct ones too, with
-    count 1 if B updated on it and 0 otherwise. If B updated (any update: a tie, a margin), repeat passes: every instance of
-    the buffer, oldest first, whose count is below u *at that moment* is presented to B with the current weights (its rival may
-    have changed); an update adds 1 to its count. Stop after a pass without update. The new instance takes part.
+    A trial: B's trial; the instance enters the buffer (the oldest leaves when there are more than s), correct
+    ones too, with count 1 if B updated on it and 0 otherwise. If B updated (any update: a tie, a margin),
+    repeat passes: every instance of the buffer, oldest first, whose count is below u *at that moment* is
+    presented to B with the current weights (its rival may have changed); an update adds 1 to its count. Stop
+    after a pass without update. The new instance takes part.
 
-    B must be a `LinearMax`. Updates made here are no mistakes; `updates` counts them together with the real ones,
-    `recycled` alone. `u` may be `math.inf`; since noisy data then may never come to rest, passes are capped
-    (`max_passes`, 1000 for u = inf, none otherwise); the cap counts passes of one trial.
+    B must be a `LinearMax`. Updates made here are no mistakes; `updates` counts them together with the real
+    ones, `recycled` alone. `u` may be `math.inf`; since noisy data then may never come to rest, passes are
+    capped (`max_passes`, 1000 for u = inf, none otherwise); the cap counts passes of one trial.
     """
 
     def __init__(self, base: LinearMax, s: int = 100, u: float = 5, max_passes: int | None = None) -> None:
@@ -175,7 +177,7 @@ class Recycle(_Linear):
         self.recycled = 0
 
     @property
-    def mistakes(self) -> int:  # type: ignore[override]
+    def mistakes(self) -> int:
         return self.base.mistakes
 
     @property
@@ -239,33 +241,39 @@ class Vote(_Linear):
     d
         Trials before the first possible restart; doubled at every restart.
     scale
-        `l1`, `l2`, `max`: a hypothesis votes with its scores after its weights were divided by that norm, taken when it
-        is saved (for the current one: now). `raw`: with its true weights. `vote`: with one vote for its best class; there is
-        no linear hypothesis then.
+        `l1`, `l2`, `max`: a hypothesis votes with its scores after its weights were divided by that norm,
+        taken when it is saved (for the current one: now). `raw`: with its true weights. `vote`: with one vote
+        for its best class; there is no linear hypothesis then.
 
     One trial, in this order:
 
-    1. The voting label is the arg max of the summed scores of the saved hypotheses and B's current one (so a hypothesis
-       saved and still current counts twice); B's label is B's prediction. Output: the voting label if mv <= mb, else B's.
-    2. mv, mb (mistakes of the voting label and of B's label since the last restart) are counted, whatever was put out.
+    1. The voting label is the arg max of the summed scores of the saved hypotheses and B's current one (so a
+       hypothesis saved and still current counts twice); B's label is B's prediction. Output: the voting label
+       if mv <= mb, else B's.
+    2. mv, mb (mistakes of the voting label and of B's label since the last restart) are counted, whatever was
+       put out.
     3. B's trial. The instance joins the r most recent. tau (trials since the last restart) += 1.
     4. Windows. Half width hw = floor(min(w, spacing/2)/2), centre c, spacing and c from 1:
-       - not open and tau >= c - hw: B's hypothesis (after its learning in this trial) is saved under number c, in an empty
-         slot while fewer than h are saved, else in place of the oldest whose number is an odd multiple of spacing/2; open;
-       - else, open, and B's hypothesis changed in this trial (`base.changed`: B updated; an average: always; a `Combine`: also
-         when another member became the best): it takes the place of the one saved in this window, keeping number c, if it is
-         right on strictly more of the recent instances;
-       - open and tau >= c + hw: close; if c = h spacing: spacing doubles and c = (floor(h/2)+1) spacing, else c += spacing.
-    5. If tau >= wait and mb < mv: restart: saved hypotheses dropped, spacing = c = 1, tau = mv = mb = 0, wait doubles. B
-       and the recent instances stay.
+       - not open and tau >= c - hw: B's hypothesis (after its learning in this trial) is saved under number
+         c, in an empty slot while fewer than h are saved, else in place of the oldest whose number is an odd
+         multiple of spacing/2; open;
+       - else, open, and B's hypothesis changed in this trial (`base.changed`: B updated; an average: always;
+         a `Combine`: also when another member became the best): it takes the place of the one saved in this
+         window, keeping number c, if it is right on strictly more of the recent instances;
+       - open and tau >= c + hw: close; if c = h spacing: spacing doubles and c = (floor(h/2)+1) spacing, else
+         c += spacing.
+    5. If tau >= wait and mb < mv: restart: saved hypotheses dropped, spacing = c = 1, tau = mv = mb = 0, wait
+       doubles. B and the recent instances stay.
 
-    `scores`, `hypothesis` and `predict` are those of the next output: the sum of all voters, or B's own when mv > mb.
-    `mistakes` counts outputs. `changed` is always True.
+    `scores`, `hypothesis` and `predict` are those of the next output: the sum of all voters, or B's own when
+    mv > mb. `mistakes` counts outputs. `changed` is always True.
     """
 
     changed = True
 
-    def __init__(self, base: Learner, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1") -> None:
+    def __init__(
+        self, base: Learner, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1"
+    ) -> None:
         if h < 1:
             raise ValueError(f"h must be >= 1, got {h}; try 20")
         if scale not in ("raw", "max", "l1", "l2", "vote"):
@@ -407,18 +415,19 @@ class Combine(_Linear):
     """Several learners, all run on every trial.
 
     how
-        `best`: predict like the member with the fewest mistakes since trial 1 (its own counter; the first of those that
-        tie), decided anew before every trial. Its hypothesis is the combination's.
-        `wma`: weighted majority; member i votes for its prediction with weight beta^(M_i - min M), M_i its mistakes
-        since trial 1 (on all trials, not only where the majority erred).
-        `weighted`: the sum of the members' scores, each score vector divided by its Euclidean norm over the known
-        classes on this very instance (scores neither centred nor shifted; a zero vector stays zero), times exp(-eta (M_i -
-        min M)), eta = sqrt(2 ln N / (min M + 1)), N members.
-        `weighted-linear`: the same weights, but on the members' hypotheses divided by their Euclidean norm, which keeps the
-        combination linear.
+        `best`: predict like the member with the fewest mistakes since trial 1 (its own counter; the first of
+        those that tie), decided anew before every trial. Its hypothesis is the combination's.
+        `wma`: weighted majority; member i votes for its prediction with weight beta^(M_i - min M), M_i its
+        mistakes since trial 1 (on all trials, not only where the majority erred).
+        `weighted`: the sum of the members' scores, each score vector divided by its Euclidean norm over the
+        known classes on this very instance (scores neither centred nor shifted; a zero vector stays zero),
+        times exp(-eta (M_i - min M)), eta = sqrt(2 ln N / (min M + 1)), N members.
+        `weighted-linear`: the same weights, but on the members' hypotheses divided by their Euclidean norm,
+        which keeps the combination linear.
 
-    `changed`: for `best`, whether the best member is another one after the trial than before it, or its hypothesis changed in
-    this trial; otherwise always True. `hypothesis()` exists for `best` and `weighted-linear`.
+    `changed`: for `best`, whether the best member is another one after the trial than before it, or its
+    hypothesis changed in this trial; otherwise always True. `hypothesis()` exists for `best` and
+    `weighted-linear`.
     """
 
     WAYS = ("best", "wma", "weighted", "weighted-linear")
@@ -518,33 +527,36 @@ class Combine(_Linear):
         return prediction
 
 
-def VCombine(  # noqa: N802  (named like the learners, of which it is one)
+def VCombine(
     members: Sequence[Learner], h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1"
 ) -> Vote:
     """V-Combine: voting over the member that has made the fewest mistakes so far.
 
-    "B's hypothesis", "B's label" and mb are those of the best member at that moment; since members differ in scale, each voter
-    is divided by its sum of magnitudes. VR-Combine is this over R-B and AR-B members.
+    "B's hypothesis", "B's label" and mb are those of the best member at that moment; since members differ in
+    scale, each voter is divided by its sum of magnitudes. VR-Combine is this over R-B and AR-B members.
     """
     return Vote(Combine(members, how="best"), h=h, w=w, r=r, d=d, scale=scale)
 
 
 class Stack:
-    """The members' scores are the sub-experts of another learner, `fusion`: column i of its (k, N) instance is member i's.
+    """The members' scores are the sub-experts of another learner, `fusion`: column i of its x is member i's.
 
-    A trial: the fusion instance is made from the members as they stand; `fusion.trial` on it; every member's trial on x.
+    A trial: the fusion instance is made from the members as they stand; `fusion.trial` on it; every member's
+    trial on x.
 
     scale
         `vote`: 1 for the class that the member predicts, 0 elsewhere (no class known: zeros).
         `raw`: the member's scores, times exp(log_scale).
-        `softmax`: the member's scores, from weights divided by their largest magnitude where it has linear weights (the scale
-        of multiplicative weights grows without limit), over the k classes: c = scores - mean; q = mean of c_j^2 over the k
-        classes and over all trials so far, the present one included; x = softmax(c / sqrt(q)); q = 0 gives 1/k for each.
+        `softmax`: the member's scores, from weights divided by their largest magnitude where it has linear
+        weights (the scale of multiplicative weights grows without limit), over the k classes: c = scores -
+        mean; q = mean of c_j^2 over the k classes and over all trials so far, the present one included; x =
+        softmax(c / sqrt(q)); q = 0 gives 1/k for each.
     thresholds
         Whether k threshold sub-experts follow the members.
 
-    Predicting uses the running q with the present instance included but keeps it only in `trial`. All k classes must be known
-    from the start. `hypothesis()` is the fusion's: one weight a member, not a hypothesis on x, so that `snapshot()` refuses.
+    Predicting uses the running q with the present instance included but keeps it only in `trial`. All k
+    classes must be known from the start. `hypothesis()` is the fusion's: one weight a member, not a
+    hypothesis on x, so that `snapshot()` refuses.
     """
 
     changed = True

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -250,3 +252,19 @@ class TestDemo:
             figures_of(tmp_path, "demo", "--trials", "1", "--no-plot")["learners"]["perceptron"]["updates"]
             == 1
         )
+
+
+class TestReadme:
+    README = Path(__file__).parent.parent / "README.md"
+
+    def test_the_example_runs(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (example,) = re.findall(r"```python\n(.*?)```", self.README.read_text(encoding="utf-8"), re.DOTALL)
+        exec(compile(example, "README.md", "exec"), {})
+        assert re.match(r"\d+ mistakes by perceptron\n\d+ mistakes by alma\(2\)\n", capsys.readouterr().out)
+        assert (tmp_path / "mistakes.png").stat().st_size > 0
+
+    def test_every_rule_is_in_the_table(self):
+        text = self.README.read_text(encoding="utf-8")
+        for name in linmax.rules.REGISTRY:
+            assert f"`{name.replace('-', '_')}(" in text

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from linmax import rules
-from linmax.experts import experts
+from linmax import experts, rules, run
 from linmax.features import (
     Terms,
     conjunctions,
@@ -20,7 +19,6 @@ from linmax.features import (
     negated_literals,
     pack,
 )
-from linmax.trials import run
 
 pytestmark = pytest.mark.small
 

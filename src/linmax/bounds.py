@@ -48,6 +48,7 @@ __all__ = [
     "divergence_balanced",
     "elimination",
     "exponentiated_gradient",
+    "log_growth",
     "most_restarts",
     "multiclass_perceptron",
     "multiplicative",
@@ -134,12 +135,12 @@ def _comparator(u: npt.ArrayLike, signed: bool) -> Vector:
     return weights
 
 
-def _within(margin: float, largest: float) -> float:
-    if margin > largest * (1.0 + 1e-9):
+def _possible(margin: float, largest: float, noise: float) -> float:
+    if noise == 0.0 and margin > largest * (1.0 + 1e-9):
         raise ValueError(
             f"margin must be <= {largest:g}, the most that u.z can be, got {margin:g}; give largest=max |z_i|"
         )
-    return min(margin, largest)
+    return margin
 
 
 # -- additive rules ----------------------------------------------------------------------------------------
@@ -422,7 +423,15 @@ def divergence_balanced(u: npt.ArrayLike) -> float:
 
 
 def log_growth(rate: float, thickness: float, largest: float) -> float:
-    """ln(cosh(X r) + (tau/X) sinh(X r)): how much one update can add to the logarithm of the total weight."""
+    """ln(cosh(X r) + (tau/X) sinh(X r)): what one update can add to the logarithm of the total weight.
+
+    r = ``rate`` = ln alpha, X = ``largest`` >= |z_i|, tau = ``thickness``.
+
+    Examples
+    --------
+    >>> log_growth(0.0, 0.0, 1.0)
+    0.0
+    """
     x, tilt = largest * rate, thickness / largest
     if x < 20.0:
         return math.log1p(2.0 * math.sinh(x / 2.0) ** 2 + tilt * math.sinh(x))  # keeps its digits for small x
@@ -435,7 +444,7 @@ def _multiplicative(
     alpha = _above("alpha", alpha, 1.0, 1.1)
     margin, noise = _number("margin", margin), _amount("noise", noise)
     thickness, largest = _amount("thickness", thickness), _above("largest", largest, 0.0, 1.0)
-    margin = _within(margin, largest)
+    margin = _possible(margin, largest, noise)
     if margin <= thickness:
         return math.inf
     rate = math.log(alpha)
@@ -524,7 +533,7 @@ def best_alpha(
     """
     learned, noise = _amount("learned", learned), _amount("noise", noise)
     thickness, largest = _amount("thickness", thickness), _above("largest", largest, 0.0, 1.0)
-    margin = _within(_number("margin", margin), largest)
+    margin = _possible(_number("margin", margin), largest, noise)
     if margin <= thickness:
         raise ValueError(f"margin must be > thickness = {thickness:g} for a bound to exist, got {margin!r}")
     tilt = math.atanh(thickness / largest)
@@ -605,7 +614,7 @@ def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> flo
     noise = _amount("noise", noise)
     if margin <= 0.0:
         return math.inf
-    return 3.2 * learned / _within(margin, 1.0) ** 2 + 1.35 * noise / margin
+    return 3.2 * learned / _possible(margin, 1.0, noise) ** 2 + 1.35 * noise / margin
 
 
 # -- ALMA --------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ class Rule:
     everywhere
         Every update may change every weight; the step then gets all coordinates, z = 0 included.
     bounded
-        The rule needs every \\|z_i\\| <= 1.
+        The rule needs every |z_i| <= 1.
     nonnegative
         The rule needs attributes >= 0 (threshold forms).
     threshold

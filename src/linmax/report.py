@@ -193,6 +193,8 @@ def _look(place: int) -> tuple[str, str]:
 
 
 def _style(axes: Axes, title: str, subtitle: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=22 if subtitle else 8)
     if subtitle:
         axes.annotate(
@@ -211,7 +213,7 @@ def _style(axes: Axes, title: str, subtitle: str) -> None:
     axes.set_axisbelow(True)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:,.0f}")
-        axis.get_major_locator().set_params(integer=True)
+        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
 
 
 def _draw(axes: Axes, counts: NDArray[np.float64], colour: str, dash: str) -> None:

@@ -307,7 +307,7 @@ class Machine:
         )
 
     def margin(self, instances: Experts, labels: Sequence[Any]) -> float:
-        """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) \\|\\|w\\|\\|_2): the margin that these weights give.
+        """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) ||w||_2): the margin that these weights give.
 
         For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
         and gamma the largest margin of any weights, cyclic passes of the Perceptron end after R^2/gamma^2 violations.

@@ -146,7 +146,7 @@ def _learning(learner: Any, instances: Any, labels: NDArray[Any]) -> Callable[[s
     """Go on learning where the stretch before ended."""
     from linmax import trials
 
-    proceed = partial(trials.run, learner)
+    proceed: Callable[..., trials.Trace] = partial(trials.run, learner)
 
     def answer(stretch: slice) -> tuple[NDArray[Any], int]:
         nonlocal proceed

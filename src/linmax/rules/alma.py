@@ -66,10 +66,10 @@ def alma(
     bound: float = 1.0,
     preset: str | None = None,
 ) -> Rule:
-    """ALMA_p(alpha; B, C): after k - 1 updates, with zhat = z / \\|\\|z\\|\\|_p,
+    """ALMA_p(alpha; B, C): after k - 1 updates, with zhat = z / ||z||_p,
 
     if w.zhat <= (1 - alpha) B sqrt(p-1) / sqrt(k): theta <- theta + C / (sqrt(p-1) sqrt(k)) zhat, projected onto
-    \\|\\|theta\\|\\|_p <= 1; w_i = sign(theta_i) \\|theta_i\\|^(p-1) / \\|\\|theta\\|\\|_p^(p-2).
+    ||theta||_p <= 1; w_i = sign(theta_i) |theta_i|^(p-1) / ||theta||_p^(p-2).
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def alma(
     B, C
         Constants of the margin and of the step. B defaults to 1/alpha, C to sqrt(2).
     normalise
-        Divide z by its p-norm; when False ``bound`` >= \\|\\|z\\|\\|_p takes its place.
+        Divide z by its p-norm; when False ``bound`` >= ||z||_p takes its place.
     project
         Keep theta in the unit ball.
     preset

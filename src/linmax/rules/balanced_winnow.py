@@ -82,8 +82,8 @@ def balanced_winnow(alpha: float, margin: float = 0.0, thickness: float = 0.0) -
 
     Notes
     -----
-    sum \\|u_i\\| = 1, z in [-1, 1]^n, u.z >= delta but for hinge noise N: updates <=
-    (ln 2n + sum \\|u\\| ln \\|u\\| + N ln alpha) / (delta ln alpha - ln((alpha + 1/alpha)/2)).
+    sum |u_i| = 1, z in [-1, 1]^n, u.z >= delta but for hinge noise N: updates <=
+    (ln 2n + sum |u| ln |u| + N ln alpha) / (delta ln alpha - ln((alpha + 1/alpha)/2)).
 
     References
     ----------

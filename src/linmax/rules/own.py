@@ -121,7 +121,7 @@ def rule(
         Your promise that nothing happens while margin > reach: 0 for mistake-driven rules, a margin, or
         ``math.inf`` to be called on every trial.
     bounded
-        Whether the rule needs \\|z_i\\| <= 1.
+        Whether the rule needs |z_i| <= 1.
 
     Examples
     --------

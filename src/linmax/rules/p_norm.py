@@ -1,7 +1,7 @@
-"""p-norm Perceptron. If w.z <= 0: v <- v + z, w_i = sign(v_i) \|v_i\|^(p-1) / \|\|v\|\|_p^(p-2). Gentile (2003).
+"""p-norm Perceptron. If w.z <= 0: v <- v + z, w_i = sign(v_i) |v_i|^(p-1) / ||v||_p^(p-2). Gentile (2003).
 
-The stored weight is sign(v_i) \|v_i\|^(p-1); the norm is a common factor and lives in GAUGE.
-MASS holds sum \|v_i\|^p, from which the norm is taken.
+The stored weight is sign(v_i) |v_i|^(p-1); the norm is a common factor and lives in GAUGE.
+MASS holds sum |v_i|^p, from which the norm is taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) 
 
 @kernel()
 def move(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, i: int, amount: float, p: float) -> None:
-    """v_i <- v_i + amount, with its weight and the sum of \|v\|^p kept."""
+    """v_i <- v_i + amount, with its weight and the sum of |v|^p kept."""
     before = abs(weights[i] * memory[0, i])
     v = memory[0, i] + amount
     memory[0, i] = v
@@ -41,7 +41,7 @@ def move(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, i: int, a
 
 @kernel()
 def log_norm(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, p: float) -> float:
-    """ln \|\|v\|\|_p, summed afresh when the kept sum has shrunk to rounding."""
+    """ln ||v||_p, summed afresh when the kept sum has shrunk to rounding."""
     scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
     if scalars[MASS] < 1e-6 * scalars[PEAK]:
         total = 0.0
@@ -85,7 +85,7 @@ def p_norm(p: float) -> Rule:
 
     Notes
     -----
-    Updates <= (p - 1) X_p^2 U_q^2 / gamma^2, with X_p >= \\|\\|z\\|\\|_p, U_q = \\|\\|u\\|\\|_q, 1/p + 1/q = 1.
+    Updates <= (p - 1) X_p^2 U_q^2 / gamma^2, with X_p >= ||z||_p, U_q = ||u||_q, 1/p + 1/q = 1.
 
     References
     ----------

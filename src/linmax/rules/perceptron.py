@@ -39,7 +39,7 @@ def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
 
     Notes
     -----
-    Updates <= (R U / gamma)^2 with R >= \\|\\|z\\|\\|, U = \\|\\|u\\|\\| and u.z >= gamma on every trial.
+    Updates <= (R U / gamma)^2 with R >= ||z||, U = ||u|| and u.z >= gamma on every trial.
 
     References
     ----------
