@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from problems import Problem, forest, zipf
 
 SOURCE = Path(__file__).with_name("loops.c")

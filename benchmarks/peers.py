@@ -6,6 +6,7 @@ dense rows are left out where the library takes named features (Vowpal Wabbit, R
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-
 from problems import Problem
 
 Timer = Callable[[], float]
@@ -45,7 +45,7 @@ def named_features(problem: Problem) -> Iterator[tuple[int, list[int], list[floa
 
 
 def scikit_learn(problem: Problem) -> Timer:
-    """scikit-learn's Perceptron, one epoch in the given order. It learns one-against-all and predicts nothing."""
+    """scikit-learn's Perceptron, one epoch in the given order, one-against-all; it predicts nothing."""
     require("sklearn", "scikit-learn")
     from sklearn.linear_model import Perceptron
 
@@ -63,8 +63,8 @@ def scikit_learn(problem: Problem) -> Timer:
 def vowpal_wabbit(problem: Problem, options: list[str], folder: Path) -> Timer:
     """Vowpal Wabbit one-against-all over its own cache file.
 
-    It has no executable in its Python package and starts slowly. So it runs in a process of its own, over a tenth
-    of the cache and over all of it; the difference of the fastest of these is the cost of the rows alone.
+    It has no executable in its Python package and starts slowly. So it runs in a process of its own, over a
+    tenth of the cache and over all of it; the difference of the fastest of these is the cost of the rows.
     """
     require("vowpalwabbit", "vowpalwabbit")
     part = problem.head(VW_TRIALS)
@@ -109,9 +109,10 @@ def run_vw(command: list[str]) -> None:
 
 
 def river(problem: Problem) -> Timer:
-    """River's Perceptron: predict_one, then learn_one, on dicts; one-against-all for more than two classes."""
+    """River's Perceptron: predict_one, then learn_one, on dicts; one-against-all beyond two classes."""
     require("river", "river")
-    from river import linear_model, multiclass
+    linear_model = importlib.import_module("river.linear_model")
+    multiclass = importlib.import_module("river.multiclass")
 
     part = problem.head(RIVER_TRIALS)
     stream = [

@@ -11,6 +11,7 @@ import gzip
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class Problem:
     """One stream of labelled rows, without the constant attribute."""
 
     name: str
-    rows: NDArray[np.float64] | sparse.csr_matrix
+    rows: Any  # a float64 matrix, dense or CSR
     labels: NDArray[np.int64]
     classes: int
 
@@ -47,7 +48,7 @@ class Problem:
     @property
     def nonzeros(self) -> float:
         """Mean number of stored values a row."""
-        return self.rows.nnz / self.trials if self.is_sparse else float(self.features)
+        return float(self.rows.nnz) / self.trials if self.is_sparse else float(self.features)
 
     def head(self, trials: int) -> Problem:
         """The first `trials` rows."""
@@ -96,7 +97,9 @@ def linear_labels(
 ) -> NDArray[np.int64]:
     """Labels of a noisy linear model: argmax of the standardised scores plus Gaussian noise of that size."""
     scores = (scores - scores.mean(axis=0)) / scores.std(axis=0)
-    return np.argmax(scores + noise * generator.standard_normal(scores.shape), axis=1)
+    noisy = scores + noise * generator.standard_normal(scores.shape)
+    labels: NDArray[np.int64] = np.argmax(noisy, axis=1)
+    return labels
 
 
 def zipf(trials: int, features: int, classes: int, nonzeros: int = 60, seed: int = 0) -> Problem:
@@ -149,5 +152,7 @@ def noise_stream(trials: int, features: int, spread: int, classes: int, seed: in
     """
     generator = np.random.default_rng(seed)
     rows = sparse_rows(trials, features, 60, generator)
-    rows = sparse.csr_matrix((rows.data, rows.indices * spread, rows.indptr), shape=(trials, features * spread))
+    rows = sparse.csr_matrix(
+        (rows.data, rows.indices * spread, rows.indptr), shape=(trials, features * spread)
+    )
     return Problem("noise", rows, generator.integers(0, classes, trials), classes)

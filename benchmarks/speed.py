@@ -27,14 +27,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import c_loops
 import numpy as np
+import peers
+from problems import Problem, forest, noise_stream, real_forest, zipf
 from rich.console import Console
 from rich.table import Table
 
-import c_loops
 import linmax
-import peers
-from problems import Problem, forest, noise_stream, real_forest, zipf
 
 ALPHA = 1.1
 RULES: dict[str, Callable[[], Any]] = {
@@ -81,7 +81,7 @@ class Result:
         return 1e6 * statistics.median(self.seconds) if self.seconds else float("nan")
 
 
-# -- one pass against the others -----------------------------------------------------------------------------------
+# -- one pass against the others ----------------------------------------------------------------------------
 
 
 def linmax_timer(problem: Problem, rule: str, result: Result) -> peers.Timer:
@@ -99,7 +99,9 @@ def linmax_timer(problem: Problem, rule: str, result: Result) -> peers.Timer:
     return timer
 
 
-def c_timer(problem: Problem, rule: str, loops: c_loops.Loops | None, why: str, result: Result) -> peers.Timer:
+def c_timer(
+    problem: Problem, rule: str, loops: c_loops.Loops | None, why: str, result: Result
+) -> peers.Timer:
     """A pass of loops.c, its weights allocated afresh."""
     if loops is None:
         raise peers.Missing(why)
@@ -156,7 +158,7 @@ def reference(results: list[Result], result: Result) -> Result:
     return ours.get(result.rule, ours["perceptron"])
 
 
-# -- what a trial's cost depends on, and memory --------------------------------------------------------------------
+# -- what a trial's cost depends on, and memory -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ def all_memory(problems: list[Problem]) -> list[Memory]:
     return found
 
 
-# -- output --------------------------------------------------------------------------------------------------------
+# -- output -------------------------------------------------------------------------------------------------
 
 
 def show_race(console: Console, problem: Problem, results: list[Result]) -> None:
@@ -293,7 +295,9 @@ def show_race(console: Console, problem: Problem, results: list[Result]) -> None
 
 def show_sweep(console: Console, points: list[Point]) -> None:
     """The table of the sweeps."""
-    table = Table(title="cost of a trial (Perceptron, k = 8, 60 nonzeros, random labels)", title_justify="left")
+    table = Table(
+        title="cost of a trial (Perceptron, k = 8, 60 nonzeros, random labels)", title_justify="left"
+    )
     table.add_column("varied")
     for column in ("features", "trials before", "us/trial", "against the first"):
         table.add_column(column, justify="right")
@@ -301,7 +305,11 @@ def show_sweep(console: Console, points: list[Point]) -> None:
         first = next(p for p in points if p.varied == point.varied)
         ratio = f"{point.microseconds / first.microseconds:.2f}"
         table.add_row(
-            point.varied, f"{point.features:,}", f"{point.trials_before:,}", f"{point.microseconds:.3f}", ratio
+            point.varied,
+            f"{point.features:,}",
+            f"{point.trials_before:,}",
+            f"{point.microseconds:.3f}",
+            ratio,
         )
     console.print(table)
 
@@ -349,7 +357,9 @@ def as_json(races: dict[str, list[Result]], points: list[Point], memory: list[Me
                 "best": result.best / ours.best,
                 "median": result.median / ours.median,
             }
-            rows.append(row if not result.missing else {k: row[k] for k in ("problem", "system", "rule", "missing")})
+            rows.append(
+                row if not result.missing else {k: row[k] for k in ("problem", "system", "rule", "missing")}
+            )
     return {
         "speed": rows,
         "sweep": [asdict(point) for point in points],
@@ -357,7 +367,7 @@ def as_json(races: dict[str, list[Result]], points: list[Point], memory: list[Me
     }
 
 
-# -- the program ---------------------------------------------------------------------------------------------------
+# -- the program --------------------------------------------------------------------------------------------
 
 
 def run_checks(console: Console, loops: c_loops.Loops) -> None:
@@ -372,12 +382,16 @@ def run_checks(console: Console, loops: c_loops.Loops) -> None:
             differ = int(np.sum(got != expected))
             # sinh and powers are rounded differently, so Balanced Winnow may part ways at a near tie
             assert rule != "perceptron" or differ == 0, f"{problem.name}: {differ} predictions differ"
-            console.print(f"{problem.name:12} {rule:21} linmax and C: {differ} of {problem.trials} predictions differ")
+            console.print(
+                f"{problem.name:12} {rule:21} linmax and C: {differ} of {problem.trials} predictions differ"
+            )
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--rounds", type=int, help="times that each contender runs (7, with --quick 5)")
     parser.add_argument("--only", choices=["race", "sweep", "memory"], help="one part instead of all three")

@@ -399,9 +399,11 @@ class Sasb(Rule):
 class Winnow:
     """Winnow with a threshold: x in [0, 1]^n, labels {0, 1}, w_i = start.
 
-    predict 1 iff w.x >= threshold; y = 1 and w.x <  threshold + thick_positive:  w_i *= alpha^x_i
-    (promotion) y = 0 and w.x >= threshold - thick_negative:  w_i /= alpha^x_i, or w_i *= demotion^x_i
-    (demotion)
+    predict 1 iff w.x >= threshold
+
+    promotion: y = 1 and w.x <  threshold + thick_positive:  w_i *= alpha^x_i
+
+    demotion:  y = 0 and w.x >= threshold - thick_negative:  w_i /= alpha^x_i, or w_i *= demotion^x_i
 
     `demotion=None` is Winnow2 (divide by alpha), `demotion=0.0` is Winnow1 (w_i = 0 where x_i > 0), any other
     factor the two-rate form. Without thickness an update is a mistake: at w.x = threshold the prediction is
@@ -445,9 +447,10 @@ class Winnow:
 class Elimination:
     """Monotone disjunctions over n literals (pass [x, 1-x] for all 2n), labels {0, 1}.
 
-    predict 1 iff some literal of H is true (x_i > 0); y = 0, predicted 1: remove the literals true in x. y =
-    1, predicted 0: no disjunction fits; `inconsistent` is set and nothing else changes. `w` is the indicator
-    of H.
+    predict 1 iff some literal of H is true (x_i > 0)
+
+    y = 0, predicted 1: the literals true in x leave H. y = 1, predicted 0: no disjunction fits;
+    `inconsistent` is set and nothing else changes. `w` is the indicator of H.
     """
 
     default_weight = 1.0
@@ -534,8 +537,8 @@ class LinearMax:
 
     An instance is a dense matrix x of shape (k, n): row x^j holds what the n sub-experts say for class j.
 
-        zeta(j) = w.x^j;  predict the arg max;  rival = arg max over j != label;  rule.update(x^label -
-        x^rival)
+        zeta(j) = w.x^j;  predict the arg max;  rival = arg max over j != label
+        rule.update(x^label - x^rival)
 
     Parameters
     ----------
@@ -591,7 +594,8 @@ class LinearMax:
         if self.rule is None:
             return Hypothesis(np.zeros(0), 0.0, float(self.rule_factory(0).default_weight))
         scale = float(self.rule.log_scale)
-        return Hypothesis(self.rule.w.copy(), scale, self.rule.default_weight * math.exp(-scale))
+        # when every weight is below e^-700 an unseen coordinate outweighs them all anyway
+        return Hypothesis(self.rule.w.copy(), scale, self.rule.default_weight * math.exp(min(-scale, 700.0)))
 
     def hypothesis(self) -> Vector:
         """The weights; true weights are these times exp(`log_scale`)."""

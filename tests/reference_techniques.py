@@ -14,7 +14,8 @@ so that `Average(Recycle(LinearMax(...)))` is AR, `Vote(Recycle(LinearMax(...)))
 owner: two members of a `Combine` must not share a base.
 
 References
----------- Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms (the techniques; what the
+----------
+Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms (the techniques; what the
 paper leaves open is decided in the docstrings). Littlestone and Warmuth (1994), The weighted majority
 algorithm.
 """

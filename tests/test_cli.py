@@ -16,7 +16,7 @@ from linmax import cli
 from linmax.cli import demo
 
 QUICK = ["demo", "--trials", "300", "--no-plot"]
-LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)"]
+LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron"]
 
 
 def environment():
@@ -176,11 +176,10 @@ class TestDemo:
         assert figures["problem"] == {"n": 20, "r": 10, "k": 5, "noise": 0.1, "trials": 300, "seed": 3}
         problem = linmax.majority_problem(**figures["problem"])
         instances = linmax.experts(votes=problem.votes, classes=range(5))
-        rules = linmax.rules
-        learners = [rules.perceptron(), rules.winnow(1.03), rules.balanced_winnow(1.1), rules.alma(2)]
-        for learner in learners:
+        assert set(figures["learners"]) == {*LEARNERS, "plurality", "optimal"}
+        for learner in LEARNERS:
             trace = linmax.run(learner, instances, problem.labels)
-            assert figures["learners"][str(learner)] == {
+            assert figures["learners"][learner] == {
                 "mistakes": trace.mistakes[-1],
                 "late_error": pytest.approx(trace.mistakes[-1] / 300),
                 "updates": trace.updates[-1],

@@ -642,6 +642,24 @@ def test_recycling_by_hand() -> None:
     assert (learner.updates, learner.recycled, learner.mistakes) == (4, 2, 1)
 
 
+class Presented(LinearMax):
+    """Keeps the labels in the order in which they were presented."""
+
+    def learn(self, x: Vector, label: int) -> bool:
+        self.labels = [*getattr(self, "labels", []), label]
+        return super().learn(x, label)
+
+
+def test_recycling_goes_from_the_oldest_to_the_newest() -> None:
+    base = Presented(Perceptron, 4)
+    learner = Recycle(base, s=3, u=9)
+    only = [np.diag(np.eye(4)[c]) for c in range(4)]  # one sub-expert, right for class c
+    run(learner, [(only[c], c) for c in (3, 0, 1)])
+    base.labels = []
+    learner.trial(only[2], 2)  # the oldest (3) leaves the buffer
+    assert base.labels == [2, 0, 1, 2]
+
+
 def test_unlimited_recycling_is_capped() -> None:
     learner = Recycle(LinearMax(Perceptron, 2), s=2, u=math.inf, max_passes=7)
     run(learner, [(np.eye(2), 0), (np.eye(2), 1)])
@@ -841,6 +859,26 @@ def test_restarts_and_fallback() -> None:
     assert learner.wait == 80
     # after each restart one trial trusts voting (0 <= 0), errs, and then the base is followed
     assert [t for t, output in enumerate(outputs, start=1) if output == 1] == [1, 6, 16, 36, 76]
+
+
+def test_equal_mistakes_are_no_reason_to_restart() -> None:
+    learner = Vote(Scripted(lambda t: False), h=4, d=5)
+    run(learner, [(np.eye(2), 0)] * 50)
+    assert learner.voting_mistakes == learner.basic_mistakes == 50
+    assert learner.restarts == 0
+
+
+def test_saved_hypotheses_grow_at_their_own_scale() -> None:
+    base = LinearMax(lambda n: Multiplicative(n, 2.0), 2)
+    learner = Vote(base, h=4)
+    learner.trial(expand(votes=[0, 1], k=2, thresholds=False), 0)  # a tie: weights 2, 1/2, saved as .8, .2
+    wider = expand(votes=[-1, -1, 0], k=2, thresholds=False)
+    assert learner.voters[0].hypothesis.weights == pytest.approx([0.8, 0.2])
+    # the voter gives the newcomer 1/2.5; the current hypothesis, normalised now, 1/3.5
+    assert learner.scores(wider) == pytest.approx([1 / 2.5 + 1 / 3.5, 0.0])
+    averaged = Average(LinearMax(lambda n: Multiplicative(n, 2.0), 2), "max")
+    averaged.trial(expand(votes=[0, 1], k=2, thresholds=False), 0)
+    assert averaged.scores(wider) == pytest.approx([(1 + 1 / 2) / 2, 0.0])
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from linmax import bounds, features, rules
+    from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.instances import experts
     from linmax.notation import parse
@@ -29,15 +30,22 @@ _HOMES = {
     "EGPM": "regressors",
     "LinearThreshold": "threshold",
     "Trace": "trials",
+    "average": "composition",
     "bounds": "bounds",
     "check_rule": "rules.own",
+    "combine": "composition",
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "paper_pool": "composition",
     "parse": "notation",
+    "recycle": "composition",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
+    "stack": "composition",
+    "vote": "composition",
+    "vr_combine": "composition",
 }
 
 __all__ = [
@@ -46,15 +54,22 @@ __all__ = [
     "LinearThreshold",
     "Trace",
     "__version__",
+    "average",
     "bounds",
     "check_rule",
+    "combine",
     "experts",
     "features",
     "majority_problem",
+    "paper_pool",
     "parse",
+    "recycle",
     "rule",
     "rules",
     "run",
+    "stack",
+    "vote",
+    "vr_combine",
 ]
 
 

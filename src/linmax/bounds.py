@@ -39,7 +39,6 @@ __all__ = [
     "average_risk_printed",
     "balanced",
     "balanced_printed",
-    "best_alma_step",
     "best_alpha",
     "best_beta",
     "best_winnow2_alpha",
@@ -614,7 +613,7 @@ def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> flo
     noise = _amount("noise", noise)
     if margin <= 0.0:
         return math.inf
-    return 3.2 * learned / _possible(margin, 1.0, noise) ** 2 + 1.35 * noise / margin
+    return 3.2 * learned / _possible(margin, 1.0, 0.0) ** 2 + 1.35 * noise / margin
 
 
 # -- ALMA --------------------------------------------------------------------------------------------------
@@ -643,7 +642,8 @@ def alma_separable(
     Proof: |theta'|_p^2 <= 1 + A/k, so the k-th division is by at most ((k + 1)/k)^(A/2); k^(A/2) u.theta_k
     then grows by C gamma/sqrt(p - 1) k^((A-1)/2) a step and stays below k^(A/2).
 
-    alpha = 1: C = 1 gives (p - 1)/gamma^2 + 1, C = sqrt(2) gives 9(p - 1)/(8 gamma^2) + 2.
+    alpha = 1: C = 1 gives (p - 1)/gamma^2 + 1, C = sqrt(2) gives 9(p - 1)/(8 gamma^2) + 2. For every alpha
+    and B the main term is least at C = 1.
 
     Source: derived here; smaller than `alma_printed`.
 
@@ -725,22 +725,6 @@ def alma_unprojected(p: float, margin: float) -> float:
             break
         bound = following
     return max(1.0, bound)
-
-
-def best_alma_step(alpha: float = 1.0, B: float | None = None) -> float:
-    """The C that makes the main term of `alma_separable`, (A + 1)/C, least: 1 for alpha = 1.
-
-    A = C^2 + 2(1 - alpha) B C, not below 1, so the best C solves A = 1: C = sqrt(1 + b^2) - b with b = (1 -
-    alpha) B. (With noise the best is sqrt(2).)
-
-    Examples
-    --------
-    >>> best_alma_step()
-    1.0
-    """
-    _, alpha, B, _ = _alma(2.0, alpha, B, 1.0)
-    half = (1.0 - alpha) * B
-    return math.sqrt(1.0 + half * half) - half
 
 
 def alma_printed(p: float, margin: float, alpha: float) -> float:

@@ -59,7 +59,7 @@ MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
 OWN = 5
 
-HUGE = 1e150  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
+HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
 
 Vector = float64[::1]
 Matrix = float64[:, ::1]
@@ -78,7 +78,7 @@ LINK = float64(float64)
 def _sources() -> list[Path]:
     """The files that hold kernels; a change in any of them makes every cached kernel stale."""
     here = Path(__file__).parent
-    names = ["contract.py", "simd.py", "linear_max.py", "trials.py", "threshold.py", "features.py", "regressors.py"]
+    names = ["contract.py", "simd.py", "linear_max.py", "search.py", "means.py", "member.py", "playing.py", "threshold.py", "features.py", "regressors.py"]
     folders = [here / "rules", here / "techniques"]
     return [here / name for name in names] + sorted(p for folder in folders for p in folder.glob("*.py"))
 
@@ -332,20 +332,27 @@ class Members(NamedTuple):
     spreads: np.ndarray  # int64 (B,), 0 = none
     everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
     params: np.ndarray  # (B, most parameters)
+    recycling: np.ndarray  # int64 (B, 3): instances kept (0 = does not recycle), uses of each, passes
+    averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
+
+
+RAW, MAX, L1 = 1, 2, 3
 
 
 class State(NamedTuple):
-    """All that a learner remembers, with the member first. Absent coordinates have weight 0 and memory nan."""
+    """All that the members remember, with the member first. Absent coordinates have weight 0 and memory nan."""
 
     weights: np.ndarray  # (B, N)
     memory: np.ndarray  # (B, most slots, N)
     scalars: np.ndarray  # (B, most scalars)
-    counts: np.ndarray  # int64 (B, 2): trials, updates
-    shape: np.ndarray  # int64 (6,): experts, stride, known classes, largest wins ties, update on ties, discover
+    backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.means`
+    means: np.ndarray  # (B, 6): the same
+    counts: np.ndarray  # int64 (B, 3): trials, updates, of these recycled
+    shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
 
 
-EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES, DISCOVER = range(6)
-TRIALS, UPDATES = 0, 1
+EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
+TRIALS, UPDATES, RECYCLED = range(3)
 
 
 def _example() -> tuple[Instances, Members, State]:
@@ -353,11 +360,13 @@ def _example() -> tuple[Instances, Members, State]:
     one = np.zeros(1, np.int32)
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), f((1, 1))),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), i(1, 2), i(6)),
+        Members(i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 6)), i(1, 3), i(5)),
     )
 
 
 InstancesT, MembersT, StateT = (typeof(example) for example in _example())
 Bytes = uint8[::1]
 Labels = int32[::1]
+LabelTable = int32[:, ::1]
+PanelT = Vector

@@ -7,7 +7,7 @@ threshold sub-experts (Mesterharm 2001, sections 2.1, 2.2 and 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linmax.checks import finite
+from linmax.checks import boolean, finite
 from linmax.contract import Instances
 from linmax.features import pack
 
-__all__ = ["Experts", "Layout", "Scale", "experts"]
+__all__ = ["Experts", "Layout", "Scale", "concatenate", "cut", "experts", "missing"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Layout:
     dense: int
     sparse: int
     constant: float
+    names: tuple[str, ...] = ()  # of attributes that came by name, whose columns depend on what was seen before
 
     @property
     def rows(self) -> int:
@@ -39,6 +40,8 @@ class Layout:
 
     def __str__(self) -> str:
         parts = [f"{self.voters} voters", f"{self.raters} raters", f"{self.dense + self.sparse} attributes"]
+        told = ", ".join(map(repr, self.names[:5])) + (", ..." if len(self.names) > 5 else "")
+        parts[2] += f" ({told})" if self.names else ""
         return ", ".join(parts) + (" and thresholds" if self.constant else " and no thresholds")
 
 
@@ -77,13 +80,15 @@ class Experts:
         if isinstance(trials, (int, np.integer)):
             raise TypeError(f"instances[{trials}] is one trial; slice it: instances[{trials}:{int(trials) + 1}]")
         csr = None if self.csr is None else self.csr[trials]
-        return replace(self, votes=self.votes[trials], scores=self.scores[trials], dense=self.dense[trials], csr=csr)
+        votes, scores, dense = (np.ascontiguousarray(block[trials]) for block in (self.votes, self.scores, self.dense))
+        return replace(self, votes=votes, scores=scores, dense=dense, csr=csr)
 
     @property
     def layout(self) -> Layout:
         """Numbers of voters, raters and attributes."""
         width = 0 if self.csr is None else self.csr.shape[1]
-        return Layout(len(self.signs), self.scores.shape[1], self.dense.shape[1], width, self.constant)
+        names = () if self.vocabulary is None else self.attribute_names
+        return Layout(len(self.signs), self.scores.shape[1], self.dense.shape[1], width, self.constant, names)
 
     @cached_property
     def range(self) -> float:
@@ -127,8 +132,8 @@ class Experts:
         csr = self.csr
         none = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
         indptr, indices, values = none if csr is None else (
-            csr.indptr.astype(np.int64, copy=False),
-            csr.indices.astype(np.int32, copy=False),
+            np.require(csr.indptr, np.int64, ["C", "W"]),
+            np.require(csr.indices, np.int32, ["C", "W"]),
             csr.data,
         )
         return Instances(votes, self.signs, scores, self.dense, indptr, indices, values, self.constant)
@@ -151,6 +156,35 @@ class Experts:
         names = list(self.names if classes is None else classes)
         full, rho = self.matrix(t, names), names.index(label)
         return full[rho] - np.delete(full, rho, axis=0)
+
+
+def cut(instances: Instances, begin: int, end: int) -> Instances:
+    """Trials begin..end."""
+    indptr, indices, values = instances.indptr, instances.indices, instances.values
+    if indptr.size:
+        lo, hi = int(indptr[begin]), int(indptr[end])
+        indptr, indices, values = indptr[begin : end + 1] - lo, indices[lo:hi], values[lo:hi]
+    block = slice(begin, end)
+    return instances._replace(
+        votes=instances.votes[block],
+        scores=instances.scores[block],
+        dense=instances.dense[block],
+        indptr=indptr,
+        indices=indices,
+        values=values,
+    )
+
+
+def concatenate(first: Instances, second: Instances) -> Instances:
+    """The trials of both, one after the other."""
+    return second._replace(
+        votes=np.concatenate([first.votes, second.votes]),
+        scores=np.concatenate([first.scores, second.scores]),
+        dense=np.concatenate([first.dense, second.dense]),
+        indptr=np.concatenate([first.indptr, second.indptr[1:] + first.indptr[-1]]) if first.indptr.size else first.indptr,
+        indices=np.concatenate([first.indices, second.indices]),
+        values=np.concatenate([first.values, second.values]),
+    )
 
 
 def experts(
@@ -207,6 +241,7 @@ def experts(
     >>> linmax.experts(votes=[["a"], ["b"]], attributes=[[0.5, 1.0], [0.0, 0.2]], split="all")
     <2 instances: 1 voters, 0 raters, 4 attributes and thresholds>
     """
+    thresholds, negated = boolean("thresholds", thresholds), boolean("negated", negated)
     sizes = {name: _length(name, block) for name, block in [("votes", votes), ("scores", scores), ("attributes", attributes)]
              if block is not None}
     if not sizes:
@@ -228,7 +263,7 @@ def experts(
     dense, csr, attribute_names, vocabulary = _attributes(attributes, size, vocabulary)
     dense, csr, ratings, used = _scaled(dense, csr, ratings, scale)
     signs = np.ones(codes.shape[1])
-    extra_dense, extra_csr = _splits(split, codes, ratings, names_met)
+    extra_dense, extra_csr, extra_names = _splits(split, codes, ratings, names_met, voter_names)
     if negated:
         codes, signs = np.hstack([codes, codes]), np.concatenate([signs, -signs])
         voter_names = voter_names + tuple(f"-{name}" for name in voter_names)
@@ -237,6 +272,8 @@ def experts(
         csr = None if csr is None else sparse.csr_array(sparse.hstack([csr, -csr], format="csr"))
         attribute_names = attribute_names + tuple(f"-{name}" for name in attribute_names)
     dense = np.hstack([dense, extra_dense])
+    attribute_names = attribute_names + extra_names[0] if csr is None else extra_names[0] + attribute_names
+    attribute_names = attribute_names + extra_names[1]
     if extra_csr is not None:
         csr = extra_csr if csr is None else sparse.csr_array(sparse.hstack([csr, extra_csr], format="csr"))
     return Experts(
@@ -276,7 +313,8 @@ def _distinct(classes: Sequence[Any]) -> tuple[Any, ...]:
     return names
 
 
-def _missing(value: Any) -> bool:
+def missing(value: Any) -> bool:
+    """Whether a value stands for no value: None, nan, masked, or what pandas has for them."""
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
 
@@ -298,7 +336,7 @@ def _votes(votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any) -
         distinct, inverse = np.unique(table, return_inverse=True)
         met, codes = distinct.tolist(), inverse.reshape(table.shape).astype(np.int32)
     else:
-        flat = [None if _missing(v) else v for v in table.ravel().tolist()]
+        flat = [None if missing(v) else v for v in table.ravel().tolist()]
         try:
             met = sorted({v for v in flat if v is not None})
         except TypeError:
@@ -321,11 +359,14 @@ def _votes(votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any) -
 
 def _table(rows: Any) -> np.ndarray:
     """Nested lists as an array of objects, so that labels of several kinds keep their type."""
-    rows = [list(row) if not isinstance(row, str) else row for row in rows]
-    widths = {len(row) if not isinstance(row, str) else -1 for row in rows}
-    if len(widths) > 1 or -1 in widths:
-        raise ValueError("votes must be (trials, voters): every row a list of the same length")
-    table = np.empty((len(rows), widths.pop() if widths else 0), dtype=object)
+    rows = [row if isinstance(row, str) or not isinstance(row, Iterable) else list(row) for row in rows]
+    bad = next((t for t, row in enumerate(rows) if not isinstance(row, list) or len(row) != len(rows[0])), None)
+    if bad is not None:
+        raise ValueError(
+            f"votes must be (trials, voters), every row a list of the same length, got {rows[bad]!r} at trial {bad}; "
+            "one voter is [[vote], [vote], ...]"
+        )
+    table = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
     for t, row in enumerate(rows):
         for i, vote in enumerate(row):
             table[t, i] = vote
@@ -334,7 +375,11 @@ def _table(rows: Any) -> np.ndarray:
 
 def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
     """A C-contiguous, writable float64 array of finite numbers (copied only when it must be)."""
-    array = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    wanted = "(trials, attributes)" if dimensions == 2 else "(trials, raters, classes)"
+    try:
+        array = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    except ValueError:
+        raise ValueError(f"{name} must be {wanted}, got rows of different lengths; make them equally long") from None
     if array.dtype.kind not in "fiub":
         try:
             array = array.astype(object)
@@ -345,8 +390,7 @@ def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
             bad = next((v for v in array.ravel() if isinstance(v, (str, bytes, complex)) or v is None), array.dtype)
             raise TypeError(f"{name} must be numbers, got {bad!r}; encode text and categories first") from None
     if array.ndim != dimensions:
-        wanted = "(trials, attributes)" if dimensions == 2 else "(trials, raters, classes)"
-        raise ValueError(f"{name} must be {wanted}, got shape {array.shape}")
+        raise ValueError(f"{name} must be {wanted}, got shape {array.shape}; reshape it")
     array = np.require(array, np.float64, ["C", "W", "A"])
     _refuse_nonfinite(name, array)
     return array
@@ -354,7 +398,9 @@ def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
 
 def _refuse_nonfinite(name: str, array: np.ndarray) -> None:
     # A sum is not finite exactly when some value is not, or when the values are absurdly large: one pass, no copy.
-    if not np.isfinite(array.sum()) and not np.isfinite(array).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if not np.isfinite(total) and not np.isfinite(array).all():
         place = np.argwhere(~np.isfinite(array))[0]
         value = array[tuple(place)]
         raise ValueError(f"{name} must be finite, got {value} at {tuple(int(i) for i in place)}; fill or drop it")
@@ -365,7 +411,7 @@ def _scores(scores: Any, size: int, names: tuple[Any, ...] | None) -> np.ndarray
         return np.zeros((size, 0, 0))
     array = _numbers("scores", scores, 3)
     if names is not None and array.shape[2] != len(names):
-        raise ValueError(f"scores rate {array.shape[2]} classes, but classes= has {len(names)}")
+        raise ValueError(f"scores rate {array.shape[2]} classes, but classes= names {len(names)}; give each a column")
     return array
 
 
@@ -377,7 +423,7 @@ def _attributes(
         return nothing, None, (), vocabulary
     if isinstance(attributes, Sequence) and size and isinstance(attributes[0], Mapping):
         packed, vocabulary = pack(attributes, vocabulary)
-        return nothing, _csr(packed), tuple(map(str, vocabulary)), vocabulary
+        return nothing, _csr(packed), tuple(map(str, sorted(vocabulary, key=vocabulary.__getitem__))), vocabulary
     if sparse.issparse(attributes):
         return nothing, _csr(attributes), tuple(str(i) for i in range(attributes.shape[1])), None
     array = _numbers("attributes", attributes, 2)
@@ -386,15 +432,16 @@ def _attributes(
 
 
 def _csr(matrix: Any) -> sparse.csr_array:
-    """Canonical rows (no attribute twice), float64, finite."""
+    """Canonical rows (no attribute twice, no zero written out), float64, finite."""
     csr = sparse.csr_array(matrix)
     if csr.dtype.kind not in "fiub":
         raise TypeError(f"attributes must be numbers, got a sparse array of {csr.dtype}")
     if csr.shape[1] >= 2**31:
         raise ValueError(f"attributes must have fewer than 2^31 columns, got {csr.shape[1]}; hash them to fewer")
-    if not csr.has_canonical_format:
+    if not csr.has_canonical_format or np.count_nonzero(csr.data) < csr.data.size:
         csr = csr.copy()
         csr.sum_duplicates()
+        csr.eliminate_zeros()
     data = np.require(csr.data, np.float64, ["C", "W", "A"])
     _refuse_nonfinite("attributes", data)
     return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=False)
@@ -433,19 +480,25 @@ def _scaled(
 
 
 def _splits(
-    split: str | Mapping[int, Any] | None, codes: np.ndarray, ratings: np.ndarray, names: tuple[Any, ...]
-) -> tuple[np.ndarray, sparse.csr_array | None]:
-    """x_i^c as attributes: sparse for voters, dense for raters."""
+    split: str | Mapping[int, Any] | None,
+    codes: np.ndarray,
+    ratings: np.ndarray,
+    names: tuple[Any, ...],
+    voter_names: tuple[str, ...],
+) -> tuple[np.ndarray, sparse.csr_array | None, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """x_i^c as attributes: dense for raters, sparse for voters; and the names of both."""
     size, voters = codes.shape
     raters = ratings.shape[1]
     if split is None:
-        return np.zeros((size, 0)), None
+        return np.zeros((size, 0)), None, ((), ())
     if isinstance(split, str):
         if split != "all":
             raise ValueError(f"split must be 'all' or a dict from voter to class, got {split!r}")
         split = dict.fromkeys(range(voters + raters), "all")
-    dense: list[np.ndarray] = []
-    columns: list[np.ndarray] = []
+    dense: list[tuple[str, np.ndarray]] = []
+    columns: list[tuple[str, np.ndarray]] = []
+    if not isinstance(split, Mapping):
+        raise TypeError(f"split must be 'all' or a dict from voter to class, got {split!r}")
     for i, cls in split.items():
         if not isinstance(i, (int, np.integer)) or not 0 <= i < voters + raters:
             raise ValueError(f"split: {i!r} is not the number of a voter or rater (0 to {voters + raters - 1})")
@@ -453,10 +506,11 @@ def _splits(
             raise ValueError(f"split: {cls!r} is not among the classes {list(names)!r}")
         for c in range(len(names)) if cls == "all" else [names.index(cls)]:
             if i < voters:
-                columns.append(codes[:, i] == c)
+                columns.append((f"{voter_names[i]}:{names[c]}", codes[:, i] == c))
             else:
-                dense.append(ratings[:, i - voters, c])
-    block = np.column_stack(dense) if dense else np.zeros((size, 0))
+                dense.append((f"rater {i - voters}:{names[c]}", ratings[:, i - voters, c]))
+    told = (tuple(name for name, _ in dense), tuple(name for name, _ in columns))
+    block = np.column_stack([column for _, column in dense]) if dense else np.zeros((size, 0))
     if not columns:
-        return block, None
-    return block, sparse.csr_array(np.column_stack(columns).astype(float))
+        return block, None, told
+    return block, sparse.csr_array(np.column_stack([column for _, column in columns]).astype(float)), told

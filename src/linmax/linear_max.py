@@ -14,12 +14,29 @@ import math
 
 import numpy as np
 
-from linmax.contract import EXPERTS, KNOWN, LARGEST, STRIDE, Instances, call_spread, kernel
+from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, borrow, call_spread, kernel
 from linmax.simd import add_dense, add_rows
 
-__all__ = ["difference", "rescore", "score", "top_two"]
+__all__ = ["difference", "lend", "log_sum", "rescore", "score", "top_two"]
 
 TINY = 1e-140  # scores below this may have lost digits to underflow
+LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
+FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiples of the second
+
+
+@kernel()
+def lend(instances: Instances) -> Instances:
+    """The same instances without reference counts, for passing from function to function."""
+    return Instances(
+        borrow(instances.votes),
+        borrow(instances.signs),
+        borrow(instances.scores),
+        borrow(instances.dense),
+        borrow(instances.indptr),
+        borrow(instances.indices),
+        borrow(instances.values),
+        instances.constant,
+    )
 
 
 @kernel()
@@ -66,10 +83,28 @@ def top_two(scores: np.ndarray, shape: np.ndarray) -> tuple[int, int]:
 
 
 @kernel()
+def put(index: np.ndarray, z: np.ndarray, count: int, row: int, label: int, rival: int, value: float) -> int:
+    """An attribute's part of z: ``value`` for the label and ``-value`` for the rival, the smaller class first."""
+    low, high = min(label, rival), max(label, rival)
+    if low >= 0:
+        index[count] = row + low
+        z[count] = value if low == label else -value
+        count += 1
+    if high >= 0:
+        index[count] = row + high
+        z[count] = value if high == label else -value
+        count += 1
+    return count
+
+
+@kernel()
 def difference(
     instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
 ) -> int:
-    """z = x^label - x^rival on its support; returns its size. A class of -1 rates everything 0 (not yet known)."""
+    """z = x^label - x^rival on its support, coordinates in order; returns its size.
+
+    A class of -1 rates everything 0 (not yet known).
+    """
     count = 0
     voters = instances.signs.size
     for i in range(voters):
@@ -91,29 +126,45 @@ def difference(
     stride = shape[STRIDE]
     base = shape[EXPERTS]
     dense = instances.dense.shape[1]
-    for side in range(2):
-        cls = rival if side else label
-        if cls < 0:
-            continue
-        sign = -1.0 if side else 1.0
-        if instances.constant != 0.0:
-            index[count] = base + cls
-            z[count] = sign * instances.constant
-            count += 1
-        start = base + stride + cls
-        for f in range(dense):
-            value = instances.dense[t, f]
-            if value != 0.0:
-                index[count] = start + f * stride
-                z[count] = sign * value
-                count += 1
-        if instances.indptr.size:
-            start += dense * stride
-            for place in range(instances.indptr[t], instances.indptr[t + 1]):
-                index[count] = start + instances.indices[place] * stride
-                z[count] = sign * instances.values[place]
-                count += 1
+    if instances.constant != 0.0:
+        count = put(index, z, count, base, label, rival, instances.constant)
+    base += stride
+    for f in range(dense):
+        if instances.dense[t, f] != 0.0:
+            count = put(index, z, count, base + f * stride, label, rival, instances.dense[t, f])
+    if instances.indptr.size:
+        base += dense * stride
+        for place in range(instances.indptr[t], instances.indptr[t + 1]):
+            row = base + instances.indices[place] * stride
+            count = put(index, z, count, row, label, rival, instances.values[place])
     return count
+
+
+@kernel()
+def log_sum(
+    spread: int, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray, index: np.ndarray, x: np.ndarray
+) -> tuple[float, float]:
+    """w.x as (total, log) with w.x = total * exp(log); log is that of the largest weight, -inf without any."""
+    largest = -np.inf
+    for place in range(index.size):
+        factor, log = call_spread(spread, memory, scalars, index[place], params)
+        if factor != 0.0 and x[place] != 0.0:
+            largest = max(largest, log + math.log(abs(factor)))
+    if largest == -np.inf:
+        return 0.0, largest
+    total = 0.0
+    for place in range(index.size):
+        factor, log = call_spread(spread, memory, scalars, index[place], params)
+        total += x[place] * factor * math.exp(log - largest)
+    return total, largest
+
+
+@kernel()
+def smaller(a: float, log_a: float, b: float, log_b: float) -> bool:
+    """|a| exp(log_a) < |b| exp(log_b), for a and b that are not 0."""
+    if abs(log_a - log_b) > 600.0:
+        return log_a < log_b
+    return abs(a) * math.exp(log_a - log_b) < abs(b)
 
 
 @kernel()
@@ -129,25 +180,26 @@ def rescore(
     z: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """`score` from the weights' logarithms, scaled by the largest one in this instance.
+    """Correct the scores of classes whose stored weights have underflowed, from the weights' logarithms.
 
-    Where all stored weights of an instance are too small to hold (others have grown by hundreds of orders of
-    magnitude) the plain scores are all zero and would tie; the logarithms still tell the classes apart. The scores
-    keep their order, not their scale.
+    Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
+    hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
+    for a float becomes a tiny number in the right order and with the right sign.
     """
     known = shape[KNOWN]
-    largest = -np.inf
+    totals, logs = np.zeros(known), np.full(known, np.inf)
     for j in range(known):
         count = difference(instances, t, shape, j, -1, index, z)
-        for place in range(count):
-            factor, log = call_spread(spread, memory, scalars, index[place], params)
-            if factor != 0.0 and log > largest:
-                largest = log
-    scores[:] = 0.0
-    if largest == -np.inf:
-        return
+        total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
+        if log - scalars[SHIFT] > LOWEST:
+            continue  # nothing was lost: a small score is one whose terms cancel
+        scores[j] = total * math.exp(log - scalars[SHIFT]) if total != 0.0 else 0.0
+        if total != 0.0 and abs(scores[j]) < FAINT:
+            totals[j], logs[j] = total, log
     for j in range(known):
-        count = difference(instances, t, shape, j, -1, index, z)
-        for place in range(count):
-            factor, log = call_spread(spread, memory, scalars, index[place], params)
-            scores[j] += z[place] * factor * math.exp(log - largest)
+        if totals[j] != 0.0:
+            rank = 1
+            for other in range(known):
+                if totals[j] * totals[other] > 0.0 and smaller(totals[other], logs[other], totals[j], logs[j]):
+                    rank += 1
+            scores[j] = math.copysign(rank * SPECK, totals[j])

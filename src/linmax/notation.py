@@ -1,19 +1,35 @@
-"""The papers' notation as text: ``parse("winnow(1.1)")`` and what ``str(learner)`` prints."""
+"""The papers' notation as text: ``parse("AR-winnow(1.1)")``, and what ``str(learner)`` prints.
+
+A learner is written as prefixes, innermost last, and a rule or a combination: A averages, R recycles, V votes, each
+with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine(perceptron, A-winnow(1.1), how=wma)``,
+``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. ``combine`` alone is the best of the 62 algorithms of
+Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. Case does not matter.
+"""
 
 from __future__ import annotations
 
 import ast
 import difflib
+import math
 import re
+from collections.abc import Callable
 from typing import Any
 
-from linmax.contract import Rule
-from linmax.rules import REGISTRY, OwnRule
+from linmax.composition import Learner, average, both, combine, paper_pool, recycle, stack, vote
+from linmax.rules import REGISTRY
+from linmax.rules.own import OWN_RULES
+from linmax.techniques import bracketed
+from linmax.techniques.combining import Combined
+from linmax.techniques.recycling import DEFAULTS
 
-__all__ = ["as_learner", "parse"]
+__all__ = ["parse"]
+
+COMBINATIONS = ("combine", "stack")
+TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
+OPTIONS = {"combine": ("how", "beta"), "stack": ("fusion",)}
 
 
-def parse(text: str) -> Rule:
+def parse(text: str) -> Learner:
     """Read a learner from text.
 
     Examples
@@ -21,22 +37,117 @@ def parse(text: str) -> Rule:
     >>> import linmax
     >>> linmax.parse("Winnow(1.1)")
     <rule winnow(1.1)>
-    >>> str(linmax.parse("alma(2.5, alpha=0.9)"))
-    'alma(2.5, alpha=0.9)'
+    >>> print(linmax.parse("ar-Balanced-Winnow(1.2)"))
+    AR-balanced-winnow(1.2)
+    >>> print(linmax.parse("v(h=10)-combine(perceptron, alma(2.5, alpha=0.9))"))
+    V(h=10)-combine(perceptron, alma(2.5, alpha=0.9))
+    >>> linmax.parse("percepton")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown learner 'percepton'; did you mean 'perceptron'? known: alma, ...
     """
-    match = re.fullmatch(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
+    if not isinstance(text, str):
+        raise TypeError(f"a learner's text must be a string, got {text!r}")
+    techniques, rest = _prefixes(text.strip())
+    name, inside = _name(text, rest)
+    # "R-combine" recycles the members: the combination itself has no instances.
+    own = techniques.pop() if name == "combine" and inside is None and techniques and techniques[-1][0] == "R" else None
+    if name == "combine" and inside is None:
+        learner: Learner = _paper_combination(text, own)
+    else:
+        learner = _named(text, name, inside)
+    for letter, options in reversed(techniques):
+        learner = _call(text, TECHNIQUES[letter], [learner], _options(text, options))
+    return learner
+
+
+def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
+    """The techniques in front, outermost first, with the text of their options; and what follows."""
+    found: list[tuple[str, str | None]] = []
+    place = 0
+    start = place
+    while place < len(text) and text[place].upper() in TECHNIQUES:
+        letter, place = text[place].upper(), place + 1
+        inside = None
+        if place < len(text) and text[place] == "(":
+            end = _closing(text, place)
+            inside, place = text[place + 1 : end], end + 1
+        found.append((letter, inside))
+        if place < len(text) and text[place] == "-":
+            place += 1
+            start = place
+    kept = len(_letters(text[:start]))
+    return found[:kept], text[start:]
+
+
+def _letters(text: str) -> str:
+    """The prefix letters of a prefix text, brackets left out."""
+    return re.sub(r"\([^()]*\)|-", "", text)
+
+
+def _closing(text: str, place: int) -> int:
+    """Where the bracket that opens at ``place`` closes."""
+    depth = 0
+    for at in range(place, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise ValueError(f"learner {text!r}: a bracket is never closed")
+
+
+def _name(text: str, rest: str) -> tuple[str, str | None]:
+    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]*)\s*(?:\((.*)\))?", rest, re.DOTALL)
     if not match:
-        raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as winnow(1.1)")
+        raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
     name = match[1].lower().replace("_", "-")
-    if name not in REGISTRY:
-        near = difflib.get_close_matches(name, REGISTRY, 1)
+    known = [*REGISTRY, *COMBINATIONS, *OWN_RULES]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown learner {match[1]!r}; {hint}known: {', '.join(REGISTRY)}")
-    args, kwargs = _arguments(text, match[2])
-    try:
-        return REGISTRY[name](*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"learner {text!r}: {error}") from None
+        raise ValueError(f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-")
+    return name, match[2]
+
+
+def _paper_combination(text: str, recycling: tuple[str, str | None] | None) -> Combined:
+    if recycling is None:
+        return both(paper_pool(), "combine")
+    options = _options(text, recycling[1])
+    members = [_call(text, recycle, [rule], options) for rule in paper_pool()]
+    return both(members, f"R{bracketed(DEFAULTS | options, DEFAULTS)}-combine")
+
+
+def _named(text: str, name: str, inside: str | None) -> Learner:
+    if name in COMBINATIONS:
+        parts = _split(inside or "")
+        options = {}
+        members = []
+        for part in parts:
+            key, equals, value = part.partition("=")
+            if equals and key.strip() in OPTIONS[name]:
+                options[key.strip()] = value.strip() if key.strip() in ("how", "fusion") else _literal_text(text, value)
+            else:
+                members.append(parse(part))
+        return _call(text, combine if name == "combine" else stack, [members], options)
+    args, kwargs = _arguments(text, inside)
+    return _call(text, REGISTRY.get(name) or OWN_RULES[name], args, kwargs)
+
+
+def _split(text: str) -> list[str]:
+    """At the commas that are in no bracket."""
+    parts, depth, last = [], 0, 0
+    for at, sign in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            parts.append(text[last:at])
+            last = at + 1
+    return [part.strip() for part in [*parts, text[last:]] if part.strip()]
+
+
+def _options(text: str, inside: str | None) -> dict[str, Any]:
+    args, options = _arguments(text, inside)
+    if args:
+        raise ValueError(f"learner {text!r}: options of A, R and V are written key=value, got {inside!r}")
+    return options
 
 
 def _arguments(text: str, inside: str | None) -> tuple[list[Any], dict[str, Any]]:
@@ -49,18 +160,18 @@ def _arguments(text: str, inside: str | None) -> tuple[list[Any], dict[str, Any]
         raise ValueError(f"learner {text!r}: the parameters {inside!r} cannot be read; write numbers, such as (1.1)") from None
 
 
+def _literal_text(text: str, value: str) -> Any:
+    return _arguments(text, value)[0][0]
+
+
 def _literal(node: ast.expr) -> Any:
-    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
+    if isinstance(node, ast.Name):
+        return math.inf if node.id == "inf" else node.id
+    return ast.literal_eval(node)
 
 
-def as_learner(learner: Any) -> Rule:
-    """A learner from whatever a user may write for one: a description, a rule of their own, or text."""
-    if isinstance(learner, Rule):
-        return learner
-    if isinstance(learner, OwnRule):
-        return learner()
-    if isinstance(learner, str):
-        return parse(learner)
-    if callable(learner) and learner in REGISTRY.values():
-        raise TypeError(f"learner must be a rule, got the function {learner.__name__}; call it: {learner.__name__}(...)")
-    raise TypeError(f"learner must be a rule or text such as 'winnow(1.1)', got {learner!r}")
+def _call(text: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"learner {text!r}: {error}") from None

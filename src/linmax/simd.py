@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from linmax.contract import JIT
 
-__all__ = ["add_dense", "add_rows", "plain_add_dense", "plain_add_rows"]
+__all__ = ["add_dense", "add_lanes", "add_rows", "plain_add_dense", "plain_add_rows"]
 
 _WIDTHS = (16, 8, 4, 2, 1)
 _ACCUMULATORS = 4
@@ -46,7 +46,9 @@ def plain_add_dense(scores: np.ndarray, weights: np.ndarray, base: int, stride: 
 I64, I32, DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
 
 
-def _emit(builder: Any, scores: Any, weights: Any, stride: Any, rows: Any, values: Any, count: Any) -> None:
+def _emit(
+    builder: Any, scores: Any, weights: Any, stride: Any, rows: Any, values: Any, count: Any, widths: Any = _WIDTHS
+) -> None:
     """Write the passes. ``rows`` is a pointer to int32, or None when attribute j sits at row j."""
     function, module = builder.function, builder.module
     prefetch = cgutils.get_or_insert_function(
@@ -58,7 +60,7 @@ def _emit(builder: Any, scores: Any, weights: Any, stride: Any, rows: Any, value
         row = builder.sext(builder.load(builder.gep(rows, [j])), I64) if rows is not None else j
         return builder.mul(row, stride)
 
-    for width in _WIDTHS:
+    for width in widths:
         vector = ir.VectorType(DOUBLE, width)
 
         def term(j: Any, first: Any, vector: Any = vector, width: int = width) -> Any:
@@ -179,6 +181,31 @@ if JIT:
 
         return signature, codegen
 
+    @intrinsic
+    def add_lanes(_, scores, panel, base, values):  # type: ignore[no-untyped-def]
+        """`add_dense` with a stride of 16: ``scores[:16] += sum over j of values[j] * panel[base + 16 j :]``."""
+        signature = types.void(scores, float64[::1], int64, float64[::1])
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            s, p, base_, v = args
+            row = cgutils.create_struct_proxy(sig.args[3])(context, builder, v)
+            _emit(
+                builder,
+                _data(context, builder, sig.args[0], s),
+                _data(context, builder, sig.args[1], p, base_),
+                ir.Constant(I64, 16),
+                None,
+                row.data,
+                row.nitems,
+                (16,),
+            )
+            return context.get_dummy_value()
+
+        return signature, codegen
+
 else:
     add_rows = plain_add_rows
     add_dense = plain_add_dense
+
+    def add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:
+        plain_add_dense(scores, panel, base, 16, values)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numba import int64, types
+from scipy import sparse
 
+from linmax.checks import boolean
 from linmax.contract import (
     GAUGE,
+    MASS,
     OWN,
+    PEAK,
     REACH,
     SHIFT,
     SPREAD,
@@ -29,19 +33,15 @@ from linmax.contract import (
     StateT,
     Vector,
     address_of,
-    borrow,
-    call_spread,
-    call_step,
     kernel,
 )
-from linmax.instances import Experts, experts
-from linmax.notation import as_learner
-from linmax.trials import Trace, everything, settle, unique_labels
+from linmax.instances import Experts, Layout, experts
+from linmax.linear_max import LOWEST, SPECK, TINY, lend, log_sum
+from linmax.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, lend_scratch, present, scratch_for
+from linmax.composition import as_rule
+from linmax.trials import Trace, as_array, label_array, unique_labels
 
 __all__ = ["LinearThreshold"]
-
-TINY = 1e-140  # an activation below this may have lost its digits to underflow
-
 
 @kernel()
 def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -> int:
@@ -66,61 +66,42 @@ def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -
 
 
 @kernel()
-def activation(
-    spread: int,
-    weights: np.ndarray,
-    memory: np.ndarray,
-    scalars: np.ndarray,
-    params: np.ndarray,
-    index: np.ndarray,
-    x: np.ndarray,
-) -> float:
-    """w.x; from the weights' logarithms, up to a positive factor, where the stored weights are too small to add."""
+def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
+    """w.x; from the weights' logarithms where the stored weights are too small to add, with its sign at least."""
     total = 0.0
     for place in range(index.size):
-        total += weights[index[place]] * x[place]
-    if spread == 0 or abs(total) >= TINY:
+        total += bench.weights[index[place]] * x[place]
+    if bench.spread == 0 or abs(total) >= TINY:
         return total
-    largest = -np.inf
-    for place in range(index.size):
-        factor, log = call_spread(spread, memory, scalars, index[place], params)
-        if factor != 0.0 and x[place] != 0.0:
-            largest = max(largest, log)
-    if largest == -np.inf:
+    exact, log = log_sum(bench.spread, bench.memory, bench.scalars, bench.params, index, x)
+    if log - bench.scalars[SHIFT] > LOWEST:
+        return total  # nothing was lost: the terms cancel
+    if exact == 0.0:
         return 0.0
-    total = 0.0
-    for place in range(index.size):
-        factor, log = call_spread(spread, memory, scalars, index[place], params)
-        total += x[place] * factor * math.exp(log - largest)
-    return total
+    return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
 
 
-@kernel(int64(MembersT, StateT, InstancesT, Labels, types.float64, int64, int64, int64, Labels, Bytes, Vector))
+@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
 def learn(
     members: Members,
     state: State,
+    scratch: Scratch,
     instances: Instances,
     sides: np.ndarray,
     threshold: float,
     zero_side: int,
     size: int,
-    support: int,
     predictions: np.ndarray,
     changes: np.ndarray,
     activations: np.ndarray,
 ) -> int:
     """Play the trials; ``sides`` are -1 and +1, or 0 to predict without learning."""
-    step, spread = members.steps[0], members.spreads[0]
-    weights, memory = borrow(state.weights[0]), borrow(state.memory[0])
-    scalars, params = borrow(state.scalars[0]), borrow(members.params[0])
-    index_kept, x_kept = np.empty(support, np.int64), np.empty(support)
-    index, z = borrow(index_kept), borrow(x_kept)
-    everywhere = weights.size if members.everywhere[0] else 0
-    full_index_kept, full_z_kept = np.empty(everywhere, np.int64), np.empty(everywhere)
-    full_index, full_z = borrow(full_index_kept), borrow(full_z_kept)
+    bench = lay_out(members, state, 0, 0)
+    room = lend_scratch(scratch)
+    given = lend(instances)
     for t in range(size):
-        count = support_of(instances, t, index, z)
-        total = activation(spread, weights, memory, scalars, params, index[:count], z[:count]) - threshold
+        count = support_of(given, t, room.index, room.z)
+        total = activation(bench, room.index[:count], room.z[:count]) - threshold
         predictions[t] = zero_side if total == 0.0 else (1 if total > 0.0 else -1)
         changes[t] = 0
         activations[t] = total
@@ -129,20 +110,16 @@ def learn(
             continue
         state.counts[0, TRIALS] += 1
         margin = side * total
-        if margin > scalars[REACH]:
+        if margin > bench.scalars[REACH]:
             continue
         for place in range(count):
-            z[place] *= side
-        if everywhere:
-            everything(index, z, count, full_index, full_z)
-            changed = call_step(step, weights, memory, scalars, full_index, full_z, margin, params)
-        else:
-            changed = call_step(step, weights, memory, scalars, index[:count], z[:count], margin, params)
-        if changed:
+            room.z[place] *= side
+        outcome = present(bench, room, count, margin)
+        if outcome == FAILED:
+            return t
+        if outcome == CHANGED:
             changes[t] = 1
             state.counts[0, UPDATES] += 1
-            if not settle(spread, weights, memory, scalars, params, full_index if everywhere else index[:count]):
-                return t
     return -1
 
 
@@ -179,15 +156,16 @@ class LinearThreshold:
     def __init__(
         self, rule: Any, labels: tuple[Any, Any] | None = None, zero_label: Any = None, constant: bool = False
     ) -> None:
-        self.learner = as_learner(rule)
-        self.constant = bool(constant)
+        self.learner = as_rule(rule)
+        self.constant = boolean("constant", constant)
         if labels is not None and (len(labels) != 2 or labels[0] == labels[1]):
             raise ValueError(f"labels must be two different labels (negative, positive), got {labels!r}")
         self.labels = None if labels is None else tuple(labels)
         self.zero_label = zero_label
         self.mistakes = 0
         self._state: State | None = None
-        self._layout: Any = None
+        self._layout: Layout | None = None
+        self._vocabulary: Mapping[Any, int] | None = None
         if zero_label is not None and not self.learner.lifts:
             raise ValueError(f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out")
 
@@ -226,7 +204,7 @@ class LinearThreshold:
     def run(self, attributes: Any, labels: Sequence[Any]) -> Trace:
         """Play trials: predict each row, then see its label and update."""
         instances = self._instances(attributes)
-        names = np.asarray(labels) if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=object)
+        names = label_array(labels)
         if names.ndim != 1 or len(names) != len(instances):
             raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
         distinct, inverse = unique_labels(names)
@@ -267,9 +245,12 @@ class LinearThreshold:
             raise ValueError(f"zero_label must be {pair[0]!r} or {pair[1]!r}, got {self.zero_label!r}")
 
     def _instances(self, attributes: Any) -> Experts:
-        instances = experts(attributes=attributes, thresholds=self.constant)
-        if self._layout is not None and instances.layout != self._layout:
-            raise ValueError(f"instances have {instances.layout}, but the learner was made for {self._layout}")
+        instances = experts(attributes=attributes, thresholds=self.constant, vocabulary=self._vocabulary)
+        by_name = self._vocabulary is not None and instances.vocabulary is not None
+        if self._layout is not None and instances.layout != self._layout and not by_name:
+            raise ValueError(
+                f"instances have {instances.layout}, but the learner was made for {self._layout}; give it the same attributes"
+            )
         rule = self.learner
         if rule.bounded and instances.range > 1.0 + 1e-12:
             raise ValueError(f"{rule} needs attributes of size at most 1, but these reach {instances.range:g}; scale them first")
@@ -282,7 +263,6 @@ class LinearThreshold:
     def _prepare(self, instances: Experts) -> tuple[Members, State]:
         rule = self.learner
         if self._state is None:
-            self._layout = instances.layout
             count = 1 + instances.layout.dense + instances.layout.sparse
             weights = np.full((1, count), rule.start)
             memory = np.repeat(np.array(rule.slots, float).reshape(1, -1, 1), count, axis=2)
@@ -290,15 +270,32 @@ class LinearThreshold:
                 weights[0, 0] = 0.0
                 memory[0, :, 0] = np.nan
             scalars = np.array([rule.first_scalars(count - (not self.constant))])
-            shape = np.zeros(6, np.int64)
-            self._state = State(weights, memory, scalars, np.zeros((1, 2), np.int64), shape)
+            counts, shape = np.zeros((1, 3), np.int64), np.zeros(5, np.int64)
+            self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, 6)), counts, shape)
+        elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
+            self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
+        self._layout, self._vocabulary = instances.layout, instances.vocabulary
         members = Members(
             np.array([address_of(rule.step, STEP)]),
             np.array([address_of(rule.spread, SPREAD)]),
             np.array([rule.everywhere], np.int64),
             np.array([rule.values], float).reshape(1, -1),
+            np.zeros((1, 3), np.int64),
+            np.zeros(1, np.int64),
         )
         return members, self._state
+
+    def _grown(self, state: State, more: int) -> State:
+        """Attributes met for the first time: each with the weight it would have, had it always been there with 0."""
+        rule, scalars = self.learner, state.scalars.copy()
+        unit = math.exp(-scalars[0, SHIFT])
+        fresh = np.repeat(np.array(rule.slots, float).reshape(1, -1, 1), more, axis=2)
+        scalars[0, MASS] += rule.mass * more * unit
+        scalars[0, PEAK] = max(scalars[0, PEAK], scalars[0, MASS])
+        if rule.thickness:
+            scalars[0, REACH] = rule.thickness * scalars[0, MASS]
+        weights = np.concatenate([state.weights, np.full((1, more), rule.start * unit)], axis=1)
+        return state._replace(weights=weights, memory=np.concatenate([state.memory, fresh], axis=2), scalars=scalars)
 
     def _loop(self, instances: Experts, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         members, state = self._prepare(instances)
@@ -307,10 +304,8 @@ class LinearThreshold:
         zero_side = -1 if self.zero_label is not None and self.labels and self.zero_label == self.labels[0] else 1
         theta = 0.0 if self.learner.threshold is None else self.learner.threshold
         played = instances.compiled(())
-        support = 1 + state.weights.shape[1]
-        failed = learn(
-            members, state, played, sides, theta, zero_side, size, support, predictions, changes, activations
-        )
+        scratch = scratch_for(state, self.learner.everywhere, 0, 1 + state.weights.shape[1], 1)
+        failed = learn(members, state, scratch, played, sides, theta, zero_side, size, predictions, changes, activations)
         if failed >= 0:
             raise OverflowError(f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down")
         return predictions, changes, activations
@@ -337,12 +332,14 @@ class LinearThreshold:
 
     def _names(self, sides: np.ndarray) -> np.ndarray:
         assert self.labels is not None
-        return np.array(self.labels)[(sides > 0).astype(int)]
+        return as_array(self.labels)[(sides > 0).astype(int)]
 
 
 def _one(attributes: Any) -> Any:
     """One instance as a block of one row."""
-    if isinstance(attributes, dict):
+    if isinstance(attributes, Mapping):
         return [attributes]
+    if sparse.issparse(attributes):
+        return attributes.reshape(1, -1)
     array = np.asarray(attributes)
     return array.reshape(1, -1) if array.ndim == 1 else array

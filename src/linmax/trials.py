@@ -7,190 +7,20 @@ is the `Machine` afterwards, which goes on learning, predicts, and shows its wei
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import int64, types
 
 from linmax.checks import boolean, whole
-from linmax.contract import (
-    DISCOVER,
-    EXPERTS,
-    GAUGE,
-    HUGE,
-    KNOWN,
-    LARGEST,
-    MASS,
-    ON_TIES,
-    PEAK,
-    REACH,
-    SHIFT,
-    SPREAD,
-    STEP,
-    STRIDE,
-    TRIALS,
-    UPDATES,
-    Bytes,
-    Instances,
-    InstancesT,
-    Labels,
-    Matrix,
-    Members,
-    MembersT,
-    Rule,
-    State,
-    StateT,
-    Vector,
-    address_of,
-    borrow,
-    call_spread,
-    call_step,
-    kernel,
-)
-from linmax.instances import Experts
-from linmax.linear_max import TINY, difference, rescore, score, top_two
-from linmax.notation import as_learner
+from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
+from linmax.instances import Experts, missing
+from linmax.machine import Engine, Settings
+from linmax.composition import as_learner
 
-__all__ = ["Machine", "Trace", "Weights", "run"]
-
-
-# -- kernels ------------------------------------------------------------------------------------------------------
-
-
-@kernel()
-def rescale(spread: int, weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray) -> None:
-    """Raise SHIFT so that the largest stored weight becomes 1. Rare: a weight must first grow by 150 decades."""
-    largest = -np.inf
-    for i in range(weights.size):
-        factor, log = call_spread(spread, memory, scalars, i, params)
-        if factor == factor and factor != 0.0:
-            largest = max(largest, log + math.log(abs(factor)))
-    shrink = math.exp(scalars[SHIFT] - largest)
-    scalars[SHIFT] = largest
-    scalars[REACH] *= shrink
-    scalars[MASS] *= shrink
-    scalars[PEAK] *= shrink
-    for i in range(weights.size):
-        factor, log = call_spread(spread, memory, scalars, i, params)
-        if factor == factor:  # nan: the coordinate does not exist
-            weights[i] = factor * math.exp(log - largest)
-
-
-@kernel()
-def settle(
-    spread: int, weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray, index: np.ndarray
-) -> bool:
-    """After an update: keep the weights in range. False when a weight has left it and cannot be brought back."""
-    for place in range(index.size):
-        if not abs(weights[index[place]]) < HUGE:
-            if spread == 0:
-                return False
-            rescale(spread, weights, memory, scalars, params)
-            return True
-    return True
-
-
-@kernel()
-def everything(index: np.ndarray, z: np.ndarray, count: int, full_index: np.ndarray, full_z: np.ndarray) -> None:
-    """z over all coordinates, for rules whose update may change every weight."""
-    for i in range(full_index.size):
-        full_index[i] = i
-        full_z[i] = 0.0
-    for place in range(count):
-        full_z[index[place]] = z[place]
-
-
-@kernel(int64(MembersT, StateT, int64, InstancesT, Labels, int64, int64, int64, Labels, Bytes, Vector))
-def learn(
-    members: Members,
-    state: State,
-    member: int,
-    instances: Instances,
-    labels: np.ndarray,
-    begin: int,
-    end: int,
-    support: int,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-) -> int:
-    """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range."""
-    step, spread = members.steps[member], members.spreads[member]
-    weights, memory = borrow(state.weights[member]), borrow(state.memory[member])
-    scalars, params = borrow(state.scalars[member]), borrow(members.params[member])
-    shape = borrow(state.shape)
-    scores_kept = np.empty(max(shape[STRIDE], instances.scores.shape[2]))
-    index_kept, z_kept = np.empty(support, np.int64), np.empty(support)
-    size = weights.size if members.everywhere[member] else 0
-    full_index_kept, full_z_kept = np.empty(size, np.int64), np.empty(size)
-    scores, index, z = borrow(scores_kept), borrow(index_kept), borrow(z_kept)
-    full_index, full_z = borrow(full_index_kept), borrow(full_z_kept)
-    for t in range(begin, end):
-        label = labels[t]
-        score(instances, t, shape, weights, scores)
-        first, second = top_two(scores, shape)
-        if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
-            rescore(instances, t, shape, spread, memory, scalars, params, index, z, scores)
-            first, second = top_two(scores, shape)
-        predictions[t] = first
-        changes[t] = 0
-        state.counts[member, TRIALS] += 1
-        rival = second if first == label else first
-        new = label >= shape[KNOWN]
-        if new:
-            shape[KNOWN] = label + 1
-        if rival < 0:
-            continue  # no other class is known: nothing to learn
-        margin = (0.0 if new else scores[label]) - scores[rival]
-        if margins.size:
-            margins[t] = margin * math.exp(scalars[SHIFT] + scalars[GAUGE])
-        if not (margin <= scalars[REACH] or new) or (first == label and not shape[ON_TIES] and margin <= 0.0):
-            continue
-        count = difference(instances, t, shape, -1 if new else label, rival, index, z)
-        if size:
-            everything(index, z, count, full_index, full_z)
-            changed = call_step(step, weights, memory, scalars, full_index, full_z, margin, params)
-        else:
-            changed = call_step(step, weights, memory, scalars, index[:count], z[:count], margin, params)
-        if changed:
-            changes[t] = 1
-            state.counts[member, UPDATES] += 1
-            if not settle(spread, weights, memory, scalars, params, full_index if size else index[:count]):
-                return t
-    return -1
-
-
-@kernel(types.void(MembersT, StateT, int64, InstancesT, int64, int64, int64, Labels, Matrix))
-def judge(
-    members: Members,
-    state: State,
-    member: int,
-    instances: Instances,
-    begin: int,
-    end: int,
-    support: int,
-    predictions: np.ndarray,
-    table: np.ndarray,
-) -> None:
-    """Predictions, and scores where ``table`` has rows, without learning."""
-    spread = members.spreads[member]
-    weights, memory = borrow(state.weights[member]), borrow(state.memory[member])
-    scalars, params, shape = borrow(state.scalars[member]), borrow(members.params[member]), borrow(state.shape)
-    scores = np.empty(max(shape[STRIDE], instances.scores.shape[2]))
-    index, z = np.empty(support, np.int64), np.empty(support)
-    for t in range(begin, end):
-        score(instances, t, shape, weights, scores)
-        first, _ = top_two(scores, shape)
-        if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
-            rescore(instances, t, shape, spread, memory, scalars, params, index, z, scores)
-            first, _ = top_two(scores, shape)
-        predictions[t] = first
-        if table.shape[0]:
-            for c in range(table.shape[1]):
-                table[t, c] = scores[c]
+__all__ = ["Machine", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
 
 
 # -- the machine --------------------------------------------------------------------------------------------------
@@ -212,27 +42,12 @@ class Weights:
         return np.concatenate([self.voters, self.raters, self.thresholds, self.attributes.ravel()])
 
 
-def _stride(classes: int) -> int:
-    """Classes a row of weights has room for: whole vectors, so that rows start at cache lines."""
-    if classes <= 2:
-        return classes
-    return 4 if classes <= 4 else -(-classes // 8) * 8
-
-
-def _aligned(*shape: int) -> np.ndarray:
-    """Zeros that start at a cache line."""
-    size = math.prod(shape)
-    raw = np.zeros(size + 8)
-    offset = (-raw.ctypes.data % 64) // 8
-    return raw[offset : offset + size].reshape(shape)
-
-
 class Machine:
     """A learner with its state: what `run` leaves behind. Make one through `run`."""
 
     def __init__(
         self,
-        learner: Rule,
+        learner: Any,
         instances: Experts,
         classes: Sequence[Any],
         *,
@@ -242,35 +57,11 @@ class Machine:
     ) -> None:
         if tie not in ("smallest", "largest"):
             raise ValueError(f"tie must be 'smallest' or 'largest', got {tie!r}")
-        if not learner.lifts:
-            raise ValueError(
-                f"{learner} has a fixed threshold and does not lift to many classes; use LinearThreshold({learner!s}), "
-                "or a zero-threshold rule such as winnow(1.1)"
-            )
         self.learner = learner
         self.classes = list(classes)
         self.layout = instances.layout
-        k = len(self.classes)
-        stride = _stride(k)
-        experts = self.layout.voters + self.layout.raters
-        rows = self.layout.rows
-        coordinates = experts + rows * stride
-        real = np.concatenate([np.ones(experts, bool), np.tile(np.arange(stride) < k, rows)])
-        weights = _aligned(1, coordinates)
-        weights[:, real] = learner.start
-        memory = np.full((1, len(learner.slots), coordinates), np.nan)
-        for slot, value in enumerate(learner.slots):
-            memory[0, slot, real] = value
-        scalars = np.array([learner.first_scalars(int(real.sum()))])
-        known = 0 if discover else k
-        shape = np.array([experts, stride, known, tie == "largest", update_on_tie, discover], np.int64)
-        self.state = State(weights, memory, scalars, np.zeros((1, 2), np.int64), shape)
-        self._members = Members(
-            np.array([address_of(learner.step, STEP)]),
-            np.array([address_of(learner.spread, SPREAD)]),
-            np.array([learner.everywhere], np.int64),
-            np.array([learner.values], float).reshape(1, -1),
-        )
+        settings = Settings(tie == "largest", update_on_tie, discover)
+        self.engine = Engine(learner, self.layout, len(self.classes), settings)
 
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self.classes)} classes after {self.trials} trials>"
@@ -278,32 +69,36 @@ class Machine:
     @property
     def trials(self) -> int:
         """Trials played so far."""
-        return int(self.state.counts[0, TRIALS])
+        return int(self.engine.state.counts[0, TRIALS])
 
     @property
     def updates(self) -> int:
-        """Updates made so far; all mistake bounds bound this."""
-        return int(self.state.counts[0, UPDATES])
+        """Updates made so far, by all members, recycled ones included; every mistake bound bounds a member's."""
+        return int(self.engine.state.counts[:, UPDATES].sum())
+
+    @property
+    def recycled(self) -> int:
+        """Of the updates, those on old instances."""
+        return int(self.engine.state.counts[:, RECYCLED].sum())
 
     @property
     def known(self) -> list[Any]:
         """The classes that may be predicted: all, or in discovery those whose label has been seen."""
-        return self.classes[: int(self.state.shape[KNOWN])]
+        return self.classes[: int(self.engine.state.shape[KNOWN])]
 
     @property
     def weights(self) -> Weights:
-        """A copy of the weights (see `Weights`)."""
-        stored = self.state.weights[0]
-        experts, stride, k = int(self.state.shape[EXPERTS]), int(self.state.shape[STRIDE]), len(self.classes)
-        rows = stored[experts:].reshape(-1, stride)[:, :k]
-        has_constant = self.layout.constant != 0.0
-        scalars = self.state.scalars[0]
+        """A copy of the weights that it predicts with now (see `Weights`)."""
+        stored, log_scale = self.engine.top.hypothesis(self.engine)
+        shape, k = self.engine.state.shape, len(self.classes)
+        experts, stride = int(shape[EXPERTS]), int(shape[STRIDE])
+        rows = stored[experts:].reshape(-1, stride)[:, :k] if stride else np.zeros((0, k))
         return Weights(
             stored[: self.layout.voters].copy(),
             stored[self.layout.voters : experts].copy(),
-            rows[0].copy() if has_constant else np.zeros(0),
+            rows[0].copy() if self.layout.constant else np.zeros(0),
             rows[1:].copy(),
-            float(scalars[SHIFT] + scalars[GAUGE]),
+            log_scale,
         )
 
     def margin(self, instances: Experts, labels: Sequence[Any]) -> float:
@@ -325,48 +120,49 @@ class Machine:
     def run(self, instances: Experts, labels: Sequence[Any], *, margins: bool = False) -> Trace:
         """Go on with further trials; returns their Trace."""
         _refuse_others(instances)
-        numbers = self._numbers(labels, len(instances))
-        return self._play(self._fit(instances), numbers, margins)
+        before = self.classes
+        try:
+            numbers = self._numbers(labels, len(instances))
+            played = self._fit(instances)
+        except (TypeError, ValueError):
+            self.classes = before
+            raise
+        return self._play(played, numbers, margins)
 
     def predict(self, instances: Experts) -> np.ndarray:
         """The class of each instance under the current weights; nothing is learned."""
-        return self._names(self._judge(instances, 0)[0])
+        return self._names(self.engine.judge(self._fit(instances), len(instances))[0])
 
     def scores(self, instances: Experts) -> np.ndarray:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
-        return self._judge(instances, len(self.classes))[1]
-
-    def _judge(self, instances: Experts, columns: int) -> tuple[np.ndarray, np.ndarray]:
-        played = self._fit(instances)
-        size = len(instances)
-        predictions = np.zeros(size, np.int32)
-        table = np.zeros((size if columns else 0, columns))
-        judge(self._members, self.state, 0, played, 0, size, _support(played), predictions, table)
-        return predictions, table
+        return self.engine.judge(self._fit(instances), len(instances))[1]
 
     def _fit(self, instances: Experts) -> Instances:
         """The instances in this machine's classes, after the checks that its rule needs."""
         _refuse_others(instances)
         if instances.layout != self.layout:
-            raise ValueError(f"instances have {instances.layout}, but the learner was made for {self.layout}")
-        if self.learner.bounded and instances.range > 1.0 + 1e-12:
             raise ValueError(
-                f"{self.learner} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances reach "
+                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the same "
+                "blocks and options, and the vocabulary= of named attributes"
+            )
+        bounded = next((run.rule for run in self.engine.runs if run.rule.bounded), None)
+        if bounded is not None and instances.range > 1.0 + 1e-12:
+            raise ValueError(
+                f"{bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances reach "
                 f"{instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
             )
         return instances.compiled(self.classes)
 
     def _numbers(self, labels: Sequence[Any], size: int) -> np.ndarray:
         """Labels as class indices."""
-        names = np.asarray(labels, dtype=object) if not isinstance(labels, np.ndarray) else labels
-        if names.ndim != 1:
-            raise ValueError(f"labels must be one a trial, got an array of shape {names.shape}")
-        if len(names) != size:
-            raise ValueError(f"labels and instances must have the same length, got {len(names)} and {size}")
+        names = label_array(labels)
+        if names.ndim != 1 or len(names) != size:
+            raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
         distinct, inverse = unique_labels(names)
-        if self.state.shape[DISCOVER]:  # classes are numbered as they appear; those never seen have no weights yet
+        if self.engine.settings.discover:  # classes are numbered as they appear; those never seen have no weights yet
             order = [*self.known, *(distinct[i] for i in dict.fromkeys(inverse.tolist())), *self.classes]
-            self.classes = [name for name in dict.fromkeys(order) if name in set(self.classes)]
+            known = set(self.classes)
+            self.classes = [name for name in dict.fromkeys(order) if name in known]
         place = {name: i for i, name in enumerate(self.classes)}
         missing = [name for name in distinct if name not in place]
         if missing:
@@ -380,27 +176,12 @@ class Machine:
     def _names(self, numbers: np.ndarray) -> np.ndarray:
         if (numbers < 0).any():  # before the first class is known
             return np.array([self.classes[i] if i >= 0 else None for i in numbers], dtype=object)
-        return np.array(self.classes)[numbers] if len(numbers) else np.array([], dtype=np.array(self.classes).dtype)
+        return as_array(self.classes)[numbers]
 
     def _play(self, played: Instances, numbers: np.ndarray, margins: bool) -> Trace:
-        size = len(numbers)
-        predictions, changes = np.zeros(size, np.int32), np.zeros(size, np.uint8)
-        kept = np.zeros(size if margins else 0)
-        failed = learn(
-            self._members, self.state, 0, played, numbers, 0, size, _support(played), predictions, changes, kept
-        )
-        if failed >= 0:
-            raise OverflowError(
-                f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down, "
-                "or use a rule that keeps logarithms, such as winnow or balanced_winnow"
-            )
-        return Trace(self, self._names(predictions), predictions != numbers, changes != 0, kept if margins else None)
-
-
-def _support(played: Instances) -> int:
-    """Most coordinates that a z can touch."""
-    longest = int(np.diff(played.indptr).max(initial=0)) if played.indptr.size else 0
-    return played.signs.size + played.scores.shape[1] + 2 * (1 + played.dense.shape[1] + longest)
+        outcome = self.engine.run(played, numbers, margins)
+        wrong = outcome.predictions != numbers
+        return Trace(self, self._names(outcome.predictions), wrong, outcome.changed != 0, outcome.margins)
 
 
 def _refuse_others(instances: Any) -> None:
@@ -412,6 +193,24 @@ def _short(items: Sequence[Any]) -> str:
     return repr(list(items)) if len(items) <= 10 else f"[{', '.join(map(repr, items[:10]))}, ... {len(items)} in all]"
 
 
+def label_array(labels: Any) -> np.ndarray:
+    """Labels as an array, one of objects unless they came in one, so that each keeps its type."""
+    if isinstance(labels, np.ndarray):
+        return labels
+    if not isinstance(labels, (list, tuple)):
+        return np.asarray(labels, dtype=object)
+    array = np.empty(len(labels), dtype=object)
+    for t, name in enumerate(labels):
+        array[t] = name  # one by one: numpy would take a tuple apart
+    return array
+
+
+def as_array(names: Sequence[Any]) -> np.ndarray:
+    """Labels as an array of their own kind, or of objects if they are of several."""
+    array = np.array(names) if not any(isinstance(name, tuple) for name in names) else np.zeros((0, 0))
+    return array if array.ndim == 1 and array.tolist() == list(names) else label_array(list(names))
+
+
 def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct labels (sorted when they can be) and the place of each label among them; missing ones are refused."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -421,7 +220,9 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
         distinct, inverse = np.unique(labels, return_inverse=True)
         return distinct.tolist(), inverse
     for t, name in enumerate(labels):
-        if name is None or name != name:
+        if not isinstance(name, Hashable):
+            raise TypeError(f"labels: {name!r} at trial {t} is not hashable; use text, a number or a tuple")
+        if missing(name):
             raise ValueError(f"labels: {name!r} at trial {t} is not a class; drop the trial or fill it in")
     try:
         names = sorted(set(labels.tolist()))
@@ -530,8 +331,9 @@ def run(
     described = as_learner(learner)
     _refuse_others(instances)
     whole("max_epochs", max_epochs, 1)
-    boolean("update_on_tie", update_on_tie)
-    names = np.asarray(labels, dtype=object) if not isinstance(labels, np.ndarray) else labels
+    margins, discover = boolean("margins", margins), boolean("discover", discover)
+    update_on_tie = boolean("update_on_tie", update_on_tie)
+    names = label_array(labels)
     if names.ndim != 1 or len(names) != len(instances):
         raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
     machine = Machine(

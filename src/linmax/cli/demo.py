@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
+LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron")
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
@@ -129,20 +130,18 @@ class Entrant:
 
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and beside them two that do not learn."""
-    from linmax import rules
     from linmax.instances import experts
 
     instances = experts(votes=problem.votes, classes=range(CLASSES))
-    learners = (rules.perceptron(), rules.winnow(1.03), rules.balanced_winnow(1.1), rules.alma(2))
     plurality = _plurality(problem.votes)
     return [
-        *(Entrant(str(learner), _learning(learner, instances, problem.labels)) for learner in learners),
+        *(Entrant(learner, _learning(learner, instances, problem.labels)) for learner in LEARNERS),
         Entrant("plurality", lambda stretch: (plurality[stretch], None)),
         Entrant("optimal", lambda stretch: (problem.clean[stretch], None)),
     ]
 
 
-def _learning(learner: Any, instances: Any, labels: NDArray[Any]) -> Callable[[slice], tuple[Any, int]]:
+def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[slice], tuple[Any, int]]:
     """Go on learning where the stretch before ended."""
     from linmax import trials
 
@@ -242,8 +241,8 @@ def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
 
 def _legend(noise: float) -> str:
     return (
-        f"plurality counts all {VOTERS} voters alike; optimal knows the {RELEVANT} that matter, "
-        f"so that only noise ({noise:g} of the labels) defeats it."
+        f"plurality counts all {VOTERS} voters alike; optimal knows the {RELEVANT} that matter, so that only "
+        f"noise ({noise:g} of the labels) defeats it; AR- averages the weights and recycles recent instances."
     )
 
 

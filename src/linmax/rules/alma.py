@@ -30,13 +30,13 @@ def step(
 ) -> bool:
     p, alpha, b, c = params[0], params[1], params[2], params[3]
     normalise, project, bound = params[4] != 0.0, params[5] != 0.0, params[6]
-    if index.size == 0:
+    largest = 0.0
+    for j in range(index.size):
+        largest = max(largest, abs(z[j]))
+    if largest == 0.0:
         return False
     size = bound
     if normalise:
-        largest = 0.0
-        for j in range(index.size):
-            largest = max(largest, abs(z[j]))
         total = 0.0
         for j in range(index.size):
             total += (abs(z[j]) / largest) ** p

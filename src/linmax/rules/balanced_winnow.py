@@ -15,12 +15,24 @@ from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule, kernel
 __all__ = ["balanced_winnow"]
 
 SMALL = 1e-3  # below this alpha^s - alpha^-s cancels and sinh is the accurate form
+NEAR = 200.0  # powers are written out while their logarithm is within this; beyond it alpha^-s is nothing
+
+
+@kernel()
+def difference_of_powers(s: float, alpha: float, power: float) -> float:
+    """alpha^s - alpha^-s, power = s ln alpha; exact for whole powers of 2, so that ties stay ties."""
+    if abs(power) > SMALL:
+        plus = alpha**s
+        return plus - 1.0 / plus
+    return 2.0 * math.sinh(power)
 
 
 @kernel(SPREAD)
 def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) -> tuple[float, float]:
     power = memory[0, i] * params[1]
-    return math.copysign(-math.expm1(-2.0 * abs(power)), power), abs(power)
+    if not abs(power) > NEAR:
+        return difference_of_powers(memory[0, i], params[0], power), 0.0
+    return math.copysign(1.0, power), abs(power)
 
 
 @kernel(STEP)
@@ -37,31 +49,25 @@ def step(
     shift = scalars[SHIFT]
     if margin > thickness * scalars[MASS] + thick * math.exp(-shift):
         return False
+    least = 4.0 * math.exp(-2.0 * shift)  # w+ + w- = sqrt(w^2 + 4)
     for j in range(index.size):
         i = index[j]
         memory[0, i] += z[j]
         power = memory[0, i] * log_alpha
-        if shift == 0.0 and abs(power) > SMALL:
-            plus = alpha ** memory[0, i]  # exact for whole powers, so that ties stay ties
-            weight = plus - 1.0 / plus
-        elif shift == 0.0:
-            weight = 2.0 * math.sinh(power)
+        if shift == 0.0:
+            weight = difference_of_powers(memory[0, i], alpha, power)
         else:
             weight = math.copysign(-math.expm1(-2.0 * abs(power)) * math.exp(abs(power) - shift), power)
-        if thickness > 0.0:
-            least = 2.0 * math.exp(-shift)
-            scalars[MASS] += math.hypot(weight, least) - math.hypot(weights[i], least)  # w+ + w- = sqrt(w^2 + 4)
+        scalars[MASS] += math.sqrt(weight * weight + least) - math.sqrt(weights[i] * weights[i] + least)
         weights[i] = weight
-    if thickness > 0.0:
-        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
-        if scalars[MASS] < 1e-6 * scalars[PEAK]:  # what is left of the sum is rounding: take it afresh
-            least = 2.0 * math.exp(-shift)
-            total = 0.0
-            for i in range(weights.size):
-                if memory[0, i] == memory[0, i]:  # nan marks a coordinate that does not exist
-                    total += math.hypot(weights[i], least)
-            scalars[MASS] = total
-            scalars[PEAK] = total
+    scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
+        total = 0.0
+        for i in range(weights.size):
+            if memory[0, i] == memory[0, i]:  # nan marks a coordinate that does not exist
+                total += math.sqrt(weights[i] * weights[i] + least)
+        scalars[MASS] = total
+        scalars[PEAK] = total
     scalars[REACH] = thickness * scalars[MASS] + thick * math.exp(-shift)
     return True
 

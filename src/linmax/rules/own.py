@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError
 from linmax.checks import boolean, finite
 from linmax.contract import JIT, OPTIONS, REACH, STEP, Rule
 
-__all__ = ["OwnRule", "check_rule", "compile_function", "rule"]
+__all__ = ["OWN_RULES", "OwnRule", "check_rule", "compile_function", "rule"]
 
 
 def compile_function(function: Callable[..., Any], signature: Any, what: str) -> Any:
@@ -63,6 +63,9 @@ def _explain(function: Any, text: str, what: str) -> str:
     )
 
 
+OWN_RULES: dict[str, OwnRule] = {}  # by name, so that text can call for them too
+
+
 class OwnRule:
     """What `rule` returns: call it with parameters for a `Rule`, or use it as it is with the defaults."""
 
@@ -73,6 +76,7 @@ class OwnRule:
         self.step = compile_function(function, STEP, "rule")
         self.parameters = {name: finite(name, value) for name, value in parameters.items()}
         self.options = dict(options)
+        OWN_RULES[self.__name__.replace("_", "-").lower()] = self
 
     def __call__(self, *args: float, **kwargs: float) -> Rule:
         names = list(self.parameters)

@@ -11,16 +11,18 @@ import math
 import numpy as np
 
 from linmax.checks import at_least
-from linmax.contract import GAUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule, kernel
 
 __all__ = ["p_norm"]
+
+FAR = 600.0  # a logarithm whose power still fits a float, and lies beyond HUGE
 
 
 @kernel(SPREAD)
 def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) -> tuple[float, float]:
     v = memory[0, i]
-    if v == 0.0:
-        return 0.0, 0.0
+    if v == 0.0 or v != v:  # nan where the coordinate does not exist
+        return v, 0.0
     return math.copysign(1.0, v), (params[0] - 1.0) * math.log(abs(v))
 
 
@@ -30,29 +32,38 @@ def move(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, i: int, a
     before = abs(weights[i] * memory[0, i])
     v = memory[0, i] + amount
     memory[0, i] = v
-    if scalars[SHIFT] == 0.0:
-        weights[i] = math.copysign(abs(v) ** (p - 1.0), v)  # exact at p = 2
-    elif v == 0.0:
+    if v == 0.0:
         weights[i] = 0.0
     else:
-        weights[i] = math.copysign(math.exp((p - 1.0) * math.log(abs(v)) - scalars[SHIFT]), v)
+        log = (p - 1.0) * math.log(abs(v)) - scalars[SHIFT]
+        if scalars[SHIFT] == 0.0 and abs(log) < FAR:
+            weights[i] = math.copysign(abs(v) ** (p - 1.0), v)  # exact at p = 2
+        else:
+            weights[i] = math.copysign(math.exp(min(log, FAR)), v)  # at FAR the loop rescales
     scalars[MASS] += abs(weights[i] * v) - before
 
 
 @kernel()
 def log_norm(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, p: float) -> float:
-    """ln ||v||_p, summed afresh when the kept sum has shrunk to rounding."""
+    """ln ||v||_p, summed afresh when the kept sum has shrunk to rounding or left the range of floats."""
     scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
-    if scalars[MASS] < 1e-6 * scalars[PEAK]:
-        total = 0.0
-        for i in range(weights.size):
-            if weights[i] != 0.0:
-                total += abs(weights[i] * memory[0, i])
-        scalars[MASS] = total
-        scalars[PEAK] = total
-    if scalars[MASS] <= 0.0:
+    if scalars[MASS] > 1e-3 * scalars[PEAK] and 1.0 / HUGE < scalars[MASS] < HUGE:
+        return (math.log(scalars[MASS]) + scalars[SHIFT]) / p
+    largest = 0.0
+    for i in range(memory.shape[1]):
+        if abs(memory[0, i]) > largest:
+            largest = abs(memory[0, i])
+    if largest == 0.0:
+        scalars[MASS], scalars[PEAK] = 0.0, 0.0
         return -np.inf
-    return (math.log(scalars[MASS]) + scalars[SHIFT]) / p
+    total = 0.0
+    for i in range(memory.shape[1]):
+        if abs(memory[0, i]) > 0.0:
+            total += (abs(memory[0, i]) / largest) ** p
+    norm = math.log(largest) + math.log(total) / p
+    scalars[MASS] = math.exp(min(p * norm - scalars[SHIFT], FAR))
+    scalars[PEAK] = scalars[MASS]
+    return norm
 
 
 @kernel(STEP)

@@ -41,10 +41,13 @@ def step(
         memory[0, index[j]] += z[j]
     largest = -np.inf
     for j in range(index.size):
-        largest = max(largest, spread(memory, scalars, index[j], params)[1])
+        v, log = spread(memory, scalars, index[j], params)
+        if v == v and log > largest:  # nan marks a coordinate that does not exist
+            largest = log
     for j in range(index.size):
         v, log = spread(memory, scalars, index[j], params)
-        weights[index[j]] = v * math.exp(log - largest)
+        if v == v:
+            weights[index[j]] = v * math.exp(log - largest)
     scalars[SHIFT] = largest
     return True
 

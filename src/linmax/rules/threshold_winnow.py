@@ -29,16 +29,14 @@ def threshold_step(
     params: np.ndarray,
 ) -> bool:
     alpha, demotion, above, below = params[0], params[1], params[2], params[3]
-    if index.size == 0:
-        return False
-    promotion = z[0] > 0.0
+    promotion = z[0] > 0.0 if index.size else margin < 0.0  # without attributes margin = -theta y
     if (promotion and margin >= above) or (not promotion and margin > below):
         return False
     factor = alpha if promotion else demotion
     for j in range(index.size):
         i = index[j]
         size = abs(z[j])
-        memory[0, i] += size * math.log(factor)
+        memory[0, i] += size * math.log(factor) if factor > 0.0 else -np.inf
         weights[i] *= factor**size
         if weights[i] < FAINT:
             weights[i] = math.exp(memory[0, i])

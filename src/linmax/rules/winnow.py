@@ -17,9 +17,15 @@ from linmax.rules.threshold_winnow import threshold_step
 __all__ = ["committee", "winnow"]
 
 
+NEAR = 200.0  # a power alpha^s is written out while its logarithm is within this
+
+
 @kernel(SPREAD)
 def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) -> tuple[float, float]:
-    return params[1], memory[0, i] * params[2]
+    s, log = memory[0, i], memory[0, i] * params[2]
+    if not abs(log) > NEAR:
+        return params[1] * params[0] ** s, 0.0  # nan where the coordinate does not exist
+    return params[1], log
 
 
 @kernel(STEP)
@@ -43,12 +49,11 @@ def step(
         weight = start * (alpha ** memory[0, i] if shift == 0.0 else math.exp(memory[0, i] * log_alpha - shift))
         scalars[MASS] += weight - weights[i]
         weights[i] = weight
-    if thickness > 0.0:
-        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
-        if scalars[MASS] < 1e-6 * scalars[PEAK]:  # what is left of the sum is rounding: take it afresh
-            scalars[MASS] = weights.sum()
-            scalars[PEAK] = scalars[MASS]
-        scalars[REACH] = thickness * scalars[MASS]
+    scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
+        scalars[MASS] = weights.sum()
+        scalars[PEAK] = scalars[MASS]
+    scalars[REACH] = thickness * scalars[MASS]
     return True
 
 

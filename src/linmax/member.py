@@ -1,0 +1,209 @@
+"""One member at work: an instance is presented to its rule, and its weights and averages are kept in order."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import typeof
+
+from linmax import means
+from linmax.contract import (
+    HUGE,
+    MASS,
+    PEAK,
+    RAW,
+    REACH,
+    SHIFT,
+    STRIDE,
+    Instances,
+    Members,
+    State,
+    borrow,
+    call_spread,
+    call_step,
+    kernel,
+)
+from linmax.linear_max import difference
+
+__all__ = [
+    "CHANGED",
+    "FAILED",
+    "LANES",
+    "UNCHANGED",
+    "Bench",
+    "Scratch",
+    "ScratchT",
+    "lay_out",
+    "lend_scratch",
+    "present",
+    "present_instance",
+    "scratch_for",
+]
+
+UNCHANGED, CHANGED, FAILED = 0, 1, 2
+LANES = 16
+CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
+
+
+class Scratch(NamedTuple):
+    """Room to work in; holds nothing between calls."""
+
+    scores: np.ndarray
+    index: np.ndarray
+    z: np.ndarray
+    before: np.ndarray
+    full_index: np.ndarray
+    full_z: np.ndarray
+    lanes: np.ndarray
+    leads: np.ndarray
+
+
+class Bench(NamedTuple):
+    """One member's state and rule laid out for work."""
+
+    step: int
+    spread: int
+    kind: int  # how it averages, 0 = not at all
+    tracked: int  # whether its 2-norm is kept
+    everywhere: int  # whether the step wants all coordinates
+    shape: np.ndarray
+    weights: np.ndarray
+    memory: np.ndarray
+    scalars: np.ndarray
+    params: np.ndarray
+    backlog: np.ndarray
+    sums: np.ndarray
+
+
+@kernel()
+def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
+    """One member's arrays, without reference counts."""
+    kind = members.averaging[member]
+    return Bench(
+        members.steps[member],
+        members.spreads[member],
+        kind,
+        tracked,
+        members.everywhere[member],
+        borrow(state.shape),
+        borrow(state.weights[member]),
+        borrow(state.memory[member]),
+        borrow(state.scalars[member]),
+        borrow(members.params[member]),
+        borrow(state.backlog[member] if kind else state.backlog[member, :0]),
+        borrow(state.means[member]),
+    )
+
+
+def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int) -> Scratch:
+    """Room for one member: ``support`` is the most coordinates that a z can touch, ``rows`` those of a panel.
+
+    Made outside compiled code, which would free arrays that it only sees borrowed.
+    """
+    full = state.weights.shape[1] if everywhere else 0
+    width = max(int(state.shape[STRIDE]), classes)
+    return Scratch(
+        np.empty(width),
+        np.empty(support, np.int64),
+        np.empty(support),
+        np.empty(support),
+        np.empty(full, np.int64),
+        np.empty(full),
+        np.empty((rows, LANES)),
+        np.empty(LANES),
+    )
+
+
+_FLOATS, _INDICES = np.zeros(1), np.zeros(1, np.int64)
+ScratchT = typeof(Scratch(_FLOATS, _INDICES, _FLOATS, _FLOATS, _INDICES, _FLOATS, np.zeros((1, LANES)), _FLOATS))
+
+
+@kernel()
+def lend_scratch(room: Scratch) -> Scratch:
+    """The same room without reference counts."""
+    return Scratch(
+        borrow(room.scores),
+        borrow(room.index),
+        borrow(room.z),
+        borrow(room.before),
+        borrow(room.full_index),
+        borrow(room.full_z),
+        borrow(room.lanes),
+        borrow(room.leads),
+    )
+
+
+@kernel()
+def rescale(bench: Bench) -> None:
+    """Move SHIFT so that the largest stored weight becomes 1. Rare: they must first grow or shrink by 100 decades."""
+    weights, memory, scalars = bench.weights, bench.memory, bench.scalars
+    means.rebase(bench.kind, weights, bench.backlog, bench.sums)
+    largest = -np.inf
+    for i in range(weights.size):
+        factor, log = call_spread(bench.spread, memory, scalars, i, bench.params)
+        if factor == factor and factor != 0.0:
+            largest = max(largest, log + math.log(abs(factor)))
+    if largest == -np.inf or abs(largest) < CLOSE:
+        largest = 0.0
+    shrink = math.exp(min(scalars[SHIFT] - largest, 600.0))
+    scalars[SHIFT] = largest
+    if scalars[REACH] < np.inf:
+        scalars[REACH] *= shrink
+    scalars[MASS] *= shrink
+    scalars[PEAK] = np.inf  # the rule takes MASS afresh with its next update
+    for i in range(weights.size):
+        factor, log = call_spread(bench.spread, memory, scalars, i, bench.params)
+        if factor == factor:  # nan: the coordinate does not exist
+            weights[i] = factor * math.exp(log - largest)
+    means.shift(bench.kind, shrink, weights, bench.backlog, bench.sums)
+
+
+@kernel()
+def everything(index: np.ndarray, z: np.ndarray, count: int, full_index: np.ndarray, full_z: np.ndarray) -> None:
+    """z over all coordinates, for rules whose update may change every weight."""
+    for i in range(full_index.size):
+        full_index[i] = i
+        full_z[i] = 0.0
+    for place in range(count):
+        full_z[index[place]] = z[place]
+
+
+@kernel()
+def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
+    """Give the rule the z in ``room``: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
+    weights, scalars = bench.weights, bench.scalars
+    if bench.everywhere:
+        everything(room.index, room.z, count, room.full_index, room.full_z)
+        shift = scalars[SHIFT]
+        means.rebase(bench.kind, weights, bench.backlog, bench.sums)
+        if not call_step(bench.step, weights, bench.memory, scalars, room.full_index, room.full_z, margin, bench.params):
+            return UNCHANGED
+        means.shift(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
+        return CHANGED
+    index, z = room.index[:count], room.z[:count]
+    if bench.tracked:
+        for place in range(count):
+            room.before[place] = weights[index[place]]
+    if not call_step(bench.step, weights, bench.memory, scalars, index, z, margin, bench.params):
+        return UNCHANGED
+    if bench.tracked:
+        means.note(bench.kind, weights, bench.backlog, bench.sums, index, room.before)
+    for place in range(count):
+        if not abs(weights[index[place]]) < HUGE:
+            if bench.spread == 0:
+                return FAILED
+            rescale(bench)
+            return CHANGED
+    if bench.spread != 0 and bench.kind != RAW and scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0:
+        rescale(bench)  # not under a raw average, whose sum would then outgrow a float
+    return CHANGED
+
+
+@kernel()
+def present_instance(
+    bench: Bench, room: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
+) -> int:
+    """`present` z = x^label - x^rival of instance t; a class of -1 rates everything 0."""
+    return present(bench, room, difference(instances, t, bench.shape, label, rival, room.index, room.z), margin)

@@ -1,0 +1,31 @@
+"""Averaging, A-B: predict with the average of all hypotheses so far, while B goes on as before.
+
+Freund and Schapire (1998); Mesterharm and Hsu, section V. The arithmetic is in `linmax.means`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from linmax.contract import L1, MAX, RAW
+from linmax.techniques import prefixed
+
+__all__ = ["SCALES", "Averaged"]
+
+SCALES = {"raw": RAW, "max": MAX, "l1": L1}
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Description of A-B; made by `linmax.average`."""
+
+    base: Any
+    scale: str
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}")
+
+    def __str__(self) -> str:
+        return prefixed("A", {"scale": self.scale}, {"scale": "raw"}, self.base)

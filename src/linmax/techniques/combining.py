@@ -1,0 +1,138 @@
+"""Combining whole learners: follow the best so far (Mesterharm and Hsu), let all vote with weights that fall with
+their mistakes (the Weighted Majority Algorithm, Littlestone and Warmuth 1994), or add their normalised scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import float64, int64, types
+
+from linmax.contract import Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, kernel
+from linmax.linear_max import top_two
+from linmax.techniques import bracketed
+
+__all__ = ["WAYS", "Combined", "Stacked", "follow_best", "weigh", "weights_of"]
+
+BEST, WMA, WEIGHTED = 0, 1, 2
+WAYS = {"best": BEST, "wma": WMA, "weighted": WEIGHTED}
+ByteTable = types.Array(types.uint8, 2, "C")
+
+
+@kernel()
+def least(mistakes: np.ndarray) -> int:
+    """The member with the fewest mistakes; of those that tie the first."""
+    best = 0
+    for i in range(mistakes.size):
+        if mistakes[i] < mistakes[best]:
+            best = i
+    return best
+
+
+@kernel(types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes))
+def follow_best(
+    proposals: np.ndarray,
+    changes: np.ndarray,
+    labels: np.ndarray,
+    mistakes: np.ndarray,
+    predictions: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
+    changed: np.ndarray,
+) -> None:
+    """Predict like the member with the fewest mistakes so far; say which it was before and after each trial."""
+    for t in range(labels.size):
+        best = least(mistakes)
+        before[t] = best
+        predictions[t] = proposals[best, t]
+        for i in range(mistakes.size):
+            mistakes[i] += proposals[i, t] != labels[t]
+        after[t] = least(mistakes)
+        changed[t] = 1 if after[t] != best else changes[after[t], t]
+
+
+@kernel(types.void(int64, float64, Indices, float64[::1]))
+def weights_of(how: int, beta: float, mistakes: np.ndarray, weights: np.ndarray) -> None:
+    """beta^(M_i - M_min), or exp(-eta (M_i - M_min)) with eta = sqrt(2 ln N / (M_min + 1))."""
+    fewest = mistakes[least(mistakes)]
+    eta = -math.log(beta) if how == WMA else math.sqrt(2.0 * math.log(mistakes.size) / (fewest + 1.0))
+    for i in range(mistakes.size):
+        weights[i] = math.exp(-eta * (mistakes[i] - fewest))
+
+
+@kernel(types.void(int64, float64, LabelTable, Cube, Labels, Indices, StateT, Labels, Matrix, types.boolean))
+def weigh(
+    how: int,
+    beta: float,
+    proposals: np.ndarray,
+    scores: np.ndarray,
+    labels: np.ndarray,
+    mistakes: np.ndarray,
+    state: State,
+    predictions: np.ndarray,
+    table: np.ndarray,
+    learning: bool,
+) -> None:
+    """Weighted votes (WMA) or weighted sums of scores divided by their 2-norm; ``table`` receives the sums."""
+    weights = np.zeros(mistakes.size)
+    weights_of(how, beta, mistakes, weights)
+    for t in range(predictions.size):
+        total = table[t]
+        total[:] = 0.0
+        for i in range(mistakes.size):
+            if how == WMA:
+                if proposals[i, t] >= 0:
+                    total[proposals[i, t]] += weights[i]
+                continue
+            norm = 0.0
+            for c in range(total.size):
+                norm += scores[i, t, c] * scores[i, t, c]
+            if norm > 0.0:
+                for c in range(total.size):
+                    total[c] += weights[i] * scores[i, t, c] / math.sqrt(norm)
+        predictions[t] = top_two(total, state.shape)[0]
+        if learning:
+            for i in range(mistakes.size):
+                mistakes[i] += proposals[i, t] != labels[t]
+            weights_of(how, beta, mistakes, weights)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Description of a combination; made by `linmax.combine`."""
+
+    members: tuple[Any, ...]
+    how: str
+    beta: float
+    pool: str = ""  # the notation of a pool that has a name of its own, such as "R-combine"
+
+    def __str__(self) -> str:
+        if self.pool:
+            return self.pool
+        options = bracketed({"how": self.how, "beta": self.beta}, {"how": "best", "beta": 0.5})
+        return f"combine({', '.join([*map(str, self.members), *filter(None, [options[1:-1]])])})"
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ValueError("combine() needs at least one learner, got none")
+        if self.how not in WAYS:
+            raise ValueError(f"how must be one of {', '.join(WAYS)}, got {self.how!r}")
+        if not 0.0 < self.beta < 1.0:
+            raise ValueError(f"beta must be in (0, 1), got {self.beta!r}; try 0.5")
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Description of a stack; made by `linmax.stack`."""
+
+    members: tuple[Any, ...]
+    fusion: Any
+
+    def __str__(self) -> str:
+        return f"stack({', '.join(map(str, self.members))}, fusion={self.fusion})"
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ValueError("stack() needs at least one learner, got none")

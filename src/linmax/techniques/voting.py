@@ -1,0 +1,338 @@
+"""Hypothesis voting, V-B: hypotheses saved at doubling distances vote together with the current one.
+
+Mesterharm and Hsu, section V. A saved hypothesis is replaced inside its window by one that is right on more of the
+recent instances; when B makes fewer mistakes than the vote its own label is used, and when that is still so after a
+waiting time, doubled each time, voting starts afresh. The mistakes are at most 2 M_B + restarts + 1.
+
+Hypotheses come from learners of different scale: each is divided by its 2-norm, which is kept in O(nonzeros) (see
+`linmax.means`), or by its 1-norm (O(n) a trial), or left raw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int64, typeof, types
+
+from linmax.checks import whole
+from linmax.contract import (
+    GAUGE,
+    KNOWN,
+    LARGEST,
+    SHIFT,
+    Bytes,
+    Instances,
+    InstancesT,
+    Labels,
+    Matrix,
+    PanelT,
+    State,
+    StateT,
+    kernel,
+)
+from linmax.linear_max import lend, score, top_two
+from linmax.means import BACK, CROSS, SQUARE, WEIGHT, squared_norm, term
+from linmax.member import LANES, Bench
+from linmax.search import lane_class, lane_scores
+from linmax.techniques import prefixed
+
+__all__ = ["DEFAULTS", "SCALES", "Ballot", "Log", "LogT", "Voted", "new_ballot", "take_version", "vote_on"]
+
+L2, L1, RAW = 0, 1, 2
+SCALES = {"l2": L2, "l1": L1, "raw": RAW}
+
+# What the log keeps of a version besides its weights.
+SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, TERMS = range(8)
+
+
+class Log(NamedTuple):
+    """The hypotheses of a chunk of trials: one version per update. ``versions`` names the one after each trial."""
+
+    weights: np.ndarray  # (B, V, N)
+    backlog: np.ndarray  # (B, V, N), or (B, V, 0)
+    numbers: np.ndarray  # (B, V, 8)
+    versions: np.ndarray  # int32 (B, C)
+
+
+class Ballot(NamedTuple):
+    """The state of a vote."""
+
+    saved: np.ndarray  # (h, N), at the scale at which they vote
+    centres: np.ndarray  # int64 (h,): nominal trial of each
+    total: np.ndarray  # (N,): their sum
+    marks: np.ndarray  # int64 (10,)
+
+
+SIZE, SPACING, CENTRE, OPEN, TAU, VOTING, BASIC, WAIT, RESTARTS, LATEST = range(10)
+
+_LOG = Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, 8)), np.zeros((1, 1), np.int32))
+_BALLOT = Ballot(np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64))
+LogT, BallotT = typeof(_LOG), typeof(_BALLOT)
+
+
+def new_ballot(voted: Voted, size: int) -> Ballot:
+    """Before the first trial."""
+    marks = np.zeros(10, np.int64)
+    marks[[SPACING, CENTRE, WAIT]] = 1, 1, voted.d
+    return Ballot(np.zeros((voted.h, size)), np.zeros(voted.h, np.int64), np.zeros(size), marks)
+
+
+@kernel()
+def take_version(bench: Bench, log: Log, member: int, version: int, since: int, terms: int) -> None:
+    """Write the member's present hypothesis into the log as the one after trial ``since`` of the chunk."""
+    if log.weights.shape[1] > 1:  # with room for one version only, the log is the state itself
+        log.weights[member, version, :] = bench.weights
+        if bench.kind:
+            log.backlog[member, version, :] = bench.backlog
+    numbers = log.numbers[member, version]
+    numbers[SINCE] = since
+    numbers[G] = bench.sums[WEIGHT]
+    numbers[STEP_G] = term(bench.kind, bench.scalars, bench.sums) if bench.kind else 0.0
+    numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = bench.sums[SQUARE], bench.sums[CROSS], bench.sums[BACK]
+    numbers[LOG_SCALE] = bench.scalars[SHIFT] + bench.scalars[GAUGE]
+    numbers[TERMS] = terms
+
+
+@kernel()
+def multiple(log: Log, output: int, version: int, after: int) -> float:
+    """The hypothesis of an output is multiple * weights - backlog (averaged), or its weights (multiple 0)."""
+    numbers = log.numbers[output // 2, version]
+    return numbers[G] + (after - numbers[SINCE]) * numbers[STEP_G] if output % 2 else 0.0
+
+
+@kernel()
+def size_of(log: Log, output: int, version: int, after: int, scale: int) -> float:
+    """What the hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
+    member = output // 2
+    numbers = log.numbers[member, version]
+    factor = multiple(log, output, version, after)
+    if scale == L2:
+        if output % 2:
+            return math.sqrt(squared_norm(factor, numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK]))
+        return math.sqrt(numbers[LOG_SQUARE])
+    if scale == L1:
+        total = 0.0
+        weights = log.weights[member, version]
+        for i in range(weights.size):
+            total += abs(factor * weights[i] - log.backlog[member, version, i]) if output % 2 else abs(weights[i])
+        return total
+    return (numbers[TERMS] + after - numbers[SINCE] if output % 2 else 1.0) * math.exp(-numbers[LOG_SCALE])
+
+
+@kernel()
+def rate(
+    instances: Instances,
+    t: int,
+    shape: np.ndarray,
+    log: Log,
+    output: int,
+    version: int,
+    after: int,
+    scores: np.ndarray,
+    spare: np.ndarray,
+) -> None:
+    """Scores of instance t under an output's hypothesis after trial ``after`` of the chunk."""
+    member = output // 2
+    score(instances, t, shape, log.weights[member, version], scores)
+    if output % 2:
+        factor = multiple(log, output, version, after)
+        score(instances, t, shape, log.backlog[member, version], spare)
+        for c in range(scores.size):
+            scores[c] = factor * scores[c] - spare[c]
+
+
+@kernel()
+def count_right(
+    instances: Instances,
+    panel: np.ndarray,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    weights: np.ndarray,
+    scores: np.ndarray,
+    lanes: np.ndarray,
+) -> int:
+    """On how many of the instances begin..end these weights predict the label."""
+    right = 0
+    if panel.size == 0:
+        for t in range(begin, end):
+            score(instances, t, shape, weights, scores)
+            right += top_two(scores, shape)[0] == labels[t]
+        return right
+    for block in range(begin // LANES, (end + LANES - 1) // LANES):
+        lane_scores(panel, block, weights, lanes)
+        for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
+            right += lane_class(lanes, t % LANES, labels[t], shape[LARGEST]) == labels[t]
+    return right
+
+
+@kernel()
+def write_out(log: Log, output: int, version: int, after: int, scale: int, target: np.ndarray) -> None:
+    """The hypothesis at its voting scale, coordinate by coordinate: O(n)."""
+    member = output // 2
+    factor = multiple(log, output, version, after)
+    size = size_of(log, output, version, after, scale)
+    inverse = 1.0 / size if size > 0.0 else 0.0
+    for i in range(target.size):
+        weight = log.weights[member, version, i]
+        target[i] = inverse * (factor * weight - log.backlog[member, version, i] if output % 2 else weight)
+
+
+@kernel()
+def half_window(widest: int, spacing: int) -> int:
+    """Half of 1 + min(w, spacing/2), rounded down."""
+    return int(min(float(widest), spacing / 2.0) / 2.0)
+
+
+@kernel()
+def add_up(ballot: Ballot) -> None:
+    """The sum of the saved hypotheses."""
+    ballot.total[:] = 0.0
+    for slot in range(ballot.marks[SIZE]):
+        for i in range(ballot.total.size):
+            ballot.total[i] += ballot.saved[slot, i]
+
+
+@kernel()
+def slot_for(ballot: Ballot) -> int:
+    """An empty slot, or that of the oldest hypothesis which the doubled spacing leaves out."""
+    marks = ballot.marks
+    if marks[SIZE] < ballot.centres.size:
+        marks[SIZE] += 1
+        return marks[SIZE] - 1
+    oldest = -1
+    for slot in range(marks[SIZE]):
+        if ballot.centres[slot] % marks[SPACING] == marks[SPACING] // 2 and (
+            oldest < 0 or ballot.centres[slot] < ballot.centres[oldest]
+        ):
+            oldest = slot
+    return oldest
+
+
+@kernel(
+    types.void(
+        InstancesT, PanelT, Labels, StateT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
+        Labels, Labels, Bytes, Labels, Labels, Matrix,
+    )
+)  # fmt: skip
+def vote_on(
+    instances: Instances,
+    panel: np.ndarray,
+    labels: np.ndarray,
+    state: State,
+    log: Log,
+    ballot: Ballot,
+    widest: int,
+    recent: int,
+    scale: int,
+    oldest: int,
+    begin: int,
+    end: int,
+    chosen_before: np.ndarray,
+    chosen_after: np.ndarray,
+    changed: np.ndarray,
+    basic: np.ndarray,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Play the vote over a chunk of trials begin..end of the instances; arrays of outcomes are indexed from begin.
+
+    ``chosen_before`` and ``chosen_after`` name the output whose hypothesis is B's before and after each trial,
+    ``basic`` is B's label, ``changed`` whether B's hypothesis is new. ``oldest`` is the first instance there is.
+    """
+    shape, marks = state.shape, ballot.marks
+    instances = lend(instances)
+    width = max(shape[1], instances.scores.shape[2])
+    scores, spare, own = np.zeros(width), np.zeros(width), np.zeros(width)
+    lanes = np.zeros((shape[KNOWN], LANES))
+    candidate = np.zeros(ballot.total.size)
+    for t in range(begin, end):
+        c = t - begin
+        label = labels[t]
+        output = chosen_before[c]
+        version = log.versions[output // 2, c - 1] if c > 0 else 0
+        # With a one-version log the state has moved on already: the caller then plays one trial a chunk and B's
+        # scores before it come from `before_scores`, written into ``table``.
+        if log.weights.shape[1] > 1:
+            rate(instances, t, shape, log, output, version, c - 1, own, spare)
+            size = size_of(log, output, version, c - 1, scale)
+            inverse = 1.0 / size if size > 0.0 else 0.0
+            for j in range(width):
+                own[j] *= inverse
+        else:
+            for j in range(width):
+                own[j] = table[c, j]
+        score(instances, t, shape, ballot.total, scores)
+        for j in range(width):
+            scores[j] += own[j]
+        voted = top_two(scores, shape)[0]
+        trusted = marks[VOTING] <= marks[BASIC]
+        predictions[c] = voted if trusted else basic[c]
+        if table.shape[0]:
+            for j in range(table.shape[1]):
+                table[c, j] = scores[j] if trusted else own[j]
+        marks[VOTING] += voted != label
+        marks[BASIC] += basic[c] != label
+        marks[TAU] += 1
+        half = half_window(widest, marks[SPACING])
+        output = chosen_after[c]
+        version = log.versions[output // 2, c]
+        if not marks[OPEN]:
+            if marks[TAU] >= marks[CENTRE] - half:
+                slot = slot_for(ballot)
+                ballot.centres[slot] = marks[CENTRE]
+                write_out(log, output, version, c, scale, ballot.saved[slot])
+                marks[LATEST] = slot
+                marks[OPEN] = 1
+                add_up(ballot)
+        elif changed[c]:
+            first = max(oldest, t + 1 - recent)
+            write_out(log, output, version, c, scale, candidate)
+            latest = ballot.saved[marks[LATEST]]
+            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scores, lanes)
+            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scores, lanes):
+                latest[:] = candidate
+                add_up(ballot)
+        if marks[OPEN] and marks[TAU] >= marks[CENTRE] + half:
+            marks[OPEN] = 0
+            if marks[CENTRE] == ballot.centres.size * marks[SPACING]:
+                marks[SPACING] *= 2
+                marks[CENTRE] = (ballot.centres.size // 2 + 1) * marks[SPACING]
+            else:
+                marks[CENTRE] += marks[SPACING]
+        if marks[TAU] >= marks[WAIT] and marks[BASIC] < marks[VOTING]:
+            marks[SIZE] = marks[TAU] = marks[VOTING] = marks[BASIC] = marks[OPEN] = 0
+            marks[SPACING] = marks[CENTRE] = 1
+            marks[WAIT] *= 2
+            marks[RESTARTS] += 1
+            ballot.total[:] = 0.0
+
+
+DEFAULTS: dict[str, Any] = {"h": 20, "w": 100, "r": 100, "d": 100, "scale": "l2"}
+
+
+@dataclass(frozen=True)
+class Voted:
+    """Description of V-B; made by `linmax.vote`."""
+
+    base: Any
+    h: int
+    w: int
+    r: int
+    d: int
+    scale: str
+
+    def __str__(self) -> str:
+        return prefixed("V", {key: getattr(self, key) for key in DEFAULTS}, DEFAULTS, self.base)
+
+    def __post_init__(self) -> None:
+        whole("h", self.h, 1)
+        whole("w", self.w, 0)
+        whole("r", self.r, 1)
+        whole("d", self.d, 1)
+        if self.scale not in SCALES:
+            raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}")

@@ -1,0 +1,312 @@
+"""Problems, rules with their references, and the trial-by-trial comparison of the library with the reference.
+
+The tests of the rules, of the transformation and of the trial loop call `follow`, which fails at the first trial where
+the two part without an excuse: a decision of that very trial whose terms cancel to rounding level (`doubt`), or one
+made by weights that have themselves cancelled to rounding level. From there on two correct programs may part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import reference
+from linmax import experts, rules, run
+from linmax.contract import Rule
+from linmax.instances import Experts
+from reference import LinearMax, Vector, doubt, expand
+
+ROUNDING = 1e-11
+
+
+# -- rules and their references ------------------------------------------------------------------------------------
+
+
+class BalancedWithMargin(reference.Balanced):
+    """Balanced Winnow with an absolute margin: if w.z <= margin."""
+
+    def __init__(self, n: int, alpha: float, margin: float) -> None:
+        super().__init__(n, alpha)
+        self.margin = margin
+
+    def update(self, z: Vector) -> bool:
+        if not reference.at_most_zero(np.append(self.w * z, -self.margin * math.exp(-self.log_scale))):
+            return False
+        self.s = self.s + z
+        return True
+
+
+def tanh(v: float) -> float:
+    return math.tanh(v)
+
+
+def cube(v: float) -> float:
+    return v * v * v
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule of the library and the same from the reference."""
+
+    rule: Rule
+    reference: Callable[[int], Any]
+    scale_free: bool = False  # the weights are defined up to a common factor only
+
+    def __str__(self) -> str:
+        return str(self.rule)
+
+
+def cases() -> list[Case]:
+    r = reference
+    return [
+        Case(rules.perceptron(), r.Perceptron),
+        Case(rules.perceptron(rate=0.5, margin=1.0), lambda n: r.Perceptron(n, 0.5, 1.0)),
+        Case(rules.winnow(1.3), lambda n: r.Multiplicative(n, 1.3)),
+        Case(rules.winnow(2.0), lambda n: r.Multiplicative(n, 2.0)),
+        Case(rules.winnow(1.5, thickness=0.05), lambda n: r.Multiplicative(n, 1.5, thickness=0.05)),
+        Case(rules.winnow(1.3, start=0.25), lambda n: r.Multiplicative(n, 1.3, start=0.25)),
+        Case(rules.winnow(3.0, 0.21, start=5.0), lambda n: r.Multiplicative(n, 3.0, start=5.0, thickness=0.21)),
+        Case(rules.committee(1.1), lambda n: r.Multiplicative(n, 1.1)),
+        Case(rules.committee(4.0, thickness=0.01), lambda n: r.Multiplicative(n, 4.0, thickness=0.01)),
+        Case(rules.balanced_winnow(1.3), lambda n: r.Balanced(n, 1.3)),
+        Case(rules.balanced_winnow(2.0), lambda n: r.Balanced(n, 2.0)),
+        Case(rules.balanced_winnow(1.01, thickness=0.05), lambda n: r.Balanced(n, 1.01, thickness=0.05)),
+        Case(rules.balanced_winnow(1.5, margin=0.5), lambda n: BalancedWithMargin(n, 1.5, 0.5)),
+        Case(rules.quasi_additive("identity", 0.7), lambda n: r.QuasiAdditive(n, lambda v: v, 0.7)),
+        Case(rules.quasi_additive("sinh", 0.3), lambda n: r.QuasiAdditive(n, math.sinh, 0.3)),
+        Case(rules.quasi_additive("exp", 0.3), lambda n: r.QuasiAdditive(n, math.exp, 0.3)),
+        Case(rules.quasi_additive(tanh, 0.3), lambda n: r.QuasiAdditive(n, math.tanh, 0.3)),
+        Case(rules.quasi_additive(cube), lambda n: r.QuasiAdditive(n, cube)),
+        Case(rules.p_norm(2.0), lambda n: r.PNorm(n, 2.0)),
+        Case(rules.p_norm(3.0), lambda n: r.PNorm(n, 3.0)),
+        Case(rules.p_norm(7.5), lambda n: r.PNorm(n, 7.5)),
+        Case(rules.p_norm(120.0), lambda n: r.PNorm(n, 120.0)),
+        Case(rules.alma(), lambda n: r.Alma(n, 2.0)),
+        Case(rules.alma(3.0), lambda n: r.Alma(n, 3.0)),
+        Case(rules.alma(50.0), lambda n: r.Alma(n, 50.0)),
+        Case(rules.alma(2.5, alpha=0.9), lambda n: r.Alma(n, 2.5, 0.9)),
+        Case(rules.alma(2.0, alpha=0.5, B=2.0, C=0.7), lambda n: r.Alma(n, 2.0, 0.5, 2.0, 0.7)),
+        Case(rules.alma(3.0, normalise=False), lambda n: r.Alma(n, 3.0, normalise=False)),
+        Case(
+            rules.alma(4.0, alpha=0.8, normalise=False, project=False),
+            lambda n: r.Alma(n, 4.0, 0.8, normalise=False, project=False),
+        ),
+        Case(rules.alma(3.0, project=False), lambda n: r.Alma(n, 3.0, project=False)),
+        Case(rules.alma(2.0, preset="fusion"), lambda n: r.Alma(n, 2.0, 0.9, project=False)),
+        Case(rules.sasb(), r.Sasb, scale_free=True),
+    ]
+
+
+CASES = cases()
+
+
+# -- problems ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Instances of the library and the same as dense matrices (k, n), made without the library."""
+
+    instances: Experts
+    matrices: list[Vector]
+    labels: list[int]
+    k: int
+    exact: bool = False  # small dyadic numbers: sums are exact in any order
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def problem(
+    labels: Sequence[int],
+    k: int,
+    votes: Any = None,
+    scores: Any = None,
+    attributes: Any = None,
+    *,
+    thresholds: bool = True,
+    negated: bool = False,
+    split: Any = None,
+    as_sparse: bool = False,
+    exact: bool = False,
+) -> Problem:
+    """Both forms of the same instances; votes are class numbers, -1 abstains."""
+    given = None if votes is None else np.where(np.asarray(votes) < 0, None, np.asarray(votes, dtype=object))
+    instances = experts(
+        votes=given,
+        scores=scores,
+        attributes=sparse.csr_array(np.asarray(attributes, float)) if as_sparse else attributes,
+        classes=range(k),
+        thresholds=thresholds,
+        negated=negated,
+        split=split,
+    )
+    matrices = []
+    for t in range(len(labels)):
+        v = [] if votes is None else list(votes[t])
+        s = np.zeros((0, k)) if scores is None else np.asarray(scores[t], float)
+        a = np.zeros(0) if attributes is None else np.asarray(attributes[t], float)
+        matrices.append(_matrix(v, s, a, k, thresholds, negated, split, as_sparse))
+    return Problem(instances, matrices, [int(label) for label in labels], k, exact)
+
+
+def _matrix(
+    votes: list[int], scores: Vector, attributes: Vector, k: int, thresholds: bool, negated: bool, split: Any, as_sparse: bool
+) -> Vector:
+    """One instance in the order of the library's coordinates: voters, raters, the constant, dense, then sparse."""
+    one_hot = expand(votes=votes, k=k, thresholds=False)
+    rated = expand(scores=scores, k=k, thresholds=False)
+    if split == "all":
+        split = dict.fromkeys(range(len(votes) + len(scores)), "all")
+    extra_dense, extra_sparse = [], []
+    for i, cls in (split or {}).items():
+        for c in range(k) if cls == "all" else [cls]:
+            if i < len(votes):
+                extra_sparse.append(one_hot[c, i])
+            else:
+                extra_dense.append(scores[i - len(votes), c])
+    if negated:
+        one_hot, rated = np.hstack([one_hot, -one_hot]), np.hstack([rated, -rated])
+        attributes = np.concatenate([attributes, -attributes])
+    features = [*attributes, *extra_dense] if not as_sparse else [*extra_dense, *attributes]
+    features = expand(attributes=[*features, *extra_sparse], k=k, thresholds=thresholds)
+    return np.hstack([one_hot, rated, features])
+
+
+def random_votes(trials: int, n: int, k: int, seed: int, abstain: float = 0.0, **options: Any) -> Problem:
+    rng = np.random.default_rng(seed)
+    votes = rng.integers(k, size=(trials, n))
+    labels = np.where(rng.random(trials) < 0.8, votes[:, 0], rng.integers(k, size=trials))
+    votes[rng.random((trials, n)) < abstain] = -1
+    return problem(labels, k, votes=votes, **options)
+
+
+def problems(trials: int) -> dict[str, Problem]:
+    """One of every kind, all values in [-1, 1] (ratings in [0, 1]) so that every rule takes them."""
+    rng = np.random.default_rng(7)
+
+    def labels(k: int) -> np.ndarray:
+        return rng.integers(k, size=trials)
+
+    def dense(m: int) -> np.ndarray:
+        return rng.uniform(-1.0, 1.0, (trials, m))
+
+    def thin(m: int) -> np.ndarray:
+        return dense(m) * (rng.random((trials, m)) < 0.3)
+
+    def votes(n: int, k: int, low: int = 0) -> np.ndarray:
+        return rng.integers(low, k, size=(trials, n))
+
+    def ratings(n: int, k: int) -> np.ndarray:
+        return rng.random((trials, n, k))
+
+    small = rng.integers(-1, 2, size=(trials, 3)).astype(float)
+    zeros = np.zeros((trials, 3))
+    return {
+        "votes": random_votes(trials, 6, 5, 1),
+        "abstaining votes": random_votes(trials, 6, 3, 2, abstain=0.4),
+        "votes, no thresholds": random_votes(trials, 7, 4, 3, thresholds=False),
+        "negated votes": random_votes(trials, 4, 3, 4, negated=True),
+        "split votes": random_votes(trials, 2, 3, 5, abstain=0.2, split="all"),
+        "one split": random_votes(trials, 3, 4, 6, split={1: 2}),
+        "scores": problem(labels(3), 3, scores=ratings(5, 3)),
+        "negated scores, split": problem(labels(3), 3, scores=ratings(2, 3), negated=True, split={0: "all", 1: 1}),
+        "dense": problem(labels(4), 4, attributes=dense(3)),
+        "dense, no thresholds": problem(labels(3), 3, attributes=dense(4), thresholds=False),
+        "sparse": problem(labels(3), 3, attributes=thin(6), as_sparse=True),
+        "sparse, no thresholds": problem(labels(5), 5, attributes=thin(4), as_sparse=True, thresholds=False),
+        "hybrid": problem(labels(3), 3, votes(2, 3, -1), ratings(2, 3), dense(2)),
+        "sparse hybrid": problem(
+            labels(3), 3, votes(2, 3, -1), ratings(1, 3), thin(3), as_sparse=True, negated=True, split="all"
+        ),
+        "ties": problem(labels(3), 3, votes(2, 3, -1), attributes=small, exact=True),
+        "two classes": problem(labels(2), 2, votes(3, 2, -1), attributes=dense(2)),
+        "one voter": problem(labels(3), 3, votes(1, 3, -1), thresholds=False, exact=True),
+        "nothing but zeros": problem(labels(3), 3, attributes=zeros, thresholds=False, exact=True),
+        "zeros and a threshold": problem(labels(3), 3, attributes=zeros, as_sparse=True, exact=True),
+        "one label": problem([1] * trials, 3, votes(3, 3), attributes=dense(2)),
+        "one instance": problem(labels(3), 3, np.tile([[0, 1, 1]], (trials, 1)), attributes=np.tile([[0.5, -1.0]], (trials, 1))),
+        "nine classes": problem(labels(9), 9, votes(2, 9), attributes=dense(2)),
+    }
+
+
+# -- the comparison ------------------------------------------------------------------------------------------------
+
+
+def assert_same_weights(flat: Vector, log_scale: float, rule: Any, scale_free: bool, where: str) -> None:
+    """True weights to 1e-9: relative for each weight, but for the rounding of sums that cancel."""
+    expected, expected_scale = np.asarray(rule.w), rule.log_scale
+    if scale_free:
+        flat, expected = (v / (np.abs(v).max(initial=0.0) or 1.0) for v in (flat, expected))
+        log_scale = expected_scale = 0.0
+    got = flat * math.exp(log_scale - expected_scale)
+    largest = float(np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-13 * largest, err_msg=where)
+
+
+def follow(
+    case: Case,
+    given: Problem,
+    *,
+    opponent: Callable[[int, int], int] | None = None,
+    **options: Any,
+) -> int:
+    """Play library and reference side by side; returns the number of trials compared.
+
+    ``opponent(t, prediction)`` chooses the label after the library's prediction is known.
+    """
+    slow = LinearMax(case.reference, given.k, **options)
+    machine = None
+    peak = 0.0
+    for t, x in enumerate(given.matrices):
+        label = given.labels[t]
+        one = given.instances[t : t + 1]
+        if opponent is not None:
+            guess = machine.predict(one)[0] if machine else 0
+            label = opponent(t, int(guess))
+        trace = machine.run(one, [label]) if machine else run(case.rule, one, [label], **options)
+        machine = trace.learner
+        doubt.reset()
+        before, weights_before = slow.updates, slow.hypothesis()
+        expected = slow.trial(x, label)
+        where = f"{case} at trial {t}"
+        try:
+            predicted = trace.predictions[0]
+            assert (-1 if predicted is None else predicted) == expected, where
+            assert trace.wrong[0] == (expected != label), where
+            assert bool(trace.changed[0]) == (slow.updates > before), where
+            level = float(np.abs(slow.rule.w).max(initial=0.0))
+            peak = max(peak, level)
+            weights = machine.weights
+            if level < 1e-12 * peak and slow.log_scale == 0.0 and (level > 0.0 or weights.flat.any()):
+                return t  # what is left of the weights is rounding
+            flat = in_order(weights.flat, machine, given.k)
+            assert_same_weights(flat, weights.log_scale, slow.rule, case.scale_free, where)
+        except AssertionError:
+            if doubt.smallest < ROUNDING or (case.rule.name == "alma" and _cancelled(weights_before, x)):
+                return t
+            raise
+    assert machine is not None
+    assert machine.updates == slow.updates
+    assert machine.trials == len(given.matrices)
+    return len(given.matrices)
+
+
+def _cancelled(weights: Vector, x: Vector) -> bool:
+    """Whether two classes are told apart by less than rounding. ALMA's steps shrink, so opposite ones leave crumbs."""
+    if not weights.size:
+        return False
+    scores = np.sort(x @ weights)
+    return bool(np.diff(scores).min() < 1e-12 * np.abs(weights).max())
+
+
+def in_order(flat: Vector, machine: Any, k: int) -> Vector:
+    """The weights with the classes in the order 0..k-1; a learner that discovers them numbers them as they come."""
+    if machine.classes == list(range(k)):
+        return flat
+    experts_ = machine.layout.voters + machine.layout.raters
+    order = np.argsort(machine.classes)
+    return np.concatenate([flat[:experts_], flat[experts_:].reshape(-1, k)[:, order].ravel()])
