@@ -76,7 +76,7 @@ def norm(v: Vector, p: float) -> float:
     ("order", "positive"), [(1.0, False), (1.0, True), (2.0, False), (1.5, False), (1.2, False)]
 )
 @given(seed=st.integers(0, 10**6), trials=st.integers(1, 8))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_widest_margin_by_brute_force(order: float, positive: bool, seed: int, trials: int) -> None:
     random = np.random.default_rng(seed)
     rows = random.uniform(-1, 1, (trials, 2))
@@ -92,7 +92,7 @@ def test_widest_margin_by_brute_force(order: float, positive: bool, seed: int, t
 
 @pytest.mark.parametrize("positive", [False, True])
 def test_widest_margin_by_duality(positive: bool) -> None:
-    """The largest margin in the 1-norm is the least max_i of |sum p z|_i over distributions p (a game's value)."""
+    """The largest margin in the 1-norm is the least max_i |sum p z|_i over distributions p: a game."""
     rows, trial = random_rows(1, 300, 4, 12, 0.0)
     u, margin = widest_margin(rows, trial, positive=positive)
     count, n = rows.shape
@@ -194,7 +194,7 @@ def test_least_noise_by_duality(order: float, positive: bool, margin: float) -> 
     u, noise = least_noise(rows, margin, trial, order=order, positive=positive)
     assert noise == pytest.approx(hinge_noise(rows, u, margin, trial))
     if order == 1.0:
-        count, n = rows.shape
+        count = len(rows)
         columns = rows.T if positive else np.vstack([rows.T, -rows.T])
         groups = sparse.csr_array((np.ones(count), (trial, np.arange(count))), shape=(250, count))
         dual = linprog(
@@ -212,7 +212,7 @@ def test_least_noise_by_duality(order: float, positive: bool, margin: float) -> 
         return
     table = Rows(rows, trial)
     floors = []
-    for softness in np.geomspace(1e-4, 1e-1, 30):
+    for softness in np.geomspace(1e-5, 1e-1, 60):
         p = shares(table, u, margin, softness)
         floors.append(margin * float(p.sum()) - norm(rows.T @ p, order / (order - 1)))
     assert max(floors) <= noise + 1e-9
@@ -236,15 +236,15 @@ def simplex(n: int, steps: int) -> Vector:
 
 @pytest.mark.parametrize("alpha", [None, 1.1, 1.5])
 @given(seed=st.integers(0, 10**6), flips=st.sampled_from([0.0, 0.2]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_least_winnow_bound_by_brute_force(alpha: float | None, seed: int, flips: float) -> None:
     rows, trial = random_rows(seed, 60, 3, 3, flips)
     found = certify_rows(rows, trial, "winnow" if alpha is None else f"winnow({alpha})")
     table = Rows(rows, trial)
     best = math.inf
-    for u in simplex(3, 21):
+    for u in simplex(3, 13):
         lowest = table.lowest(u)
-        for margin in np.geomspace(0.01, 2.0, 40):
+        for margin in np.geomspace(0.03, 2.0, 15):
             noise = float(np.maximum(0.0, margin - lowest).sum())
             if noise == 0.0 and margin > 1.0:
                 continue
@@ -279,7 +279,10 @@ def test_least_additive_bound_by_brute_force(learner: str, seed: int, flips: flo
 
 @pytest.mark.parametrize("flips", [0.0, 0.2])
 def test_least_winnow_bound_by_duality(flips: float) -> None:
-    """No u and margin give less than m if ln n - ln sum_i exp(r (sum p z)_i) + m growth(r) >= 0, sum p = m, p <= 1 a trial."""
+    """No u and margin give less than m if some p with sum m, at most 1 a trial, has
+
+    ln n - ln sum_i exp(r (sum p z)_i) + m growth(r) >= 0.
+    """
     alpha = 1.05
     rows, trial = random_rows(5, 600, 4, 15, flips)
     found = certify_rows(rows, trial, f"winnow({alpha})")
@@ -325,7 +328,7 @@ def test_majority_problem_does_better_than_its_target() -> None:
 
 @pytest.mark.parametrize("learner", RULES)
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 4), flips=st.sampled_from([0.0, 0.1, 0.6]))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_updates_within_the_certificate(learner: str, seed: int, k: int, flips: float) -> None:
     random = np.random.default_rng(seed)
     scores = random.choice([0.0, 0.5, 1.0], (80, 5, k))
@@ -339,10 +342,9 @@ def test_updates_within_the_certificate(learner: str, seed: int, k: int, flips: 
 
 
 @pytest.mark.parametrize(
-    "learner", ["R(s=10,u=3)-winnow(1.1)", "V(d=10)-perceptron", "VR(s=10,u=2,d=10)-perceptron"]
+    "learner", ["R(s=10, u=3)-winnow(1.1)", "V(d=10)-perceptron", "V(d=10)R(s=10, u=2)-perceptron"]
 )
 def test_techniques_that_keep_a_bound(learner: str) -> None:
-    learner = learner.replace("VR(s=10,u=2,d=10)", "V(d=10)R(s=10, u=2)")
     data = linmax.majority_problem(n=6, r=3, k=3, noise=0.1, trials=200, seed=3)
     found = certify(linmax.experts(votes=data.votes), data.labels, learner)
     assert holds(found.mistakes or 0, found.bound)

@@ -161,6 +161,11 @@ def _comparator(u: npt.ArrayLike, rows: Rows) -> Vector:
     return weights
 
 
+def _one_thread() -> Any:
+    """The products here are small: handing them to threads costs many times what they do."""
+    return threadpool_limits(1)
+
+
 # -- linear programs and their kin -------------------------------------------------------------------------
 
 
@@ -202,8 +207,12 @@ def widest_margin(
     >>> round(margin, 6)
     0.707107
     """
-    table = Rows(rows, trial)
     order = _checked_order(order, positive)
+    with _one_thread():
+        return _widest_margin(Rows(rows, trial), order, positive)
+
+
+def _widest_margin(table: Rows, order: float, positive: bool) -> tuple[Vector, float]:
     u, margin = _linear_margin(table, positive)
     if order == 1.0:
         return u, margin
@@ -318,7 +327,8 @@ def least_noise(
         raise ValueError(f"margin must be > 0, got {margin!r}; try widest_margin first")
     if order == 1.0:
         return _linear_noise(table, float(margin), positive)
-    v = _path(table, order, 1.0 / float(margin))
+    with _one_thread():
+        v = _path(table, order, 1.0 / float(margin))
     u = v / max(1.0 / float(margin), _norm(v, order))
     return u, table.noise(u, float(margin))
 
@@ -457,7 +467,9 @@ class _Winnow:
             noise, slope = weight * noise, weight * slope
             by_margin = (noise - float(u @ slope)) / margin  # the soft noise is homogeneous in (u, margin)
             rate = fixed or math.log(bounds.best_alpha(learned, margin, noise, self.thickness, self.largest))
-            gain = margin * rate - bounds.log_growth(rate, self.thickness, self.largest)
+            gain = rate * step  # for a fixed alpha, by the choice of the floor
+            if fixed is None:
+                gain = margin * rate - bounds.log_growth(rate, self.thickness, self.largest)
             cost = learned + rate * noise
             pull = rate * slope if self.positive else rate * np.concatenate([slope, -slope])
             by_share = (logs + 1.0 + pull) / cost
@@ -469,7 +481,7 @@ class _Winnow:
         x = np.append(np.zeros(n if self.positive else 2 * n), math.log(0.05 * self.largest))
         for softness in SOFTNESS:
             limits = [(None, None)] * (len(x) - 1) + [
-                (math.log(1e-9 * self.largest), math.log(1e3 * self.largest))
+                (math.log(1e-5 * self.largest), math.log(1e3 * self.largest))
             ]
             options = {"maxiter": 500, "maxcor": 30}
             x = minimize(
@@ -795,7 +807,7 @@ def _certify(
     sample = _sample(seen, most_rows, seed)
     free = replace(plan, alpha=None)
     weight = seen.trials / sample.trials * (inside.uses if math.isfinite(inside.uses) else 1e6)
-    with threadpool_limits(1):  # small products: handing them to threads costs many times what they do
+    with _one_thread():
         candidates, separable = _hard(plan, sample, seen)
         for each in [plan] if plan == free else [plan, free]:
             for stage, u in enumerate(each.search(sample, weight)):
@@ -822,7 +834,7 @@ def _certify(
         tuned_bound=tuned,
         mistakes=None,
         updates=None,
-        vacuous=bound >= seen.trials,
+        vacuous=bound >= seen.trials * (1.0 - 1e-9),
         separable=separable,
         sampled=None if sample is seen else sample.trials,
     )
@@ -840,7 +852,7 @@ def _sample(rows: Rows, most_rows: int, seed: int) -> Rows:
 def _hard(plan: _Plan, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | None]:
     """The comparator of widest margin, if there is one, and whether the data are separable."""
     try:
-        u, margin = widest_margin(sample.matrix, order=plan.order, positive=plan.positive)
+        u, margin = _widest_margin(sample, plan.order, plan.positive)
     except RuntimeError:
         return [], None
     if margin <= 1e-12:
@@ -853,8 +865,10 @@ def _hard(plan: _Plan, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | N
 def _best(
     plan: _Plan, measured: list[tuple[Vector, Vector]], uses: float
 ) -> tuple[Vector, float, float, float]:
-    """The candidate, margin and noise with the least bound; the margin is sought along each candidate."""
-    found = [(*_along(plan, u, lowest, uses), u) for u, lowest in measured]
+    """The candidate, margin and noise with the least bound; the margin is sought along the best candidates."""
+    lines = [_Line(plan, u, lowest, uses) for u, lowest in measured]
+    lines.sort(key=lambda line: min(line.values))
+    found = [(*line.least(), line.u) for line in lines[:3]]
     bound, margin, noise, u = min(found, key=lambda item: item[0])
     return u, margin, noise, bound
 
@@ -864,30 +878,38 @@ def _counted(noise: float, uses: float) -> float:
     return 0.0 if noise == 0.0 else uses * noise
 
 
-def _along(plan: _Plan, u: Vector, lowest: Vector, uses: float) -> tuple[float, float, float]:
-    sums = np.concatenate([[0.0], np.cumsum(lowest)])
+class _Line:
+    """The bound of one comparator as a function of the margin, which has one valley."""
 
-    def noise_at(margin: float) -> float:
-        below = int(np.searchsorted(lowest, margin))
-        return max(0.0, below * margin - float(sums[below]))
+    def __init__(self, plan: _Plan, u: Vector, lowest: Vector, uses: float) -> None:
+        self.plan, self.u, self.lowest, self.uses = plan, u, lowest, uses
+        self.sums = np.concatenate([[0.0], np.cumsum(lowest)])
+        scale = float(np.abs(lowest).max()) or 1.0
+        self.margins = np.geomspace(1e-5 * scale, 1e2 * scale, 50)
+        if lowest[0] > 0.0:
+            self.margins = np.sort(np.append(self.margins, lowest[0]))  # the largest margin without noise
+        self.values = [self.bound(float(margin)) for margin in self.margins]
 
-    def bound_at(log_margin: float) -> float:
-        margin = math.exp(log_margin)
-        return plan.bound(u, margin, _counted(noise_at(margin), uses))
+    def noise(self, margin: float) -> float:
+        below = int(np.searchsorted(self.lowest, margin))
+        return max(0.0, below * margin - float(self.sums[below]))
 
-    scale = float(np.abs(lowest).max()) or 1.0
-    grid = np.linspace(math.log(1e-6 * scale), math.log(1e2 * scale), 120)
-    values = [bound_at(x) for x in grid]
-    at = int(np.argmin(values))
-    low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
-    golden = (math.sqrt(5.0) - 1.0) / 2.0
-    for _ in range(40):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if bound_at(left) <= bound_at(right) else (left, high)
-    margins = [math.exp(0.5 * (low + high)), math.exp(float(grid[at]))]
-    if lowest[0] > 0.0:
-        margins.append(float(lowest[0]))
-    return min((plan.bound(u, m, _counted(noise_at(m), uses)), m, noise_at(m)) for m in margins)
+    def bound(self, margin: float) -> float:
+        return self.plan.bound(self.u, margin, _counted(self.noise(margin), self.uses))
+
+    def least(self) -> tuple[float, float, float]:
+        """Bound, margin and noise at the bottom: golden section around the best of the grid."""
+        at = int(np.argmin(self.values))
+        low, high = (
+            float(self.margins[max(at - 1, 0)]),
+            float(self.margins[min(at + 1, len(self.margins) - 1)]),
+        )
+        golden = (math.sqrt(5.0) - 1.0) / 2.0
+        for _ in range(30):
+            left, right = high - golden * (high - low), low + golden * (high - low)
+            low, high = (low, right) if self.bound(left) <= self.bound(right) else (left, high)
+        margin = min((float(self.margins[at]), 0.5 * (low + high)), key=self.bound)
+        return self.bound(margin), margin, self.noise(margin)
 
 
 # -- patience ----------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ __all__ = [
     "STEP",
     "Instances",
     "Members",
+    "Panel",
     "Rule",
     "State",
     "address_of",
@@ -126,16 +127,18 @@ _CACHE_FOLDER = _cache_folder() if JIT else ""
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
 
 
-def kernel(signature: Any = None) -> Callable[[Callable[..., Any]], Any]:
+def kernel(signature: Any = None, *, allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
     With a signature the function is compiled (or read from the cache) at once and has an address; without one it is
-    a helper, compiled into its callers.
+    a helper, compiled into its callers. Arrays are not counted by reference unless it ``allocates``: counting costs
+    more than a small rule, so kernels work in arrays that they are given.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
+        options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
         with _caching_in(_CACHE_FOLDER):
-            return njit(signature, cache=True, **OPTIONS)(function) if signature else njit(cache=True, **OPTIONS)(function)
+            return njit(signature, cache=True, **options)(function) if signature else njit(cache=True, **options)(function)
 
     return compile_it
 
@@ -191,27 +194,12 @@ if JIT:
 
         return LINK.return_type(float64, float64), codegen
 
-    @intrinsic
-    def borrow(_, array):  # type: ignore[no-untyped-def]
-        """The same array without its reference count, which costs more than a small rule when passed to a call."""
-
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            struct = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])
-            struct.meminfo = cgutils.get_null_value(struct.meminfo.type)
-            struct.parent = cgutils.get_null_value(struct.parent.type)
-            return struct._getvalue()
-
-        return array(array), codegen
-
 else:
     call_step = _caller(STEP)
     call_spread = _caller(SPREAD)
 
     def call_link(bits: float, value: float) -> float:
         return float(_PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))](value))
-
-    def borrow(array: Any) -> Any:
-        return array
 
 
 def as_number(address: int) -> float:
@@ -325,6 +313,14 @@ class Instances(NamedTuple):
     constant: float  # value of attribute 0; 0 = no thresholds
 
 
+class Panel(NamedTuple):
+    """Instances written out sixteen abreast for searching (see `linmax.search`); empty when there are too many ratings."""
+
+    codes: np.ndarray  # int8 [block, coordinate, lane]: the row that a voter votes for, -1 = abstains
+    ratings: np.ndarray  # float32 [block, row, coordinate, lane], when there are other sub-experts than voters
+    largest: float  # largest rating
+
+
 class Members(NamedTuple):
     """How each member learns: made from the descriptions, never saved."""
 
@@ -366,7 +362,7 @@ def _example() -> tuple[Instances, Members, State]:
 
 
 InstancesT, MembersT, StateT = (typeof(example) for example in _example())
+PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0))
 Bytes = uint8[::1]
 Labels = int32[::1]
 LabelTable = int32[:, ::1]
-PanelT = Vector

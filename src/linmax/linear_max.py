@@ -14,29 +14,14 @@ import math
 
 import numpy as np
 
-from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, borrow, call_spread, kernel
+from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, call_spread, kernel
 from linmax.simd import add_dense, add_rows
 
-__all__ = ["difference", "lend", "log_sum", "rescore", "score", "top_two"]
+__all__ = ["difference", "log_sum", "rescore", "score", "top_two"]
 
 TINY = 1e-140  # scores below this may have lost digits to underflow
 LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
 FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiples of the second
-
-
-@kernel()
-def lend(instances: Instances) -> Instances:
-    """The same instances without reference counts, for passing from function to function."""
-    return Instances(
-        borrow(instances.votes),
-        borrow(instances.signs),
-        borrow(instances.scores),
-        borrow(instances.dense),
-        borrow(instances.indptr),
-        borrow(instances.indices),
-        borrow(instances.values),
-        instances.constant,
-    )
 
 
 @kernel()
@@ -186,20 +171,23 @@ def rescore(
     hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
     for a float becomes a tiny number in the right order and with the right sign.
     """
-    known = shape[KNOWN]
-    totals, logs = np.zeros(known), np.full(known, np.inf)
-    for j in range(known):
+    for j in range(shape[KNOWN]):
         count = difference(instances, t, shape, j, -1, index, z)
         total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
         if log - scalars[SHIFT] > LOWEST:
             continue  # nothing was lost: a small score is one whose terms cancel
         scores[j] = total * math.exp(log - scalars[SHIFT]) if total != 0.0 else 0.0
         if total != 0.0 and abs(scores[j]) < FAINT:
-            totals[j], logs[j] = total, log
-    for j in range(known):
-        if totals[j] != 0.0:
-            rank = 1
-            for other in range(known):
-                if totals[j] * totals[other] > 0.0 and smaller(totals[other], logs[other], totals[j], logs[j]):
-                    rank += 1
-            scores[j] = math.copysign(rank * SPECK, totals[j])
+            scores[j] = math.copysign(SPECK, total)
+    for j in range(shape[KNOWN]):
+        if not 0.0 < abs(scores[j]) < FAINT:
+            continue
+        count = difference(instances, t, shape, j, -1, index, z)
+        total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
+        rank = 1
+        for other in range(shape[KNOWN]):
+            if other != j and 0.0 < abs(scores[other]) < FAINT and (scores[other] > 0.0) == (total > 0.0):
+                count = difference(instances, t, shape, other, -1, index, z)
+                theirs, their_log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
+                rank += smaller(theirs, their_log, total, log)
+        scores[j] = math.copysign(rank * SPECK, total)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linmax import means
-from linmax.contract import GAUGE, KNOWN, SHIFT, SPREAD, STEP, STRIDE, TRIALS, Instances, Members, Rule, State, address_of
+from linmax.contract import GAUGE, KNOWN, SHIFT, SPREAD, STEP, STRIDE, TRIALS, Instances, Members, Panel, Rule, State, address_of
 from linmax.instances import Layout, concatenate, cut
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.playing import judge, judge_by_weights, play, start_means
@@ -88,8 +88,9 @@ class Chunk:
     """A stretch of trials and what the members did in it; arrays are indexed from its first trial."""
 
     instances: Instances
-    panel: np.ndarray
+    panel: Panel
     labels: np.ndarray
+    scratch: Scratch
     oldest: int
     begin: int
     end: int
@@ -254,7 +255,8 @@ class Weighing(Node):
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
         cube = np.array(scores) if self.wants_scores else np.zeros((0, 0, 0))
         weigh(
-            self.how, self.beta, np.array(proposals), cube, labels, self.mistakes, engine.state, predictions, table, learning
+            self.how, self.beta, np.array(proposals), cube, labels, self.mistakes, engine.state, np.zeros(len(proposals)), predictions,
+            table, learning,
         )
         return predictions, table
 
@@ -303,6 +305,7 @@ class Voting(Node):
             chunk.panel,
             chunk.labels,
             engine.state,
+            chunk.scratch,
             chunk.log,
             self.ballot,
             self.voted.w,
@@ -339,7 +342,8 @@ class Voting(Node):
         if not self.trusted:
             return self.children[0].judge(engine, instances, size)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
-        judge_by_weights(engine.state, instances, self.hypothesis(engine)[0], size, predictions, table)
+        weights, scratch = self.hypothesis(engine)[0], engine.scratch(instances)
+        judge_by_weights(engine.state, scratch, instances, weights, size, predictions, table)
         return predictions, table
 
 
@@ -405,6 +409,12 @@ def most_touched(instances: Instances) -> int:
     return instances.signs.size + instances.scores.shape[1] + 2 * (1 + instances.dense.shape[1] + longest)
 
 
+def largest_rating(instances: Instances) -> float:
+    """Largest magnitude of any rating."""
+    blocks = [instances.signs, instances.scores, instances.dense, instances.values]
+    return max([abs(instances.constant), *(float(np.abs(block).max()) for block in blocks if block.size)])
+
+
 def no_instances(size: int) -> Instances:
     """Instances without sub-experts."""
     none = np.zeros(0, np.int32)
@@ -421,12 +431,15 @@ def stride_for(classes: int) -> int:
     return 4 if classes <= 4 else -(-classes // 8) * 8
 
 
-def aligned(*shape: int) -> np.ndarray:
+def aligned(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Zeros that start at a cache line."""
-    size = math.prod(shape)
-    raw = np.zeros(size + 8)
-    offset = (-raw.ctypes.data % 64) // 8
-    return raw[offset : offset + size].reshape(shape)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    offset = -raw.ctypes.data % 64
+    return raw[offset : offset + size].view(dtype).reshape(shape)
+
+
+NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
 
 
 @dataclass(frozen=True)
@@ -533,7 +546,8 @@ class Engine:
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
         everywhere = any(run.rule.everywhere for run in self.runs)
-        return scratch_for(self.state, everywhere, instances.scores.shape[2], most_touched(instances), self.k)
+        rows = self.k if self._small else 0
+        return scratch_for(self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged)
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
@@ -569,12 +583,13 @@ class Engine:
             instances = concatenate(self.tail, instances)
             labels = np.concatenate([self.tail_labels, labels])
         size = len(labels)
-        uses = np.zeros((len(self.runs) if self.memory else 0, size), np.int32)
+        uses = np.zeros((len(self.runs), size if self.memory else 0), np.int32)
         if self.memory:
             uses[:, :offset] = self.tail_uses
-        panel = np.zeros(0)
-        if self._small and outcome.margins is None:
-            panel = np.zeros(-(-size // LANES) * self.k * self.state.weights.shape[1] * LANES)
+        panel = self._panel(instances, size)
+        if outcome.margins is not None:
+            panel = NO_PANEL  # which passes over what it need not look at
+        if panel.codes.size or panel.ratings.size:
             fill_panel(instances, labels, self.state, panel)
         step = self._chunk_length(size - offset)
         for begin in range(offset, size, max(1, step)):
@@ -584,6 +599,17 @@ class Engine:
             self.tail = cut(instances, size - keep, size)
             self.tail_labels = labels[size - keep :].copy()
             self.tail_uses = uses[:, size - keep :].copy()
+
+    def _panel(self, instances: Instances, size: int) -> Panel:
+        """Room for a panel of these instances, or none."""
+        largest = largest_rating(instances) if self._small else np.inf
+        if largest > 1e30:  # single precision would overflow
+            return NO_PANEL
+        places = -(-size // LANES) * self.state.weights.shape[1] * LANES
+        voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
+        if voters_only and instances.constant in (0.0, 1.0) and (instances.signs == 1.0).all() and self.k < 128:
+            return Panel(aligned(places, dtype=np.int8), NO_PANEL.ratings, largest)
+        return Panel(NO_PANEL.codes, aligned(places * self.k, dtype=np.float32), largest)
 
     def _chunk_length(self, size: int) -> int:
         """Trials of which hypotheses and scores are kept at a time; 1 when they are too large to be copied."""
@@ -597,7 +623,7 @@ class Engine:
     def _chunk(
         self,
         instances: Instances,
-        panel: np.ndarray,
+        panel: Panel,
         labels: np.ndarray,
         begin: int,
         end: int,
@@ -648,7 +674,7 @@ class Engine:
                     "instances down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
                 )
         after = int(self.state.shape[KNOWN])
-        chunk = Chunk(instances, panel, labels, 0, begin, end, known, predictions, changes, tables, log, before)
+        chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, before)
         played = self.top.play(self, chunk)
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)

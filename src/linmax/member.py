@@ -20,7 +20,7 @@ from linmax.contract import (
     Instances,
     Members,
     State,
-    borrow,
+    _example,
     call_spread,
     call_step,
     kernel,
@@ -36,7 +36,6 @@ __all__ = [
     "Scratch",
     "ScratchT",
     "lay_out",
-    "lend_scratch",
     "present",
     "present_instance",
     "scratch_for",
@@ -50,14 +49,20 @@ CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: 
 class Scratch(NamedTuple):
     """Room to work in; holds nothing between calls."""
 
-    scores: np.ndarray
-    index: np.ndarray
+    scores: np.ndarray  # as long as the stride: scores of the classes
+    spare: np.ndarray
+    own: np.ndarray
+    index: np.ndarray  # z on its support
     z: np.ndarray
     before: np.ndarray
-    full_index: np.ndarray
+    full_index: np.ndarray  # z on all coordinates, for rules that want it
     full_z: np.ndarray
-    lanes: np.ndarray
+    single: np.ndarray  # float32: weights for a panel
+    single_slope: np.ndarray
+    lanes: np.ndarray  # float32: scores of sixteen instances
+    slopes: np.ndarray
     leads: np.ndarray
+    candidate: np.ndarray  # a hypothesis written out
 
 
 class Bench(NamedTuple):
@@ -79,7 +84,7 @@ class Bench(NamedTuple):
 
 @kernel()
 def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
-    """One member's arrays, without reference counts."""
+    """One member's arrays."""
     kind = members.averaging[member]
     return Bench(
         members.steps[member],
@@ -87,52 +92,42 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
         kind,
         tracked,
         members.everywhere[member],
-        borrow(state.shape),
-        borrow(state.weights[member]),
-        borrow(state.memory[member]),
-        borrow(state.scalars[member]),
-        borrow(members.params[member]),
-        borrow(state.backlog[member] if kind else state.backlog[member, :0]),
-        borrow(state.means[member]),
+        state.shape,
+        state.weights[member],
+        state.memory[member],
+        state.scalars[member],
+        members.params[member],
+        state.backlog[member] if kind else state.backlog[member, :0],
+        state.means[member],
     )
 
 
-def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int) -> Scratch:
-    """Room for one member: ``support`` is the most coordinates that a z can touch, ``rows`` those of a panel.
-
-    Made outside compiled code, which would free arrays that it only sees borrowed.
-    """
+def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
+    """Room for one member: ``support`` is the most coordinates that a z can touch, ``rows`` the classes of a panel."""
     full = state.weights.shape[1] if everywhere else 0
     width = max(int(state.shape[STRIDE]), classes)
+    size = state.weights.shape[1]
     return Scratch(
-        np.empty(width),
-        np.empty(support, np.int64),
-        np.empty(support),
-        np.empty(support),
-        np.empty(full, np.int64),
-        np.empty(full),
-        np.empty((rows, LANES)),
-        np.empty(LANES),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(support, np.int64),
+        np.zeros(support),
+        np.zeros(support),
+        np.zeros(full, np.int64),
+        np.zeros(full),
+        np.zeros(size if rows else 0, np.float32),
+        np.zeros(size if rows else 0, np.float32),
+        np.zeros((rows, LANES), np.float32),
+        np.zeros((rows, LANES), np.float32),
+        np.zeros(LANES, np.float32),
+        np.zeros(size if rows or voting else 0),
     )
 
 
-_FLOATS, _INDICES = np.zeros(1), np.zeros(1, np.int64)
-ScratchT = typeof(Scratch(_FLOATS, _INDICES, _FLOATS, _FLOATS, _INDICES, _FLOATS, np.zeros((1, LANES)), _FLOATS))
 
 
-@kernel()
-def lend_scratch(room: Scratch) -> Scratch:
-    """The same room without reference counts."""
-    return Scratch(
-        borrow(room.scores),
-        borrow(room.index),
-        borrow(room.z),
-        borrow(room.before),
-        borrow(room.full_index),
-        borrow(room.full_z),
-        borrow(room.lanes),
-        borrow(room.leads),
-    )
+ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
 
 
 @kernel()

@@ -10,8 +10,6 @@ from numba import int32, int64, types
 from linmax import means
 from linmax.contract import (
     KNOWN,
-    LARGEST,
-    STRIDE,
     TRIALS,
     UPDATES,
     Bytes,
@@ -23,14 +21,14 @@ from linmax.contract import (
     Matrix,
     Members,
     MembersT,
+    Panel,
     PanelT,
     State,
     StateT,
     Vector,
-    borrow,
     kernel,
 )
-from linmax.linear_max import TINY, lend, rescore, score, top_two
+from linmax.linear_max import TINY, rescore, score, top_two
 from linmax.member import (
     CHANGED,
     FAILED,
@@ -40,10 +38,9 @@ from linmax.member import (
     Scratch,
     ScratchT,
     lay_out,
-    lend_scratch,
     present_instance,
 )
-from linmax.search import lane_class, lane_scores, search
+from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_single
 from linmax.techniques.recycling import recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
@@ -53,11 +50,21 @@ UseTable = int32[:, ::1]
 
 
 @kernel()
+def average_scores(bench: Bench, room: Scratch, instances: Instances, t: int, factor: float) -> int:
+    """Scores of instance t under factor * weights - backlog, into ``room.spare``; returns the class predicted."""
+    score(instances, t, bench.shape, bench.weights, room.scores)
+    score(instances, t, bench.shape, bench.backlog, room.spare)
+    for c in range(room.spare.size):
+        room.spare[c] = factor * room.scores[c] - room.spare[c]
+    return top_two(room.spare, bench.shape)[0]
+
+
+@kernel()
 def judge_by_average(
     bench: Bench,
     room: Scratch,
     instances: Instances,
-    panel: np.ndarray,
+    panel: Panel,
     labels: np.ndarray,
     begin: int,
     end: int,
@@ -65,37 +72,42 @@ def judge_by_average(
     predictions: np.ndarray,
     tables: np.ndarray,
 ) -> None:
-    """Predictions of the average for trials begin..end, between which the member does not change."""
-    weight = bench.sums[means.WEIGHT]
+    """Predictions of the average for trials begin..end, between which the member does not change.
+
+    The sum is then H + n g w, n trials on. A panel of H and of w says where the label leads beyond doubt.
+    """
+    weight, sums = bench.sums[means.WEIGHT], bench.sums
     g = means.term(bench.kind, bench.scalars, bench.sums)
-    shape = bench.shape
-    if panel.size and tables.shape[0] == 0:
-        behind = np.empty_like(room.lanes)
-        for block in range(begin // LANES, (end + LANES - 1) // LANES):
-            lane_scores(panel, block, bench.weights, room.lanes)
-            lane_scores(panel, block, bench.backlog, behind)
-            for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
-                lane = t % LANES
-                factor = weight + (t - begin) * g
-                for row in range(behind.shape[0]):
-                    behind[row, lane] = factor * room.lanes[row, lane] - behind[row, lane]
-                predictions[1, t - origin] = lane_class(behind, lane, labels[t], shape[LARGEST])
+    if not filled(panel) or tables.shape[0]:
+        for t in range(begin, end):
+            factor = weight + (t - begin) * g
+            predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
+            if tables.shape[0]:
+                square = means.squared_norm(factor, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
+                norm = math.sqrt(square)
+                for c in range(tables.shape[2]):
+                    tables[1, t - origin, c] = room.spare[c] / norm if norm > 0.0 else room.spare[c]
         return
-    spare = np.empty_like(room.scores)
-    for t in range(begin, end):
-        score(instances, t, shape, bench.weights, room.scores)
-        score(instances, t, shape, bench.backlog, spare)
-        factor = weight + (t - begin) * g
-        for c in range(spare.size):
-            spare[c] = factor * room.scores[c] - spare[c]
-        predictions[1, t - origin] = top_two(spare, shape)[0]
-        if tables.shape[0]:
-            sums = bench.sums
-            norm = math.sqrt(
-                means.squared_norm(factor, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
-            )
-            for c in range(tables.shape[2]):
-                tables[1, t - origin, c] = spare[c] / norm if norm > 0.0 else spare[c]
+    for i in range(bench.weights.size):
+        room.candidate[i] = weight * bench.weights[i] - bench.backlog[i]
+    size = to_single(room.candidate, room.single)
+    slope = g * to_single(bench.weights, room.single_slope)
+    slack = doubt(room.single.size, panel.largest)
+    for block in range(begin // LANES, (end + LANES - 1) // LANES):
+        lane_scores(panel, block, room.single, room.lanes)
+        lane_scores(panel, block, room.single_slope, room.slopes)
+        for lane in range(LANES):
+            ahead = max(0, block * LANES + lane - begin) * slope
+            total = size + ahead
+            share = ahead / total if total > 0.0 else 0.0
+            for row in range(room.lanes.shape[0]):
+                room.lanes[row, lane] = (1.0 - share) * room.lanes[row, lane] + share * room.slopes[row, lane]
+        lane_leads(room.lanes, room.leads)
+        for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
+            if room.leads[t % LANES] > slack:
+                predictions[1, t - origin] = labels[t]
+            else:
+                predictions[1, t - origin] = average_scores(bench, room, instances, t, weight + (t - begin) * g)
 
 
 @kernel(
@@ -110,7 +122,7 @@ def play(
     scratch: Scratch,
     member: int,
     instances: Instances,
-    panel: np.ndarray,
+    panel: Panel,
     labels: np.ndarray,
     oldest: int,
     begin: int,
@@ -130,11 +142,9 @@ def play(
     instance that recycling may use.
     """
     bench = lay_out(members, state, member, tracked)
-    room = lend_scratch(scratch)
-    given = lend(instances)
-    uses_here = borrow(uses[member] if uses.shape[0] else uses.reshape(uses.size))
+    room, given, uses_here = scratch, instances, uses[member]
     nothing = room.z[:0]
-    shape, counts = bench.shape, borrow(state.counts[member])
+    shape, counts = bench.shape, state.counts[member]
     kept, limit, passes = members.recycling[member, 0], members.recycling[member, 1], members.recycling[member, 2]
     logged = log.versions.shape[1] > 0
     version = 0
@@ -213,10 +223,8 @@ def judge(
 ) -> None:
     """Predictions of an output, and its scores where ``table`` has rows, without learning."""
     bench = lay_out(members, state, output // 2, 0)
-    room = lend_scratch(scratch)
-    given = lend(instances)
-    shape, scores = bench.shape, room.scores
-    spare = np.empty_like(scores)
+    room, given = scratch, instances
+    shape, scores, spare = bench.shape, room.scores, room.spare
     for t in range(size):
         score(given, t, shape, bench.weights, scores)
         if output % 2:
@@ -235,18 +243,22 @@ def judge(
                 table[t, c] = scores[c]
 
 
-@kernel(types.void(StateT, InstancesT, Vector, int64, Labels, Matrix))
+@kernel(types.void(StateT, ScratchT, InstancesT, Vector, int64, Labels, Matrix))
 def judge_by_weights(
-    state: State, instances: Instances, weights: np.ndarray, size: int, predictions: np.ndarray, table: np.ndarray
+    state: State,
+    scratch: Scratch,
+    instances: Instances,
+    weights: np.ndarray,
+    size: int,
+    predictions: np.ndarray,
+    table: np.ndarray,
 ) -> None:
     """The same for one vector of weights."""
-    given = lend(instances)
-    scores = np.empty(max(state.shape[STRIDE], instances.scores.shape[2]))
     for t in range(size):
-        score(given, t, state.shape, weights, scores)
-        predictions[t] = top_two(scores, state.shape)[0]
+        score(instances, t, state.shape, weights, scratch.scores)
+        predictions[t] = top_two(scratch.scores, state.shape)[0]
         for c in range(table.shape[1]):
-            table[t, c] = scores[c]
+            table[t, c] = scratch.scores[c]
 
 
 @kernel(types.void(MembersT, StateT, int64))

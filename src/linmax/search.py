@@ -2,9 +2,9 @@
 
 A mistake-driven rule spends its time predicting with weights that do not change, so predicting is searching: for the
 next trial, and for the next old instance when recycling. Small problems are searched sixteen instances at a time
-through a *panel*: ratings written out as ``panel[start + (row * size + coordinate) * LANES]``, instance t in lane t % 16 of block
-t // 16, row 0 the label's ratings and the other classes after it in order. `search` without a panel looks at one
-instance after the other; both find the same.
+through a *panel*: instance t in lane t % 16 of block t // 16, row 0 for its label and the other classes after it in
+order; voters as the row that they vote for, other ratings written out in single precision. The panel only rules instances out:
+what single precision leaves in doubt is looked at in full, so the result is the same bits as without a panel.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from linmax.contract import (
     Instances,
     InstancesT,
     Labels,
+    Panel,
     PanelT,
     State,
     StateT,
@@ -32,73 +33,118 @@ from linmax.contract import (
 )
 from linmax.linear_max import TINY, rescore, score, top_two
 from linmax.member import LANES, Bench, Scratch
-from linmax.simd import add_lanes
+from linmax.simd import add_codes, add_lanes
 
-__all__ = ["fill_panel", "lane_class", "lane_scores", "search"]
+__all__ = ["doubt", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
+
+
+@kernel()
+def row_of(cls: int, label: int) -> int:
+    """The row of a class in a panel: the label first, the others in order."""
+    return 0 if cls == label else (cls + 1 if cls < label else cls)
 
 
 @kernel(types.void(InstancesT, Labels, StateT, PanelT))
-def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: np.ndarray) -> None:
+def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: Panel) -> None:
     """Write the instances out, one lane each."""
     shape = state.shape
     stride, base, known, size = shape[STRIDE], shape[EXPERTS], shape[KNOWN], state.weights.shape[1]
     voters, raters, dense = instances.signs.size, instances.scores.shape[1], instances.dense.shape[1]
+    ratings = panel.ratings
     for t in range(labels.size):
-        start, label = t // LANES * known * size * LANES + t % LANES, labels[t]
+        label = labels[t]
+        if panel.codes.size:
+            start = t // LANES * size * LANES + t % LANES
+            for i in range(size):
+                panel.codes[start + i * LANES] = -1
+            for i in range(voters):
+                if instances.votes[t, i] >= 0:
+                    panel.codes[start + i * LANES] = row_of(instances.votes[t, i], label)
+            if instances.constant != 0.0:
+                for c in range(known):
+                    panel.codes[start + (base + c) * LANES] = row_of(c, label)
+            continue
+        start = t // LANES * known * size * LANES + t % LANES
         for i in range(voters):
             vote = instances.votes[t, i]
             if vote >= 0:
-                row = 0 if vote == label else (vote + 1 if vote < label else vote)
-                panel[start + (row * size + i) * LANES] = instances.signs[i]
+                ratings[start + (row_of(vote, label) * size + i) * LANES] = instances.signs[i]
         for c in range(known):
-            row = 0 if c == label else (c + 1 if c < label else c)
+            row = start + row_of(c, label) * size * LANES
             for i in range(raters):
-                panel[start + (row * size + voters + i) * LANES] = instances.scores[t, i, c]
+                ratings[row + (voters + i) * LANES] = instances.scores[t, i, c]
             if instances.constant != 0.0:
-                panel[start + (row * size + base + c) * LANES] = instances.constant
+                ratings[row + (base + c) * LANES] = instances.constant
             for f in range(dense):
-                panel[start + (row * size + base + (1 + f) * stride + c) * LANES] = instances.dense[t, f]
+                ratings[row + (base + (1 + f) * stride + c) * LANES] = instances.dense[t, f]
             if instances.indptr.size:
                 for place in range(instances.indptr[t], instances.indptr[t + 1]):
                     at = base + (1 + dense + instances.indices[place]) * stride + c
-                    panel[start + (row * size + at) * LANES] = instances.values[place]
+                    ratings[row + at * LANES] = instances.values[place]
 
 
 @kernel()
-def lane_scores(panel: np.ndarray, block: int, weights: np.ndarray, lanes: np.ndarray) -> None:
+def filled(panel: Panel) -> bool:
+    """Whether there is a panel."""
+    return panel.codes.size + panel.ratings.size > 0
+
+
+@kernel()
+def to_single(weights: np.ndarray, single: np.ndarray) -> float:
+    """The weights in single precision, divided by the sum of their magnitudes, which is returned (0: all are 0)."""
+    total = 0.0
+    for i in range(weights.size):
+        total += abs(weights[i])
+    inverse = 1.0 / total if total > 0.0 else 0.0
+    for i in range(weights.size):
+        single[i] = weights[i] * inverse
+    return total
+
+
+@kernel()
+def lane_scores(panel: Panel, block: int, single: np.ndarray, lanes: np.ndarray) -> None:
     """Scores of a block's sixteen instances: ``lanes[row, lane]``."""
-    rows, size = lanes.shape[0], weights.size
+    rows, size = lanes.shape[0], single.size
     for row in range(rows):
         for lane in range(LANES):
             lanes[row, lane] = 0.0
-        add_lanes(lanes[row], panel, (block * rows + row) * size * LANES, weights)
+    if panel.codes.size:
+        add_codes(lanes, panel.codes, block * size * LANES, single)
+        return
+    for row in range(rows):
+        add_lanes(lanes[row], panel.ratings, (block * rows + row) * size * LANES, single)
 
 
 @kernel()
-def lane_class(lanes: np.ndarray, lane: int, label: int, largest: int) -> int:
-    """The class predicted for one lane; of tied classes the smallest (or the largest)."""
-    best, best_score = label, lanes[0, lane]
-    for row in range(1, lanes.shape[0]):
-        c = row - 1 if row <= label else row
-        value = lanes[row, lane]
-        if value > best_score or (value == best_score and (c > best if largest else c < best)):
-            best, best_score = c, value
-    return best
+def lane_leads(lanes: np.ndarray, leads: np.ndarray) -> None:
+    """By how much the label leads the best other class, in every lane."""
+    for lane in range(LANES):
+        leads[lane] = lanes[1, lane]
+    for row in range(2, lanes.shape[0]):
+        for lane in range(LANES):
+            leads[lane] = max(leads[lane], lanes[row, lane])
+    for lane in range(LANES):
+        leads[lane] = lanes[0, lane] - leads[lane]
+
+
+@kernel()
+def doubt(size: int, largest: float) -> float:
+    """A lead above this is a lead: twice the error of a sum of ``size`` products in single precision, weights summing
+    to 1 and ratings up to ``largest``."""
+    return 2.4e-7 * (size + 4) * largest
 
 
 @kernel()
 def next_in_panel(
-    panel: np.ndarray,
-    weights: np.ndarray,
-    reach: float,
+    panel: Panel,
+    room: Scratch,
+    slack: float,
     begin: int,
     end: int,
     uses: np.ndarray,
     limit: int,
-    lanes: np.ndarray,
-    leads: np.ndarray,
 ) -> int:
-    """The first of begin..end whose label leads by at most reach and which has been used less than limit times."""
+    """The first of begin..end whose label leads by at most slack and which has been used less than limit times."""
     t = begin
     while t < end:
         block = t // LANES
@@ -110,16 +156,10 @@ def next_in_panel(
                     wanted = True
                     break
         if wanted:
-            lane_scores(panel, block, weights, lanes)
-            for lane in range(LANES):
-                leads[lane] = lanes[1, lane]
-            for row in range(2, lanes.shape[0]):
-                for lane in range(LANES):
-                    leads[lane] = max(leads[lane], lanes[row, lane])
-            for lane in range(LANES):
-                leads[lane] = lanes[0, lane] - leads[lane]
+            lane_scores(panel, block, room.single, room.lanes)
+            lane_leads(room.lanes, room.leads)
             for q in range(t, last):
-                if not leads[q % LANES] > reach and (limit == 0 or uses[q] < limit):
+                if not room.leads[q % LANES] > slack and (limit == 0 or uses[q] < limit):
                     return q
         t = last
     return end
@@ -130,7 +170,7 @@ def search(
     bench: Bench,
     room: Scratch,
     instances: Instances,
-    panel: np.ndarray,
+    panel: Panel,
     labels: np.ndarray,
     begin: int,
     end: int,
@@ -143,10 +183,14 @@ def search(
     ``limit`` 0 takes every instance, else only those used less often. Those passed over are predicted right.
     """
     shape, scores = bench.shape, room.scores
+    slack = 0.0
+    if filled(panel):
+        total = to_single(bench.weights, room.single)
+        slack = doubt(room.single.size, panel.largest) + (bench.scalars[REACH] / total if total > 0.0 else np.inf)
     t = begin
     while t < end:
-        if panel.size:
-            t = next_in_panel(panel, bench.weights, bench.scalars[REACH], t, end, uses, limit, room.lanes, room.leads)
+        if filled(panel):
+            t = next_in_panel(panel, room, slack, t, end, uses, limit)
             if t == end:
                 break
         elif limit and uses[t] >= limit:

@@ -8,17 +8,18 @@ hide the latency of the addition, and fetches the rows of coming attributes earl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import float64, int32, int64, types
+from numba import float32, float64, int8, int32, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.contract import JIT
 
-__all__ = ["add_dense", "add_lanes", "add_rows", "plain_add_dense", "plain_add_rows"]
+__all__ = ["add_codes", "add_dense", "add_lanes", "add_rows", "plain_add_dense", "plain_add_rows"]
 
 _WIDTHS = (16, 8, 4, 2, 1)
 _ACCUMULATORS = 4
@@ -43,11 +44,19 @@ def plain_add_dense(scores: np.ndarray, weights: np.ndarray, base: int, stride: 
             scores[c] += values[j] * weights[start + c]
 
 
-I64, I32, DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
+I64, I32 = ir.IntType(64), ir.IntType(32)
 
 
 def _emit(
-    builder: Any, scores: Any, weights: Any, stride: Any, rows: Any, values: Any, count: Any, widths: Any = _WIDTHS
+    builder: Any,
+    scores: Any,
+    weights: Any,
+    stride: Any,
+    rows: Any,
+    values: Any,
+    count: Any,
+    widths: Sequence[int] = _WIDTHS,
+    number: Any = ir.DoubleType(),
 ) -> None:
     """Write the passes. ``rows`` is a pointer to int32, or None when attribute j sits at row j."""
     function, module = builder.function, builder.module
@@ -61,11 +70,11 @@ def _emit(
         return builder.mul(row, stride)
 
     for width in widths:
-        vector = ir.VectorType(DOUBLE, width)
+        vector = ir.VectorType(number, width)
 
         def term(j: Any, first: Any, vector: Any = vector, width: int = width) -> Any:
             at = builder.gep(weights, [builder.add(offset(j), first)])
-            row = builder.load(builder.bitcast(at, vector.as_pointer()), align=8)
+            row = builder.load(builder.bitcast(at, vector.as_pointer()), align=4)
             value = builder.load(builder.gep(values, [j]))
             lanes = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(I32, 0))
             mask = ir.Constant(ir.VectorType(I32, width), [0] * width)
@@ -112,11 +121,11 @@ def _emit(
         def one_pass(first: Any, vector: Any = vector, term: Any = term, loop: Any = loop, width: int = width) -> None:
             zero = ir.Constant(vector, None)
             target = builder.bitcast(builder.gep(scores, [first]), vector.as_pointer())
-            sums = [builder.load(target, align=8)] + [zero] * (_ACCUMULATORS - 1)
+            sums = [builder.load(target, align=4)] + [zero] * (_ACCUMULATORS - 1)
             j, *sums = loop(f"wide{width}", ir.Constant(I64, 0), _ACCUMULATORS, count, sums, first, vector, term)
             total = builder.fadd(builder.fadd(sums[0], sums[1]), builder.fadd(sums[2], sums[3]))
             _, total = loop(f"rest{width}", j, 1, count, [total], first, vector, term)
-            builder.store(total, target, align=8)
+            builder.store(total, target, align=4)
 
         check = function.append_basic_block(f"block{width}.check")
         work = function.append_basic_block(f"block{width}.work")
@@ -128,6 +137,65 @@ def _emit(
         builder.cbranch(builder.icmp_signed("<=", following, stride), work, leave)
         builder.position_at_end(work)
         one_pass(first)
+        builder.store(following, done)
+        builder.branch(check)
+        builder.position_at_end(leave)
+
+
+def _emit_codes(builder: Any, scores: Any, rows: Any, codes: Any, values: Any, count: Any) -> None:
+    """Passes over the voters, eight, four, two or one class at a time, each class in a vector of sixteen sums."""
+    function = builder.function
+    done = cgutils.alloca_once_value(builder, ir.Constant(I64, 0))
+    floats, bytes_ = ir.VectorType(ir.FloatType(), 16), ir.VectorType(ir.IntType(8), 16)
+    splat = ir.Constant(ir.VectorType(I32, 16), [0] * 16)
+
+    def spread(value: Any, kind: Any) -> Any:
+        one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
+        return builder.shuffle_vector(one, one, splat)
+
+    for width in (8, 4, 2, 1):
+        check = function.append_basic_block(f"codes{width}.check")
+        work = function.append_basic_block(f"codes{width}.work")
+        head = function.append_basic_block(f"codes{width}.head")
+        body = function.append_basic_block(f"codes{width}.body")
+        after = function.append_basic_block(f"codes{width}.after")
+        leave = function.append_basic_block(f"codes{width}.leave")
+        builder.branch(check)
+        builder.position_at_end(check)
+        first = builder.load(done)
+        following = builder.add(first, ir.Constant(I64, width))
+        builder.cbranch(builder.icmp_signed("<=", following, rows), work, leave)
+        builder.position_at_end(work)
+        targets, wanted, sums = [], [], []
+        for a in range(width):
+            row = builder.add(first, ir.Constant(I64, a))
+            at = builder.gep(scores, [builder.mul(row, ir.Constant(I64, 16))])
+            targets.append(builder.bitcast(at, floats.as_pointer()))
+            wanted.append(spread(builder.trunc(row, ir.IntType(8)), bytes_))
+            sums.append(builder.load(targets[-1], align=4))
+        builder.branch(head)
+        builder.position_at_end(head)
+        j = builder.phi(I64)
+        j.add_incoming(ir.Constant(I64, 0), work)
+        carried = []
+        for total in sums:
+            phi = builder.phi(floats)
+            phi.add_incoming(total, work)
+            carried.append(phi)
+        builder.cbranch(builder.icmp_signed("<", j, count), body, after)
+        builder.position_at_end(body)
+        at = builder.gep(codes, [builder.mul(j, ir.Constant(I64, 16))])
+        votes = builder.load(builder.bitcast(at, bytes_.as_pointer()), align=1)
+        value = spread(builder.load(builder.gep(values, [j])), floats)
+        zero = ir.Constant(floats, None)
+        for phi, cls in zip(carried, wanted, strict=True):
+            chosen = builder.select(builder.icmp_signed("==", votes, cls), value, zero)
+            phi.add_incoming(builder.fadd(phi, chosen), body)
+        j.add_incoming(builder.add(j, ir.Constant(I64, 1)), body)
+        builder.branch(head)
+        builder.position_at_end(after)
+        for target, phi in zip(targets, carried, strict=True):
+            builder.store(phi, target, align=4)
         builder.store(following, done)
         builder.branch(check)
         builder.position_at_end(leave)
@@ -183,8 +251,8 @@ if JIT:
 
     @intrinsic
     def add_lanes(_, scores, panel, base, values):  # type: ignore[no-untyped-def]
-        """`add_dense` with a stride of 16: ``scores[:16] += sum over j of values[j] * panel[base + 16 j :]``."""
-        signature = types.void(scores, float64[::1], int64, float64[::1])
+        """`add_dense` in single precision, sixteen at a time: ``scores[:16] += sum of values[j] * panel[base + 16 j :]``."""
+        signature = types.void(scores, float32[::1], int64, float32[::1])
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             s, p, base_, v = args
@@ -198,7 +266,23 @@ if JIT:
                 row.data,
                 row.nitems,
                 (16,),
+                ir.FloatType(),
             )
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    @intrinsic
+    def add_codes(_, scores, codes, base, values):  # type: ignore[no-untyped-def]
+        """Sixteen instances of voters: ``scores[codes[base + 16 j + lane], lane] += values[j]`` for every j and lane."""
+        signature = types.void(float32[:, ::1], int8[::1], int64, float32[::1])
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            s, c, base_, v = args
+            table = cgutils.create_struct_proxy(sig.args[0])(context, builder, s)
+            row = cgutils.create_struct_proxy(sig.args[3])(context, builder, v)
+            rows = builder.extract_value(table.shape, 0)
+            _emit_codes(builder, table.data, rows, _data(context, builder, sig.args[1], c, base_), row.data, row.nitems)
             return context.get_dummy_value()
 
         return signature, codegen
@@ -209,3 +293,9 @@ else:
 
     def add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:
         plain_add_dense(scores, panel, base, 16, values)
+
+    def add_codes(scores: np.ndarray, codes: np.ndarray, base: int, values: np.ndarray) -> None:
+        for j in range(values.size):
+            for lane in range(16):
+                if codes[base + 16 * j + lane] >= 0:
+                    scores[codes[base + 16 * j + lane], lane] += values[j]

@@ -36,8 +36,8 @@ from linmax.contract import (
     kernel,
 )
 from linmax.instances import Experts, Layout, experts
-from linmax.linear_max import LOWEST, SPECK, TINY, lend, log_sum
-from linmax.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, lend_scratch, present, scratch_for
+from linmax.linear_max import LOWEST, SPECK, TINY, log_sum
+from linmax.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, present, scratch_for
 from linmax.composition import as_rule
 from linmax.trials import Trace, as_array, label_array, unique_labels
 
@@ -97,8 +97,7 @@ def learn(
 ) -> int:
     """Play the trials; ``sides`` are -1 and +1, or 0 to predict without learning."""
     bench = lay_out(members, state, 0, 0)
-    room = lend_scratch(scratch)
-    given = lend(instances)
+    room, given = scratch, instances
     for t in range(size):
         count = support_of(given, t, room.index, room.z)
         total = activation(bench, room.index[:count], room.z[:count]) - threshold
@@ -304,7 +303,7 @@ class LinearThreshold:
         zero_side = -1 if self.zero_label is not None and self.labels and self.zero_label == self.labels[0] else 1
         theta = 0.0 if self.learner.threshold is None else self.learner.threshold
         played = instances.compiled(())
-        scratch = scratch_for(state, self.learner.everywhere, 0, 1 + state.weights.shape[1], 1)
+        scratch = scratch_for(state, self.learner.everywhere, 0, 1 + state.weights.shape[1], 0, False)
         failed = learn(members, state, scratch, played, sides, theta, zero_side, size, predictions, changes, activations)
         if failed >= 0:
             raise OverflowError(f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down")

@@ -326,7 +326,7 @@ def run(
     >>> import linmax
     >>> trace = linmax.run("perceptron", linmax.experts(attributes=[[0.0], [1.0], [0.0]]), ["low", "high", "low"])
     >>> trace.predictions.tolist(), trace.mistakes.tolist()
-    (['high', 'low', 'low'], [1, 2, 2])
+    (['high', 'low', 'high'], [1, 2, 3])
     """
     described = as_learner(learner)
     _refuse_others(instances)

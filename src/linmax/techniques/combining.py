@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.contract import Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, kernel
+from linmax.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector, kernel
 from linmax.linear_max import top_two
 from linmax.techniques import bracketed
 
@@ -62,7 +62,7 @@ def weights_of(how: int, beta: float, mistakes: np.ndarray, weights: np.ndarray)
         weights[i] = math.exp(-eta * (mistakes[i] - fewest))
 
 
-@kernel(types.void(int64, float64, LabelTable, Cube, Labels, Indices, StateT, Labels, Matrix, types.boolean))
+@kernel(types.void(int64, float64, LabelTable, Cube, Labels, Indices, StateT, Vector, Labels, Matrix, types.boolean))
 def weigh(
     how: int,
     beta: float,
@@ -71,16 +71,20 @@ def weigh(
     labels: np.ndarray,
     mistakes: np.ndarray,
     state: State,
+    weights: np.ndarray,
     predictions: np.ndarray,
     table: np.ndarray,
     learning: bool,
 ) -> None:
-    """Weighted votes (WMA) or weighted sums of scores divided by their 2-norm; ``table`` receives the sums."""
-    weights = np.zeros(mistakes.size)
+    """Weighted votes (WMA) or weighted sums of scores divided by their 2-norm; ``table`` receives the sums.
+
+    ``weights`` is room for the members' weights.
+    """
     weights_of(how, beta, mistakes, weights)
     for t in range(predictions.size):
         total = table[t]
-        total[:] = 0.0
+        for c in range(total.size):
+            total[c] = 0.0
         for i in range(mistakes.size):
             if how == WMA:
                 if proposals[i, t] >= 0:
@@ -94,6 +98,8 @@ def weigh(
                     total[c] += weights[i] * scores[i, t, c] / math.sqrt(norm)
         predictions[t] = top_two(total, state.shape)[0]
         if learning:
+            if labels[t] >= state.shape[KNOWN]:  # discovered by this trial
+                state.shape[KNOWN] = labels[t] + 1
             for i in range(mistakes.size):
                 mistakes[i] += proposals[i, t] != labels[t]
             weights_of(how, beta, mistakes, weights)

@@ -21,22 +21,22 @@ from linmax.checks import whole
 from linmax.contract import (
     GAUGE,
     KNOWN,
-    LARGEST,
     SHIFT,
     Bytes,
     Instances,
     InstancesT,
     Labels,
     Matrix,
+    Panel,
     PanelT,
     State,
     StateT,
     kernel,
 )
-from linmax.linear_max import lend, score, top_two
+from linmax.linear_max import score, top_two
 from linmax.means import BACK, CROSS, SQUARE, WEIGHT, squared_norm, term
-from linmax.member import LANES, Bench
-from linmax.search import lane_class, lane_scores
+from linmax.member import LANES, Bench, Scratch, ScratchT
+from linmax.search import doubt, filled, lane_leads, lane_scores, to_single
 from linmax.techniques import prefixed
 
 __all__ = ["DEFAULTS", "SCALES", "Ballot", "Log", "LogT", "Voted", "new_ballot", "take_version", "vote_on"]
@@ -84,9 +84,10 @@ def new_ballot(voted: Voted, size: int) -> Ballot:
 def take_version(bench: Bench, log: Log, member: int, version: int, since: int, terms: int) -> None:
     """Write the member's present hypothesis into the log as the one after trial ``since`` of the chunk."""
     if log.weights.shape[1] > 1:  # with room for one version only, the log is the state itself
-        log.weights[member, version, :] = bench.weights
-        if bench.kind:
-            log.backlog[member, version, :] = bench.backlog
+        for i in range(bench.weights.size):
+            log.weights[member, version, i] = bench.weights[i]
+        for i in range(bench.backlog.size):
+            log.backlog[member, version, i] = bench.backlog[i]
     numbers = log.numbers[member, version]
     numbers[SINCE] = since
     numbers[G] = bench.sums[WEIGHT]
@@ -147,26 +148,29 @@ def rate(
 @kernel()
 def count_right(
     instances: Instances,
-    panel: np.ndarray,
+    panel: Panel,
     labels: np.ndarray,
     begin: int,
     end: int,
     shape: np.ndarray,
     weights: np.ndarray,
-    scores: np.ndarray,
-    lanes: np.ndarray,
+    room: Scratch,
 ) -> int:
     """On how many of the instances begin..end these weights predict the label."""
     right = 0
-    if panel.size == 0:
-        for t in range(begin, end):
-            score(instances, t, shape, weights, scores)
-            right += top_two(scores, shape)[0] == labels[t]
-        return right
-    for block in range(begin // LANES, (end + LANES - 1) // LANES):
-        lane_scores(panel, block, weights, lanes)
-        for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
-            right += lane_class(lanes, t % LANES, labels[t], shape[LARGEST]) == labels[t]
+    if filled(panel):
+        to_single(weights, room.single)
+    slack = doubt(weights.size, panel.largest)
+    for t in range(begin, end):
+        if filled(panel):
+            if t == begin or t % LANES == 0:
+                lane_scores(panel, t // LANES, room.single, room.lanes)
+                lane_leads(room.lanes, room.leads)
+            if room.leads[t % LANES] > slack:
+                right += 1
+                continue
+        score(instances, t, shape, weights, room.scores)
+        right += top_two(room.scores, shape)[0] == labels[t]
     return right
 
 
@@ -191,7 +195,8 @@ def half_window(widest: int, spacing: int) -> int:
 @kernel()
 def add_up(ballot: Ballot) -> None:
     """The sum of the saved hypotheses."""
-    ballot.total[:] = 0.0
+    for i in range(ballot.total.size):
+        ballot.total[i] = 0.0
     for slot in range(ballot.marks[SIZE]):
         for i in range(ballot.total.size):
             ballot.total[i] += ballot.saved[slot, i]
@@ -215,15 +220,16 @@ def slot_for(ballot: Ballot) -> int:
 
 @kernel(
     types.void(
-        InstancesT, PanelT, Labels, StateT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
+        InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
         Labels, Labels, Bytes, Labels, Labels, Matrix,
     )
 )  # fmt: skip
 def vote_on(
     instances: Instances,
-    panel: np.ndarray,
+    panel: Panel,
     labels: np.ndarray,
     state: State,
+    room: Scratch,
     log: Log,
     ballot: Ballot,
     widest: int,
@@ -244,12 +250,9 @@ def vote_on(
     ``chosen_before`` and ``chosen_after`` name the output whose hypothesis is B's before and after each trial,
     ``basic`` is B's label, ``changed`` whether B's hypothesis is new. ``oldest`` is the first instance there is.
     """
-    shape, marks = state.shape, ballot.marks
-    instances = lend(instances)
-    width = max(shape[1], instances.scores.shape[2])
-    scores, spare, own = np.zeros(width), np.zeros(width), np.zeros(width)
-    lanes = np.zeros((shape[KNOWN], LANES))
-    candidate = np.zeros(ballot.total.size)
+    shape, marks, candidate = state.shape, ballot.marks, room.candidate
+    scores, spare, own = room.scores, room.spare, room.own
+    width = scores.size
     for t in range(begin, end):
         c = t - begin
         label = labels[t]
@@ -275,6 +278,8 @@ def vote_on(
         if table.shape[0]:
             for j in range(table.shape[1]):
                 table[c, j] = scores[j] if trusted else own[j]
+        if label >= shape[KNOWN]:  # discovered by this trial
+            shape[KNOWN] = label + 1
         marks[VOTING] += voted != label
         marks[BASIC] += basic[c] != label
         marks[TAU] += 1
@@ -293,9 +298,10 @@ def vote_on(
             first = max(oldest, t + 1 - recent)
             write_out(log, output, version, c, scale, candidate)
             latest = ballot.saved[marks[LATEST]]
-            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scores, lanes)
-            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scores, lanes):
-                latest[:] = candidate
+            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, room)
+            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, room):
+                for i in range(candidate.size):
+                    latest[i] = candidate[i]
                 add_up(ballot)
         if marks[OPEN] and marks[TAU] >= marks[CENTRE] + half:
             marks[OPEN] = 0
@@ -309,7 +315,7 @@ def vote_on(
             marks[SPACING] = marks[CENTRE] = 1
             marks[WAIT] *= 2
             marks[RESTARTS] += 1
-            ballot.total[:] = 0.0
+            add_up(ballot)
 
 
 DEFAULTS: dict[str, Any] = {"h": 20, "w": 100, "r": 100, "d": 100, "scale": "l2"}
