@@ -51,9 +51,7 @@ class Game:
         return int(self.updated.sum())
 
 
-def play(
-    adversary: Adversary, weights: Callable[[], Vector], update: Callable[[Vector], bool], trials: int
-) -> Game:
+def play(adversary: Adversary, weights: Callable[[], Vector], update: Callable[[Vector], bool], trials: int) -> Game:
     """Let an adversary play against a learner given by two functions, until it gives up or trials run out.
 
     Parameters
@@ -170,9 +168,7 @@ def _split(weights: Vector, lead: float) -> tuple[Vector, float]:
     return signs, lead
 
 
-def orthogonal(
-    u: npt.ArrayLike, margin: float, first: npt.ArrayLike | None = None, seed: int = 0
-) -> Adversary:
+def orthogonal(u: npt.ArrayLike, margin: float, first: npt.ArrayLike | None = None, seed: int = 0) -> Adversary:
     """Unit vectors orthogonal to the weights, ties on every trial, with u.z = margin: the Perceptron's worst.
 
     ``u`` has unit length. The Perceptron updates about 1/margin^2 - 1 times, its bound being 1/margin^2.
@@ -357,9 +353,7 @@ def as_votes(rows: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 def _odd(name: str, value: int, most: int) -> int:
     number = whole(name, value, 1)
     if number % 2 == 0 or number > most:
-        raise ValueError(
-            f"{name} must be odd and at most {most}, got {value!r}; a majority needs an odd number"
-        )
+        raise ValueError(f"{name} must be odd and at most {most}, got {value!r}; a majority needs an odd number")
     return number
 
 

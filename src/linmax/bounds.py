@@ -124,9 +124,7 @@ def _comparator(u: npt.ArrayLike, signed: bool) -> Vector:
     if not np.all(np.isfinite(weights)):
         raise ValueError("u must be finite, got nan or infinity; leave out what is unknown")
     if not signed and weights.min() < 0.0:
-        raise ValueError(
-            f"u must be >= 0, got {weights.min():g}; use the balanced bound for weights of both signs"
-        )
+        raise ValueError(f"u must be >= 0, got {weights.min():g}; use the balanced bound for weights of both signs")
     total = float(np.abs(weights).sum())
     if abs(total - 1.0) > 1e-9:
         what = "sum |u_i|" if signed else "sum u_i"
@@ -150,9 +148,7 @@ def _quadratic(rho: float, relative_noise: float) -> float:
     return relative_noise + rho * rho / 2.0 + rho * math.sqrt(relative_noise + rho * rho / 4.0)
 
 
-def perceptron(
-    radius: float, norm: float, margin: float, noise: float = 0.0, threshold: float = 0.0
-) -> float:
+def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, threshold: float = 0.0) -> float:
     """Updates of the Perceptron (w = 0 at first; if w.z <= threshold then w += z).
 
     Conditions: |z|_2 <= radius on every update; u has |u|_2 = norm and hinge loss ``noise`` at ``margin``.
@@ -396,11 +392,7 @@ def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     True
     """
     weights = _comparator(u, signed=False)
-    first = (
-        np.ones(weights.size)
-        if start is None
-        else np.broadcast_to(np.asarray(start, dtype=float), weights.shape)
-    )
+    first = np.ones(weights.size) if start is None else np.broadcast_to(np.asarray(start, dtype=float), weights.shape)
     if not (np.all(np.isfinite(first)) and first.min() > 0.0):
         raise ValueError(f"start must be > 0, got {first.min():g}; try 1")
     used = weights > 0.0
@@ -540,9 +532,7 @@ def best_alpha(
     return max(1.0 + 1e-6, math.exp(_best_rate(learned, margin, noise, thickness, largest, top)))
 
 
-def _best_rate(
-    learned: float, margin: float, noise: float, thickness: float, largest: float, top: float
-) -> float:
+def _best_rate(learned: float, margin: float, noise: float, thickness: float, largest: float, top: float) -> float:
     if noise == 0.0 or math.isinf(noise):
         return top if noise == 0.0 else 0.0
     tilt = math.atanh(thickness / largest)
@@ -717,9 +707,7 @@ def alma_unprojected(p: float, margin: float) -> float:
     if margin <= 0.0:
         return math.inf
     bound = 1.0
-    for _ in range(
-        1000
-    ):  # M -> the right side of M is increasing and concave: iterating from below converges
+    for _ in range(1000):  # M -> the right side of M is increasing and concave: iterating from below converges
         following = (1.0 + math.sqrt((p - 1.0) * (1.0 + math.log(bound))) / (2.0 * margin)) ** 2 - 1.0
         if following <= bound * (1.0 + 1e-12):
             break
@@ -811,9 +799,7 @@ def _quadratic_form(u: npt.ArrayLike, correlation: npt.ArrayLike) -> tuple[float
     return float(weights @ weights), float(weights @ matrix @ weights), np.linalg.eigvalsh(matrix).clip(0.0)
 
 
-def arow(
-    u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_updates: int, r: float = 1.0
-) -> float:
+def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_updates: int, r: float = 1.0) -> float:
     """Mistakes of AROW(r) with the full matrix.
 
     Conditions: ``correlation`` = sum z z' over the trials that updated, ``hinge`` = sum of max(0, 1 - u.z)
@@ -1048,9 +1034,7 @@ def survival_error(run: int, failure: float, mistakes: int | None = None, hypoth
     if run_ == 0.0:
         return 1.0
     i = _count("hypothesis", hypothesis, 1)
-    share = (
-        failure / (i * (i + 1.0)) if mistakes is None else failure / (_count("mistakes", mistakes, 0) + 1.0)
-    )
+    share = failure / (i * (i + 1.0)) if mistakes is None else failure / (_count("mistakes", mistakes, 0) + 1.0)
     return -math.expm1(math.log(share) / run_)
 
 
@@ -1144,8 +1128,7 @@ def selection_risk(loss: float, trials: int, failure: float) -> float:
     n = _count("trials", trials, 1)
     return min(
         1.0,
-        _amount("loss", loss)
-        + 6.0 * math.sqrt(math.log(2.0 * (n + 1.0) / _fraction("failure", failure)) / n),
+        _amount("loss", loss) + 6.0 * math.sqrt(math.log(2.0 * (n + 1.0) / _fraction("failure", failure)) / n),
     )
 
 

@@ -10,7 +10,7 @@ __all__ = ["at_least", "boolean", "finite", "greater", "positive", "whole"]
 
 def finite(name: str, value: Any) -> float:
     """A finite real number."""
-    if isinstance(value, (str, bytes)) or isinstance(value, bool):
+    if isinstance(value, (str, bytes, bool)):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         number = float(value)

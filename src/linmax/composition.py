@@ -40,7 +40,9 @@ def as_learner(learner: Any) -> Learner:
 
         return parse(learner)
     if callable(learner) and learner in REGISTRY.values():
-        raise TypeError(f"learner must be a rule, got the function {learner.__name__}; call it: {learner.__name__}(...)")
+        raise TypeError(
+            f"learner must be a rule, got the function {learner.__name__}; call it: {learner.__name__}(...)"
+        )
     raise TypeError(f"learner must be a rule, a technique or text such as 'AR-winnow(1.1)', got {learner!r}")
 
 
@@ -248,7 +250,9 @@ def vr_combine(
             raise ValueError(f"pool must hold plain rules, which are then recycled and averaged; got {rule}")
     recycled = [recycle(rule, s, u) for rule in rules]
     named = isinstance(pool, str)
-    return Voted(both(recycled, f"R{bracketed({'s': s, 'u': u}, DEFAULTS)}-combine" if named else ""), h, w, r, d, scale)
+    return Voted(
+        both(recycled, f"R{bracketed({'s': s, 'u': u}, DEFAULTS)}-combine" if named else ""), h, w, r, d, scale
+    )
 
 
 def both(learners: Sequence[Learner], pool: str = "") -> Combined:

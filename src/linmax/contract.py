@@ -79,7 +79,18 @@ LINK = float64(float64)
 def _sources() -> list[Path]:
     """The files that hold kernels; a change in any of them makes every cached kernel stale."""
     here = Path(__file__).parent
-    names = ["contract.py", "simd.py", "linear_max.py", "search.py", "means.py", "member.py", "playing.py", "threshold.py", "features.py", "regressors.py"]
+    names = [
+        "contract.py",
+        "simd.py",
+        "linear_max.py",
+        "search.py",
+        "means.py",
+        "member.py",
+        "playing.py",
+        "threshold.py",
+        "features.py",
+        "regressors.py",
+    ]
     folders = [here / "rules", here / "techniques"]
     return [here / name for name in names] + sorted(p for folder in folders for p in folder.glob("*.py"))
 
@@ -104,7 +115,11 @@ def _cache_folder() -> str:
         if path.exists():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     name = f"kernels-{digest.hexdigest()[:16]}"
-    bases = [os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__", Path.home() / ".cache" / "linmax"]
+    bases = [
+        os.environ.get("NUMBA_CACHE_DIR"),
+        Path(__file__).parent / "__pycache__",
+        Path.home() / ".cache" / "linmax",
+    ]
     for base in bases:
         if base and _writable(Path(base)):
             return str(Path(base) / name)
@@ -112,7 +127,7 @@ def _cache_folder() -> str:
 
 
 @contextlib.contextmanager
-def _caching_in(folder: str) -> Any:
+def caching_in(folder: str) -> Any:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = folder
     try:
@@ -121,7 +136,7 @@ def _caching_in(folder: str) -> Any:
         numba.config.CACHE_DIR = before
 
 
-_CACHE_FOLDER = _cache_folder() if JIT else ""
+CACHE_FOLDER = _cache_folder() if JIT else ""
 
 # `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
@@ -137,8 +152,10 @@ def kernel(signature: Any = None, *, allocates: bool = False) -> Callable[[Calla
 
     def compile_it(function: Callable[..., Any]) -> Any:
         options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
-        with _caching_in(_CACHE_FOLDER):
-            return njit(signature, cache=True, **options)(function) if signature else njit(cache=True, **options)(function)
+        with caching_in(CACHE_FOLDER):
+            return (
+                njit(signature, cache=True, **options)(function) if signature else njit(cache=True, **options)(function)
+            )
 
     return compile_it
 
@@ -281,7 +298,12 @@ class Rule:
         return f"<rule {self}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rule) and str(self) == str(other) and self.step is other.step and self.values == other.values
+        return (
+            isinstance(other, Rule)
+            and str(self) == str(other)
+            and self.step is other.step
+            and self.values == other.values
+        )
 
     def __hash__(self) -> int:
         return hash((str(self), self.values))
@@ -314,7 +336,7 @@ class Instances(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Instances written out sixteen abreast for searching (see `linmax.search`); empty when there are too many ratings."""
+    """Instances written out sixteen abreast for `linmax.search`; empty when there are too many ratings."""
 
     codes: np.ndarray  # int8 [block, coordinate, lane]: the row that a voter votes for, -1 = abstains
     ratings: np.ndarray  # float32 [block, row, coordinate, lane], when there are other sub-experts than voters
@@ -352,8 +374,14 @@ TRIALS, UPDATES, RECYCLED = range(3)
 
 
 def _example() -> tuple[Instances, Members, State]:
-    f, i = np.zeros, lambda *d: np.zeros(d, np.int64)
     one = np.zeros(1, np.int32)
+
+    def f(shape: Any) -> np.ndarray:
+        return np.zeros(shape)
+
+    def i(*shape: int) -> np.ndarray:
+        return np.zeros(shape, np.int64)
+
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
         Members(i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),

@@ -95,9 +95,7 @@ def _play(learner: Learner, examples: Iterable[tuple[Any, Any]], most: int | Non
 
 def _keep_promise(made: int, most: int | None) -> None:
     if most is not None and made > most:
-        raise ValueError(
-            f"mistakes must bound the learner, got {most}, but it made {made}; raise it or pass None"
-        )
+        raise ValueError(f"mistakes must bound the learner, got {most}, but it made {made}; raise it or pass None")
 
 
 def first_survivor(
@@ -150,9 +148,7 @@ def first_survivor(
             run, wrong = 0, wrong + 1
             _keep_promise(wrong, mistakes)
             learner.learn(x, label)
-    always = (
-        "" if mistakes is None else f"; {bounds.survival_examples(mistakes, error, failure)} always suffice"
-    )
+    always = "" if mistakes is None else f"; {bounds.survival_examples(mistakes, error, failure)} always suffice"
     raise ValueError(
         f"examples ran out after {used}, with {run} right in a row where "
         f"{_needed(wrong, error, failure, mistakes)} are needed{always}; give more, or use longest_survivor"
@@ -282,9 +278,7 @@ def selected(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: 
     return Guaranteed(kept[at].hypothesis, min(1.0, risk), float(failure), n, len(kept) - 1, basis)
 
 
-def drawn(
-    learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05, seed: int = 0
-) -> Guaranteed:
+def drawn(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05, seed: int = 0) -> Guaranteed:
     """A hypothesis drawn at random among those used, each as likely as it was used often.
 
     Its error *in the mean over the draw* is at most M/n + sqrt(ln(1/failure)/(2n)) with probability 1 -

@@ -52,9 +52,7 @@ def _rows(x: Any) -> Any:
     try:
         matrix = x if is_sparse else np.asarray(x)
     except ValueError:
-        raise ValueError(
-            "x must be a matrix, got rows of different lengths; make them equally long"
-        ) from None
+        raise ValueError("x must be a matrix, got rows of different lengths; make them equally long") from None
     if matrix.ndim != 2:
         raise ValueError(
             f"x must have two dimensions (rows, attributes), got shape {matrix.shape}; "
@@ -283,9 +281,7 @@ class Terms(Sequence[str]):
         """Return the column of a term, its literals in any order; ValueError when there is none."""
         literals = sorted((self._literal(part, term) for part in term.split(_AND)), reverse=True)
         if len(literals) > self.k or len({v for v, _ in literals}) < len(literals):
-            raise ValueError(
-                f"{term!r} is not one of {self!r}: at most {self.k} literals over distinct variables"
-            )
+            raise ValueError(f"{term!r} is not one of {self!r}: at most {self.k} literals over distinct variables")
         column = -1
         for j, (v, negated) in zip(range(self.k, 0, -1), literals, strict=False):
             column += 1 + int(self._table[v, j]) + negated * (1 + int(self._table[v, j - 1]))
@@ -345,7 +341,7 @@ def _true_literals(x: Any, negated: bool) -> tuple[np.ndarray, np.ndarray, np.nd
     return starts, variables, np.zeros(variables.size, dtype=np.int64)
 
 
-@kernel()
+@kernel(allocates=True)
 def _enumerate(starts, variables, signs, table, scratch, begin, columns):  # type: ignore[no-untyped-def]
     """Write the columns of each row's true terms, in rising order, from ``columns[begin[row]]`` on.
 
@@ -374,9 +370,7 @@ def _enumerate(starts, variables, signs, table, scratch, begin, columns):  # typ
                 sizes[j] += 1 + shorter
 
 
-def conjunctions(
-    x: Any, k: int, negated: bool = False, names: Sequence[str] | None = None
-) -> tuple[Any, Terms]:
+def conjunctions(x: Any, k: int, negated: bool = False, names: Sequence[str] | None = None) -> tuple[Any, Terms]:
     """Make every conjunction of 1 to k literals a feature.
 
     A feature is the product of its literals, which are variables (and with ``negated`` also their
@@ -426,9 +420,7 @@ def conjunctions(
     lengths = subsets[active, terms.k]
     stored = float(lengths.sum(dtype=np.float64))  # a float: whole numbers could wrap around
     if stored > _LARGEST / 16:
-        raise ValueError(
-            f"k must be smaller: k = {k} makes {stored:.3g} true conjunctions; try {max(1, k - 1)}"
-        )
+        raise ValueError(f"k must be smaller: k = {k} makes {stored:.3g} true conjunctions; try {max(1, k - 1)}")
     begin = np.concatenate([[0], np.cumsum(lengths)])
     wide = max(len(terms), stored) > np.iinfo(np.int32).max
     columns = np.empty(int(begin[-1]), dtype=np.int64 if wide else np.int32)
@@ -483,9 +475,7 @@ def conjunctions_of(instance: Mapping[str, float], k: int) -> dict[str, float]:
             term = _AND.join(_escape(name) for name, _ in members)
             result[term] = math.prod(strength for _, strength in members)
             if math.isinf(result[term]):
-                raise ValueError(
-                    f"the strength of {term!r} must be finite, got {result[term]}; scale the strengths"
-                )
+                raise ValueError(f"the strength of {term!r} must be finite, got {result[term]}; scale the strengths")
     return result
 
 

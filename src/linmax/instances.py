@@ -121,8 +121,8 @@ class Experts:
         if (votes == -2).any():
             t, i = np.argwhere(votes == -2)[0]
             raise ValueError(
-                f"votes: voter {self.voter_names[i]!r} voted for {self.names[self.votes[t, i]]!r} at trial {t}, which is not "
-                "among the classes of the learner"
+                f"votes: voter {self.voter_names[i]!r} voted for {self.names[self.votes[t, i]]!r} at trial {t}, which "
+                "is not among the classes of the learner"
             )
         scores = self.scores
         if scores.shape[1] and tuple(classes) != self.names:
@@ -131,10 +131,14 @@ class Experts:
             scores = np.ascontiguousarray(scores[:, :, [self.names.index(name) for name in classes]])
         csr = self.csr
         none = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
-        indptr, indices, values = none if csr is None else (
-            np.require(csr.indptr, np.int64, ["C", "W"]),
-            np.require(csr.indices, np.int32, ["C", "W"]),
-            csr.data,
+        indptr, indices, values = (
+            none
+            if csr is None
+            else (
+                np.require(csr.indptr, np.int64, ["C", "W"]),
+                np.require(csr.indices, np.int32, ["C", "W"]),
+                csr.data,
+            )
         )
         return Instances(votes, self.signs, scores, self.dense, indptr, indices, values, self.constant)
 
@@ -181,7 +185,9 @@ def concatenate(first: Instances, second: Instances) -> Instances:
         votes=np.concatenate([first.votes, second.votes]),
         scores=np.concatenate([first.scores, second.scores]),
         dense=np.concatenate([first.dense, second.dense]),
-        indptr=np.concatenate([first.indptr, second.indptr[1:] + first.indptr[-1]]) if first.indptr.size else first.indptr,
+        indptr=np.concatenate([first.indptr, second.indptr[1:] + first.indptr[-1]])
+        if first.indptr.size
+        else first.indptr,
         indices=np.concatenate([first.indices, second.indices]),
         values=np.concatenate([first.values, second.values]),
     )
@@ -242,8 +248,11 @@ def experts(
     <2 instances: 1 voters, 0 raters, 4 attributes and thresholds>
     """
     thresholds, negated = boolean("thresholds", thresholds), boolean("negated", negated)
-    sizes = {name: _length(name, block) for name, block in [("votes", votes), ("scores", scores), ("attributes", attributes)]
-             if block is not None}
+    sizes = {
+        name: _length(name, block)
+        for name, block in [("votes", votes), ("scores", scores), ("attributes", attributes)]
+        if block is not None
+    }
     if not sizes:
         raise ValueError("experts() needs votes, scores or attributes; got none of them")
     if len(set(sizes.values())) > 1:
@@ -318,16 +327,24 @@ def missing(value: Any) -> bool:
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
 
-def _votes(votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
+def _votes(
+    votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any
+) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
     """Codes (-1 = abstains), the classes they stand for and the voters' names."""
     if votes is None:
         return np.zeros((size, 0), np.int32), names or (), ()
     columns = tuple(str(c) for c in votes.columns) if hasattr(votes, "columns") else None
     if isinstance(votes, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(votes)
-        votes = votes.astype(object).filled(None)
-        votes[mask] = None
-    table = votes.to_numpy() if hasattr(votes, "to_numpy") else np.asarray(votes) if isinstance(votes, np.ndarray) else _table(votes)
+        objects = np.array(votes.data, dtype=object)
+        objects[np.ma.getmaskarray(votes)] = None
+        votes = objects
+    table = (
+        votes.to_numpy()
+        if hasattr(votes, "to_numpy")
+        else np.asarray(votes)
+        if isinstance(votes, np.ndarray)
+        else _table(votes)
+    )
     if table.ndim != 2:
         raise ValueError(f"votes must be (trials, voters), got shape {table.shape}; one voter is votes.reshape(-1, 1)")
     if columns is None:
@@ -351,8 +368,8 @@ def _votes(votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any) -
     if unknown:
         t, i = np.argwhere(codes == met.index(unknown[0]))[0]
         raise ValueError(
-            f"votes: voter {columns[i]!r} voted for {unknown[0]!r} at trial {t}, which is not among classes={list(order)!r}; add it, "
-            "or name it with abstain="
+            f"votes: voter {columns[i]!r} voted for {unknown[0]!r} at trial {t}, which is not among "
+            f"classes={list(order)!r}; add it, or name it with abstain="
         )
     return np.array([*(place.get(name, -1) for name in met), -1], np.int32)[codes], order, columns
 
@@ -455,8 +472,10 @@ def _scaled(
         return dense, csr, ratings, Scale(np.ones(ratings.shape[1]), np.ones(columns))
     if isinstance(scale, Scale):
         if len(scale.attributes) != columns or len(scale.raters) != ratings.shape[1]:
-            raise ValueError(f"scale was taken from {len(scale.attributes)} attributes and {len(scale.raters)} raters; these instances "
-                             f"have {columns} and {ratings.shape[1]}")
+            raise ValueError(
+                f"scale was taken from {len(scale.attributes)} attributes and {len(scale.raters)} raters; these "
+                f"instances have {columns} and {ratings.shape[1]}"
+            )
         used = scale
     elif isinstance(scale, str):
         if scale != "max":

@@ -49,7 +49,14 @@ def score(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, 
     if instances.indptr.size:
         start = base + (1 + dense) * stride
         add_rows(
-            scores, weights, start, stride, instances.indices, instances.values, instances.indptr[t], instances.indptr[t + 1]
+            scores,
+            weights,
+            start,
+            stride,
+            instances.indices,
+            instances.values,
+            instances.indptr[t],
+            instances.indptr[t + 1],
         )
 
 

@@ -15,7 +15,21 @@ from typing import Any
 import numpy as np
 
 from linmax import means
-from linmax.contract import GAUGE, KNOWN, SHIFT, SPREAD, STEP, STRIDE, TRIALS, Instances, Members, Panel, Rule, State, address_of
+from linmax.contract import (
+    GAUGE,
+    KNOWN,
+    SHIFT,
+    SPREAD,
+    STEP,
+    STRIDE,
+    TRIALS,
+    Instances,
+    Members,
+    Panel,
+    Rule,
+    State,
+    address_of,
+)
 from linmax.instances import Layout, concatenate, cut
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.playing import judge, judge_by_weights, play, start_means
@@ -59,7 +73,9 @@ def lower(learner: Any, runs: list[Run]) -> Node:
     if isinstance(learner, Voted):
         base = lower(learner.base, runs)
         if not base.selects:
-            raise ValueError(f"vote() needs hypotheses that are weights; {learner.base} has none: vote over its members")
+            raise ValueError(
+                f"vote() needs hypotheses that are weights; {learner.base} has none: vote over its members"
+            )
         return Voting(base, learner)
     recycling, averaging = NO_RECYCLING, 0
     described = learner
@@ -73,7 +89,9 @@ def lower(learner: Any, runs: list[Run]) -> Node:
                 raise ValueError(f"{learner} recycles twice; once is enough")
             recycling = described.numbers
         else:
-            raise ValueError(f"average() and recycle() work on a rule; apply them to the members of {described} instead")
+            raise ValueError(
+                f"average() and recycle() work on a rule; apply them to the members of {described} instead"
+            )
         described = described.base
     for place, run in enumerate(runs):
         if run.rule == described and run.recycling == recycling and (not averaging or run.averaging in (0, averaging)):
@@ -255,8 +273,17 @@ class Weighing(Node):
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
         cube = np.array(scores) if self.wants_scores else np.zeros((0, 0, 0))
         weigh(
-            self.how, self.beta, np.array(proposals), cube, labels, self.mistakes, engine.state, np.zeros(len(proposals)), predictions,
-            table, learning,
+            self.how,
+            self.beta,
+            np.array(proposals),
+            cube,
+            labels,
+            self.mistakes,
+            engine.state,
+            np.zeros(len(proposals)),
+            predictions,
+            table,
+            learning,
         )
         return predictions, table
 
@@ -291,7 +318,8 @@ class Voting(Node):
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         base = self.children[0].play(engine, chunk)
-        assert base.before is not None and base.after is not None
+        assert base.before is not None
+        assert base.after is not None
         engine.state.shape[KNOWN] = chunk.known
         size = len(base.predictions)
         one_version = chunk.log.weights.shape[1] == 1
@@ -419,9 +447,15 @@ def no_instances(size: int) -> Instances:
     """Instances without sub-experts."""
     none = np.zeros(0, np.int32)
     return Instances(
-        np.zeros((size, 0), np.int32), np.zeros(0), np.zeros((size, 0, 0)), np.zeros((size, 0)), np.zeros(0, np.int64), none,
-        np.zeros(0), 0.0,
-    )  # fmt: skip
+        np.zeros((size, 0), np.int32),
+        np.zeros(0),
+        np.zeros((size, 0, 0)),
+        np.zeros((size, 0)),
+        np.zeros(0, np.int64),
+        none,
+        np.zeros(0),
+        0.0,
+    )
 
 
 def stride_for(classes: int) -> int:
@@ -547,7 +581,9 @@ class Engine:
         """Room for the kernels to work in."""
         everywhere = any(run.rule.everywhere for run in self.runs)
         rows = self.k if self._small else 0
-        return scratch_for(self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged)
+        return scratch_for(
+            self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
+        )
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
@@ -573,7 +609,7 @@ class Engine:
     def _small(self) -> bool:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
         looks = self.memory or any(run.averaging for run in self.runs)
-        small = 2 <= self.k and self.k * self.state.weights.shape[1] <= SMALL
+        small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
         return bool(looks and small and not self.settings.discover)
 
     def _slice(self, instances: Instances, labels: np.ndarray, origin: int, outcome: Outcome) -> None:
@@ -670,11 +706,13 @@ class Engine:
             )
             if failed >= 0:
                 raise OverflowError(
-                    f"the weights of {self.runs[member].rule} left the range of floats at trial {failed + shift}; scale the "
-                    "instances down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
+                    f"the weights of {self.runs[member].rule} left the range of floats at trial {failed + shift}; "
+                    "scale the instances down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
                 )
         after = int(self.state.shape[KNOWN])
-        chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, before)
+        chunk = Chunk(
+            instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, before
+        )
         played = self.top.play(self, chunk)
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
@@ -696,7 +734,9 @@ class Engine:
             weights = self.state.weights.reshape(count, 1, coordinates)
             return Log(weights, self.state.backlog.reshape(count, 1, -1), numbers, versions)
         room = (count, size + 1, coordinates)
-        return Log(np.zeros(room), np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((count, size + 1, 8)), versions)
+        return Log(
+            np.zeros(room), np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((count, size + 1, 8)), versions
+        )
 
     def _scores_before(self, instance: Instances, width: int) -> np.ndarray:
         """Each output's scores of one instance at voting scale, before the trial."""

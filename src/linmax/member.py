@@ -52,7 +52,7 @@ class Scratch(NamedTuple):
     scores: np.ndarray  # as long as the stride: scores of the classes
     spare: np.ndarray
     own: np.ndarray
-    index: np.ndarray  # z on its support
+    support: np.ndarray  # z where it is not 0: coordinates and values
     z: np.ndarray
     before: np.ndarray
     full_index: np.ndarray  # z on all coordinates, for rules that want it
@@ -125,8 +125,6 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
     )
 
 
-
-
 ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
 
 
@@ -170,14 +168,17 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
     """Give the rule the z in ``room``: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
     weights, scalars = bench.weights, bench.scalars
     if bench.everywhere:
-        everything(room.index, room.z, count, room.full_index, room.full_z)
+        everything(room.support, room.z, count, room.full_index, room.full_z)
         shift = scalars[SHIFT]
         means.rebase(bench.kind, weights, bench.backlog, bench.sums)
-        if not call_step(bench.step, weights, bench.memory, scalars, room.full_index, room.full_z, margin, bench.params):
+        if not call_step(
+            bench.step, weights, bench.memory, scalars, room.full_index, room.full_z, margin, bench.params
+        ):
             return UNCHANGED
         means.shift(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
         return CHANGED
-    index, z = room.index[:count], room.z[:count]
+    index, z = room.support[:count], room.z[:count]
+    shift = scalars[SHIFT]
     if bench.tracked:
         for place in range(count):
             room.before[place] = weights[index[place]]
@@ -185,6 +186,9 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
         return UNCHANGED
     if bench.tracked:
         means.note(bench.kind, weights, bench.backlog, bench.sums, index, room.before)
+    if scalars[SHIFT] != shift:  # the rule has moved the scale under the stored weights
+        means.rebase(bench.kind, weights, bench.backlog, bench.sums)
+        means.shift(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
     for place in range(count):
         if not abs(weights[index[place]]) < HUGE:
             if bench.spread == 0:
@@ -201,4 +205,4 @@ def present_instance(
     bench: Bench, room: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
 ) -> int:
     """`present` z = x^label - x^rival of instance t; a class of -1 rates everything 0."""
-    return present(bench, room, difference(instances, t, bench.shape, label, rival, room.index, room.z), margin)
+    return present(bench, room, difference(instances, t, bench.shape, label, rival, room.support, room.z), margin)

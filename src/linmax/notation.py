@@ -157,7 +157,9 @@ def _arguments(text: str, inside: str | None) -> tuple[list[Any], dict[str, Any]
         assert isinstance(call, ast.Call)
         return [_literal(a) for a in call.args], {str(k.arg): _literal(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, AssertionError):
-        raise ValueError(f"learner {text!r}: the parameters {inside!r} cannot be read; write numbers, such as (1.1)") from None
+        raise ValueError(
+            f"learner {text!r}: the parameters {inside!r} cannot be read; write numbers, such as (1.1)"
+        ) from None
 
 
 def _literal_text(text: str, value: str) -> Any:

@@ -138,8 +138,8 @@ def play(
     """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range.
 
     What is written per trial is indexed from begin: ``predictions[0]`` are the member's own, ``predictions[1]`` those
-    of its average, likewise ``tables`` the scores (of weights of 2-norm 1); ``margins`` are indexed like the labels. ``oldest`` is the first
-    instance that recycling may use.
+    of its average, likewise ``tables`` the scores (of weights of 2-norm 1); ``margins`` are indexed like the labels.
+    ``oldest`` is the first instance that recycling may use.
     """
     bench = lay_out(members, state, member, tracked)
     room, given, uses_here = scratch, instances, uses[member]
@@ -164,7 +164,7 @@ def play(
                 score(given, q, shape, bench.weights, room.scores)
                 if bench.spread != 0 and abs(room.scores[top_two(room.scores, shape)[0]]) < TINY:
                     rescore(
-                        given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.index, room.z,
+                        given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
                         room.scores,
                     )  # fmt: skip
                 norm = math.sqrt(bench.sums[means.SQUARE])
@@ -234,7 +234,7 @@ def judge(
         first, _ = top_two(scores, shape)
         if not output % 2 and bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
             rescore(
-                given, t, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.index, room.z, scores
+                given, t, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z, scores
             )
             first, _ = top_two(scores, shape)
         predictions[t] = first

@@ -32,12 +32,12 @@ LIMIT = 1e300
 _SHAPES = ("one number", "a vector", "a matrix (trials, attributes)")
 
 
-@kernel()
+@kernel(allocates=True)
 def _cut(value):  # type: ignore[no-untyped-def]
     return min(max(value, -LIMIT), LIMIT)
 
 
-@kernel()
+@kernel(allocates=True)
 def _eg_trials(logs, x, y, eta, predictions):  # type: ignore[no-untyped-def]
     """EG over the rows of x: w = exp(logs) / sum of exp(logs); the largest of logs is 0."""
     n = logs.size
@@ -62,14 +62,14 @@ def _eg_trials(logs, x, y, eta, predictions):  # type: ignore[no-untyped-def]
             logs[i] = _cut(logs[i] - top)
 
 
-@kernel()
+@kernel(allocates=True)
 def _difference(log, top):  # type: ignore[no-untyped-def]
     """exp(log - top) - exp(-log - top), exact also near log = 0."""
     size = abs(log)
     return math.copysign(math.exp(size - top) * -math.expm1(-2.0 * size), log)
 
 
-@kernel()
+@kernel(allocates=True)
 def _egpm_trials(logs, x, y, eta, total, predictions):  # type: ignore[no-untyped-def]
     """EG+- over the rows of x: w+ = total exp(logs) / Z, w- = total exp(-logs) / Z, Z sums them all."""
     n = logs.size
@@ -185,9 +185,7 @@ class _Exponentiated(ABC):
     def _rows(self, name: str, rows: np.ndarray) -> np.ndarray:
         n = rows.shape[1] if self._logs is None else self._logs.size
         if rows.shape[1] != n or n == 0:
-            raise ValueError(
-                f"{name} must have {n or 'some'} attributes, got {rows.shape[1]}; give as many as before"
-            )
+            raise ValueError(f"{name} must have {n or 'some'} attributes, got {rows.shape[1]}; give as many as before")
         self._check(name, rows)
         return rows
 
@@ -271,9 +269,7 @@ class EG(_Exponentiated):
 
     def _divergence(self, u: np.ndarray) -> float:
         if (u < 0).any() or abs(u.sum() - 1.0) > 1e-9:
-            raise ValueError(
-                f"u must be >= 0 with sum 1, got sum {u.sum():g}, least {u.min():g}; try u / u.sum()"
-            )
+            raise ValueError(f"u must be >= 0 with sum 1, got sum {u.sum():g}, least {u.min():g}; try u / u.sum()")
         return max(0.0, math.log(u.size) + float(special.xlogy(u, u).sum()))
 
     def _learn(self, logs: np.ndarray, X: np.ndarray, y: np.ndarray, predictions: np.ndarray) -> None:
@@ -350,8 +346,7 @@ class EGPM(_Exponentiated):
         d = u / self.total
         if np.abs(d).sum() > 1.0 + 1e-9:
             raise ValueError(
-                f"u must have sum |u| <= total = {self.total:g}, got {np.abs(u).sum():g}; "
-                f"try total={np.abs(u).sum():g}"
+                f"u must have sum |u| <= total = {self.total:g}, got {np.abs(u).sum():g}; try total={np.abs(u).sum():g}"
             )
         # The least KL has v+_i v-_i the same for all i (Lagrange), so v+_i + v-_i = hypot(d_i, h), and h
         # makes these sum to 1.

@@ -179,9 +179,7 @@ def figure_class() -> type[Figure]:
 def _curve(name: str, curve: ArrayLike) -> NDArray[np.float64]:
     counts = np.asarray(curve, dtype=np.float64)
     if counts.ndim != 1 or counts.size == 0:
-        raise ValueError(
-            f"curve {name!r} must have shape (trials,) with at least one trial, got {counts.shape}"
-        )
+        raise ValueError(f"curve {name!r} must have shape (trials,) with at least one trial, got {counts.shape}")
     if not np.isfinite(counts).all():
         raise ValueError(f"curve {name!r} must be finite, got {counts[~np.isfinite(counts)][0]}")
     return counts

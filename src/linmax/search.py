@@ -3,8 +3,8 @@
 A mistake-driven rule spends its time predicting with weights that do not change, so predicting is searching: for the
 next trial, and for the next old instance when recycling. Small problems are searched sixteen instances at a time
 through a *panel*: instance t in lane t % 16 of block t // 16, row 0 for its label and the other classes after it in
-order; voters as the row that they vote for, other ratings written out in single precision. The panel only rules instances out:
-what single precision leaves in doubt is looked at in full, so the result is the same bits as without a panel.
+order; voters as the row that they vote for, other ratings written out in single precision. The panel only rules
+instances out: what single precision leaves in doubt is looked at in full, so the result is the same bits as without.
 """
 
 from __future__ import annotations
@@ -201,7 +201,16 @@ def search(
         first, second = top_two(scores, shape)
         if bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
             rescore(
-                instances, t, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.index, room.z, scores
+                instances,
+                t,
+                shape,
+                bench.spread,
+                bench.memory,
+                bench.scalars,
+                bench.params,
+                room.support,
+                room.z,
+                scores,
             )
             first, second = top_two(scores, shape)
         rival = second if first == label else first

@@ -27,7 +27,14 @@ _AHEAD = 8  # rows fetched early; more gains nothing, fewer leaves misses
 
 
 def plain_add_rows(
-    scores: np.ndarray, weights: np.ndarray, base: int, stride: int, rows: np.ndarray, values: np.ndarray, lo: int, hi: int
+    scores: np.ndarray,
+    weights: np.ndarray,
+    base: int,
+    stride: int,
+    rows: np.ndarray,
+    values: np.ndarray,
+    lo: int,
+    hi: int,
 ) -> None:
     """``scores += sum over j in lo..hi of values[j] * weights[base + rows[j] * stride :][:stride]``."""
     for j in range(lo, hi):
@@ -44,7 +51,7 @@ def plain_add_dense(scores: np.ndarray, weights: np.ndarray, base: int, stride: 
             scores[c] += values[j] * weights[start + c]
 
 
-I64, I32 = ir.IntType(64), ir.IntType(32)
+I64, I32, DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
 
 
 def _emit(
@@ -56,7 +63,7 @@ def _emit(
     values: Any,
     count: Any,
     widths: Sequence[int] = _WIDTHS,
-    number: Any = ir.DoubleType(),
+    number: Any = DOUBLE,
 ) -> None:
     """Write the passes. ``rows`` is a pointer to int32, or None when attribute j sits at row j."""
     function, module = builder.function, builder.module
@@ -80,7 +87,9 @@ def _emit(
             mask = ir.Constant(ir.VectorType(I32, width), [0] * width)
             return builder.fmul(builder.shuffle_vector(lanes, lanes, mask), row, flags=("contract",))
 
-        def loop(name: str, start: Any, step: int, stop: Any, sums: list[Any], first: Any, vector: Any, term: Any) -> list[Any]:
+        def loop(
+            name: str, start: Any, step: int, stop: Any, sums: list[Any], first: Any, vector: Any, term: Any
+        ) -> list[Any]:
             """``for j = start; j + step <= stop; j += step: sums[a] += term(j + a)``; returns j and the sums."""
             before = builder.block
             head = function.append_basic_block(f"{name}.head")
@@ -104,9 +113,11 @@ def _emit(
                     for a in range(step):
                         at = builder.add(offset(builder.add(coming, ir.Constant(I64, a))), first)
                         pointer = builder.bitcast(builder.gep(weights, [at]), ir.IntType(8).as_pointer())
-                        for line in range(0, max(1, vector.count // 8)):
+                        for line in range(max(1, vector.count // 8)):
                             ahead = builder.gep(pointer, [ir.Constant(I64, 64 * line)])
-                            builder.call(prefetch, [ahead, ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)])
+                            builder.call(
+                                prefetch, [ahead, ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)]
+                            )
             updated = [
                 builder.fadd(total, term(builder.add(j, ir.Constant(I64, a)), first), flags=("contract",))
                 for a, total in enumerate(carried)
@@ -251,7 +262,7 @@ if JIT:
 
     @intrinsic
     def add_lanes(_, scores, panel, base, values):  # type: ignore[no-untyped-def]
-        """`add_dense` in single precision, sixteen at a time: ``scores[:16] += sum of values[j] * panel[base + 16 j :]``."""
+        """`add_dense` in single precision with a stride of 16: ``scores += sum of values[j] * panel[base + 16 j :]``."""
         signature = types.void(scores, float32[::1], int64, float32[::1])
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -274,7 +285,7 @@ if JIT:
 
     @intrinsic
     def add_codes(_, scores, codes, base, values):  # type: ignore[no-untyped-def]
-        """Sixteen instances of voters: ``scores[codes[base + 16 j + lane], lane] += values[j]`` for every j and lane."""
+        """Sixteen instances of voters: ``scores[codes[base + 16 j + lane], lane] += values[j]`` for each j and lane."""
         signature = types.void(float32[:, ::1], int8[::1], int64, float32[::1])
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]

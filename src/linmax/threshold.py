@@ -12,6 +12,7 @@ from numba import int64, types
 from scipy import sparse
 
 from linmax.checks import boolean
+from linmax.composition import as_rule
 from linmax.contract import (
     GAUGE,
     MASS,
@@ -38,10 +39,10 @@ from linmax.contract import (
 from linmax.instances import Experts, Layout, experts
 from linmax.linear_max import LOWEST, SPECK, TINY, log_sum
 from linmax.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, present, scratch_for
-from linmax.composition import as_rule
 from linmax.trials import Trace, as_array, label_array, unique_labels
 
 __all__ = ["LinearThreshold"]
+
 
 @kernel()
 def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -> int:
@@ -99,8 +100,8 @@ def learn(
     bench = lay_out(members, state, 0, 0)
     room, given = scratch, instances
     for t in range(size):
-        count = support_of(given, t, room.index, room.z)
-        total = activation(bench, room.index[:count], room.z[:count]) - threshold
+        count = support_of(given, t, room.support, room.z)
+        total = activation(bench, room.support[:count], room.z[:count]) - threshold
         predictions[t] = zero_side if total == 0.0 else (1 if total > 0.0 else -1)
         changes[t] = 0
         activations[t] = total
@@ -166,7 +167,9 @@ class LinearThreshold:
         self._layout: Layout | None = None
         self._vocabulary: Mapping[Any, int] | None = None
         if zero_label is not None and not self.learner.lifts:
-            raise ValueError(f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out")
+            raise ValueError(
+                f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out"
+            )
 
     def __repr__(self) -> str:
         return f"<{self.learner}: {self.trials} trials, {self.mistakes} mistakes, {self.updates} updates>"
@@ -211,7 +214,8 @@ class LinearThreshold:
         if pair is None:
             if len(distinct) != 2:
                 raise ValueError(
-                    f"labels must be two to tell negative from positive, got {distinct!r}; pass labels=(negative, positive)"
+                    f"labels must be two to tell negative from positive, got {distinct!r}; "
+                    "pass labels=(negative, positive)"
                 )
             pair = (distinct[0], distinct[1])
         for name in distinct:
@@ -220,7 +224,11 @@ class LinearThreshold:
                 raise ValueError(f"labels: {name!r} at trial {t} is neither {pair[0]!r} nor {pair[1]!r}")
         self._check_zero(pair)
         self.labels = pair
-        sides = np.array([1 if name == pair[1] else -1 for name in distinct], np.int32)[inverse] if len(names) else np.zeros(0, np.int32)
+        sides = (
+            np.array([1 if name == pair[1] else -1 for name in distinct], np.int32)[inverse]
+            if len(names)
+            else np.zeros(0, np.int32)
+        )
         return self._play(instances, sides)
 
     def learn(self, attributes: Any, label: Any) -> Any:
@@ -248,15 +256,23 @@ class LinearThreshold:
         by_name = self._vocabulary is not None and instances.vocabulary is not None
         if self._layout is not None and instances.layout != self._layout and not by_name:
             raise ValueError(
-                f"instances have {instances.layout}, but the learner was made for {self._layout}; give it the same attributes"
+                f"instances have {instances.layout}, but the learner was made for {self._layout}; "
+                "give it the same attributes"
             )
         rule = self.learner
         if rule.bounded and instances.range > 1.0 + 1e-12:
-            raise ValueError(f"{rule} needs attributes of size at most 1, but these reach {instances.range:g}; scale them first")
+            raise ValueError(
+                f"{rule} needs attributes of size at most 1, but these reach {instances.range:g}; scale them first"
+            )
         if rule.nonnegative:
-            least = min(instances.dense.min(initial=0.0), instances.csr.data.min(initial=0.0) if instances.csr is not None else 0.0)
+            least = min(
+                instances.dense.min(initial=0.0),
+                instances.csr.data.min(initial=0.0) if instances.csr is not None else 0.0,
+            )
             if least < 0.0:
-                raise ValueError(f"{rule} needs attributes in [0, 1], got {least:g}; use balanced_winnow, or features.negated_literals")
+                raise ValueError(
+                    f"{rule} needs attributes in [0, 1], got {least:g}; use balanced_winnow or features.negated_literals"
+                )
         return instances
 
     def _prepare(self, instances: Experts) -> tuple[Members, State]:
@@ -304,9 +320,13 @@ class LinearThreshold:
         theta = 0.0 if self.learner.threshold is None else self.learner.threshold
         played = instances.compiled(())
         scratch = scratch_for(state, self.learner.everywhere, 0, 1 + state.weights.shape[1], 0, False)
-        failed = learn(members, state, scratch, played, sides, theta, zero_side, size, predictions, changes, activations)
+        failed = learn(
+            members, state, scratch, played, sides, theta, zero_side, size, predictions, changes, activations
+        )
         if failed >= 0:
-            raise OverflowError(f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down")
+            raise OverflowError(
+                f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down"
+            )
         return predictions, changes, activations
 
     def _play(self, instances: Experts, sides: np.ndarray) -> Trace:
@@ -316,8 +336,8 @@ class LinearThreshold:
         self.mistakes += int(wrong.sum())
         if self.learner.name == "elimination" and self.inconsistent > surprised:
             warnings.warn(
-                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no disjunction of the "
-                "given attributes",
+                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no "
+                "disjunction of the given attributes",
                 stacklevel=3,
             )
         return Trace(self, self._names(predictions), wrong, changes != 0)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import boolean, whole
+from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Experts, missing
 from linmax.machine import Engine, Settings
-from linmax.composition import as_learner
 
 __all__ = ["Machine", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
 
@@ -117,7 +117,7 @@ class Machine:
         norm = float(np.linalg.norm(self.weights.flat))
         return float((right - table.max(axis=1)).min() / (math.sqrt(2.0) * norm)) if norm else 0.0
 
-    def run(self, instances: Experts, labels: Sequence[Any], *, margins: bool = False) -> Trace:
+    def run(self, instances: Experts, labels: Sequence[Any] | np.ndarray, *, margins: bool = False) -> Trace:
         """Go on with further trials; returns their Trace."""
         _refuse_others(instances)
         before = self.classes
@@ -142,8 +142,8 @@ class Machine:
         _refuse_others(instances)
         if instances.layout != self.layout:
             raise ValueError(
-                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the same "
-                "blocks and options, and the vocabulary= of named attributes"
+                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
+                "same blocks and options, and the vocabulary= of named attributes"
             )
         bounded = next((run.rule for run in self.engine.runs if run.rule.bounded), None)
         if bounded is not None and instances.range > 1.0 + 1e-12:
@@ -153,7 +153,7 @@ class Machine:
             )
         return instances.compiled(self.classes)
 
-    def _numbers(self, labels: Sequence[Any], size: int) -> np.ndarray:
+    def _numbers(self, labels: Sequence[Any] | np.ndarray, size: int) -> np.ndarray:
         """Labels as class indices."""
         names = label_array(labels)
         if names.ndim != 1 or len(names) != size:
@@ -186,7 +186,9 @@ class Machine:
 
 def _refuse_others(instances: Any) -> None:
     if not isinstance(instances, Experts):
-        raise TypeError(f"instances must come from experts(...), got {type(instances).__name__}; try experts(attributes=...)")
+        raise TypeError(
+            f"instances must come from experts(...), got {type(instances).__name__}; try experts(attributes=...)"
+        )
 
 
 def _short(items: Sequence[Any]) -> str:
@@ -254,7 +256,7 @@ class Trace:
         Passes played, and whether the last one made no update.
     """
 
-    learner: Machine
+    learner: Any
     predictions: np.ndarray
     wrong: np.ndarray
     changed: np.ndarray
@@ -277,10 +279,11 @@ class Trace:
 
     def __repr__(self) -> str:
         share = f" ({self.wrong.mean():.1%})" if len(self) else ""
-        return f"<{self.learner.learner}: {len(self)} trials, {self.wrong.sum()} mistakes{share}, {self.changed.sum()} updates>"
+        counts = f"{len(self)} trials, {self.wrong.sum()} mistakes{share}, {self.changed.sum()} updates"
+        return f"<{self.learner.learner}: {counts}>"
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the mistake curve; needs matplotlib (the extra ``plot``). Returns the figure, saved when given a path."""
+        """Draw the mistake curve, saved when given a path; returns the figure. Needs matplotlib (the extra ``plot``)."""
         from linmax.report import plot_mistakes
 
         return plot_mistakes({str(self.learner.learner): self.mistakes}, path)
@@ -349,7 +352,7 @@ def run(
             np.concatenate([t.predictions for t in traces]),
             np.concatenate([t.wrong for t in traces]),
             np.concatenate([t.changed for t in traces]),
-            np.concatenate([t.margins for t in traces]) if margins else None,  # type: ignore[misc]
+            np.concatenate([t.margins for t in traces]) if margins else None,
         )
     return replace(trace, epochs=len(traces), consistent=not traces[-1].changed.any())
 

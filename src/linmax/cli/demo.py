@@ -218,9 +218,7 @@ def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:
         bar = ProgressBar(total=longest, completed=entrant.mistakes, width=32)
         view.add_row(entrant.name, f"{entrant.mistakes:,d}", bar, f"{entrant.late_error:.3f}")
     progress = Table.grid(padding=(0, 1))
-    progress.add_row(
-        "trial", f"{done:,d} of {trials:,d}", ProgressBar(total=trials, completed=done, width=32)
-    )
+    progress.add_row("trial", f"{done:,d} of {trials:,d}", ProgressBar(total=trials, completed=done, width=32))
     return Group(progress, "", view)
 
 
@@ -262,9 +260,7 @@ def _plot_path(arguments: argparse.Namespace) -> Path | None:
     return path
 
 
-def _save_plot(
-    screen: Console, entrants: Sequence[Entrant], arguments: argparse.Namespace, path: Path
-) -> bool:
+def _save_plot(screen: Console, entrants: Sequence[Entrant], arguments: argparse.Namespace, path: Path) -> bool:
     from linmax.report import plot_mistakes
 
     curves = {entrant.name: list(accumulate(entrant.wrong)) for entrant in entrants}

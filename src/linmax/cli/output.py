@@ -13,9 +13,7 @@ __all__ = ["add_json_option", "console"]
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json FILE``."""
-    parser.add_argument(
-        "--json", metavar="FILE", help="also write the figures as JSON ('-' = standard output)"
-    )
+    parser.add_argument("--json", metavar="FILE", help="also write the figures as JSON ('-' = standard output)")
 
 
 def console(arguments: argparse.Namespace) -> Console:

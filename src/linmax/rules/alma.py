@@ -10,12 +10,13 @@ import math
 import numpy as np
 
 from linmax.checks import at_least, boolean, finite, positive
-from linmax.contract import GAUGE, OWN, SHIFT, STEP, Rule, kernel
+from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule, kernel
 from linmax.rules.p_norm import log_norm, move, spread
 
 __all__ = ["alma"]
 
 UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
+FOLD = -100.0  # c^(p-1) below e^-100 is multiplied into Theta, which would outgrow a float: rare
 
 
 @kernel(STEP)
@@ -51,6 +52,15 @@ def step(
     norm = log_norm(weights, memory, scalars, p)  # of Theta
     if project and norm + scalars[LOG_C] > 0.0:
         scalars[LOG_C] = -norm
+    if (p - 1.0) * scalars[LOG_C] < FOLD:
+        shrink = math.exp(scalars[LOG_C])
+        for i in range(memory.shape[1]):
+            memory[0, i] *= shrink
+        scalars[SHIFT] += (p - 1.0) * scalars[LOG_C]  # so that no stored weight changes
+        scalars[MASS] *= shrink
+        scalars[PEAK] *= shrink
+        norm += scalars[LOG_C]
+        scalars[LOG_C] = 0.0
     scalars[GAUGE] = scalars[LOG_C] - (p - 2.0) * norm if norm > -np.inf else scalars[LOG_C]
     scalars[UPDATES] = k
     return True
@@ -115,7 +125,15 @@ def alma(
     bound = positive("bound", bound, 1.0)
     return Rule(
         "alma",
-        {"p": p, "alpha": alpha, "B": B, "C": step_constant, "normalise": normalise, "project": project, "bound": bound},
+        {
+            "p": p,
+            "alpha": alpha,
+            "B": B,
+            "C": step_constant,
+            "normalise": normalise,
+            "project": project,
+            "bound": bound,
+        },
         step,
         values=(p, alpha, margin_constant, step_constant, float(normalise), float(project), bound),
         slots=(0.0,),

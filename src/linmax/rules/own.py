@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dis
+import hashlib
 import linecache
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 
 from linmax.checks import boolean, finite
-from linmax.contract import JIT, OPTIONS, REACH, STEP, Rule
+from linmax.contract import CACHE_FOLDER, JIT, OPTIONS, REACH, STEP, Rule, caching_in
 
 __all__ = ["OWN_RULES", "OwnRule", "check_rule", "compile_function", "rule"]
 
@@ -23,38 +26,110 @@ def compile_function(function: Callable[..., Any], signature: Any, what: str) ->
     """Compile a user's function for calling by address; a failure is told in one sentence with the line."""
     if isinstance(function, Dispatcher):
         function = function.py_func
+    if not isinstance(function, FunctionType):
+        raise TypeError(
+            f"{what} must be a function written in Python, got {function!r}; write one that calls it, such as "
+            "lambda v: math.tanh(v)"
+        )
     if not JIT:
         return function
+    folder = _cache_of(function)
     try:
-        return numba.njit(signature, cache=_may_cache(function), **OPTIONS)(function)
-    except NumbaError as error:
-        raise TypeError(_explain(function, str(error), what)) from None
+        with caching_in(folder or CACHE_FOLDER):
+            return numba.njit(signature, cache=folder is not None, **OPTIONS)(function)
+    except OSError:
+        raise
+    except Exception as error:  # Numba has many, not all of one family
+        raise TypeError(_explain(function, error, what)) from None
 
 
-def _may_cache(function: Any) -> bool:
-    """Whether a cached copy can go stale unnoticed: only a function that calls nothing of another file is cached."""
-    code = function.__code__
-    called = [function.__globals__.get(name) for name in code.co_names]
-    called += [cell.cell_contents for cell in function.__closure__ or ()]
-    inside = all(g.py_func.__code__.co_filename == code.co_filename for g in called if isinstance(g, Dispatcher))
-    if not inside:
-        return False
+# -- caching: what a compiled copy has frozen into it names the folder that it is kept in ----------------------------
+
+
+class _CannotCache(Exception):
+    """Something was met of which one cannot tell whether it has changed since."""
+
+
+def _cache_of(function: FunctionType) -> str | None:
+    """A folder for the compiled function, or None where a copy could go stale or there is no file to cache for.
+
+    Numba keeps a copy until the function's own file changes. But a copy holds everything that the function refers
+    to: constants and compiled functions of other files, too.
+    """
+    if not os.path.exists(function.__code__.co_filename):
+        return None
+    digest = hashlib.sha256()
     try:
-        numba.njit(cache=True)(function)
-    except RuntimeError:  # typed at a prompt: there is no file to cache beside
-        return False
-    return True
+        _add_function(digest, function, set())
+    except _CannotCache:
+        return None
+    return os.path.join(CACHE_FOLDER, f"own-{digest.hexdigest()[:16]}")
 
 
-def _explain(function: Any, text: str, what: str) -> str:
+def _add_function(digest: Any, function: Any, seen: set[int]) -> None:
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    referred = _add_code(digest, function.__code__)
+    digest.update(repr(function.__defaults__).encode())
+    for name in referred:
+        if name in function.__globals__:
+            digest.update(name.encode())
+            _add_value(digest, function.__globals__[name], seen)
+    for cell in function.__closure__ or ():
+        try:
+            _add_value(digest, cell.cell_contents, seen)
+        except ValueError:  # an empty cell
+            raise _CannotCache from None
+
+
+def _add_code(digest: Any, code: CodeType) -> set[str]:
+    """Put in what the code does; returns the names that it may look up outside."""
+    digest.update(code.co_code)
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _add_code(digest, constant)
+        else:
+            digest.update(repr(constant).encode())
+    return names
+
+
+def _add_value(digest: Any, value: Any, seen: set[int]) -> None:
+    if isinstance(value, Dispatcher):
+        _add_function(digest, value.py_func, seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(repr((value.dtype, value.shape)).encode() + value.tobytes())
+    elif value is None or isinstance(value, (bool, int, float, complex, str, np.generic)):
+        digest.update(repr(value).encode())
+    elif isinstance(value, tuple):
+        for item in value:
+            _add_value(digest, item, seen)
+    elif _of_a_library(value):
+        digest.update(repr(getattr(value, "__name__", None)).encode())
+    else:
+        raise _CannotCache
+
+
+def _of_a_library(value: Any) -> bool:
+    """Whether it belongs to math or numpy, which do not change under a cached copy."""
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(home, str) and home.partition(".")[0] in ("math", "numpy")
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+
+def _explain(function: FunctionType, error: Exception, what: str) -> str:
     """The reason and the line out of Numba's page."""
+    text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     reasons = [line for line in lines if not line.startswith(("Failed in", "During:", "File ", "<source", "^"))]
     reason = reasons[0] if reasons else "unknown reason"
-    places = re.findall(r'File "([^"]+)", line (\d+)|at (\S+) \((\d+)\)', text)
+    if "No conversion from none to bool" in reason:
+        reason = "it does not return True or False on every path"
     code = function.__code__
-    numbers = [int(a or b) for _, a, _, b in places if (a or b)]
-    number = numbers[-1] if numbers else code.co_firstlineno
+    number = _line_of(code, error, text)
     source = linecache.getline(code.co_filename, number).strip()
     shown = f": {source}" if source else ""
     return (
@@ -63,13 +138,30 @@ def _explain(function: Any, text: str, what: str) -> str:
     )
 
 
+def _line_of(code: CodeType, error: Exception, text: str) -> int:
+    """Where in the function it went wrong: as the page says, or where an unknown name is first used."""
+    own = os.path.basename(code.co_filename)
+    places = re.findall(r'File "([^"]+)", line (\d+)|at (\S+) \((\d+)\)', text)
+    numbers = [int(a or b) for file_a, a, file_b, b in places if os.path.basename(file_a or file_b) == own]
+    if numbers:
+        return numbers[-1]
+    unknown = re.search(r"name '(\w+)' is not defined", text)
+    if unknown:
+        uses = [i for i in dis.get_instructions(code) if i.argval == unknown[1] and i.positions is not None]
+        if uses and uses[0].positions is not None and uses[0].positions.lineno:
+            return uses[0].positions.lineno
+    return int(getattr(getattr(error, "loc", None), "line", None) or code.co_firstlineno)
+
+
 OWN_RULES: dict[str, OwnRule] = {}  # by name, so that text can call for them too
 
 
 class OwnRule:
     """What `rule` returns: call it with parameters for a `Rule`, or use it as it is with the defaults."""
 
-    def __init__(self, function: Callable[..., Any], parameters: Mapping[str, float], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], parameters: Mapping[str, float], options: Mapping[str, Any]
+    ) -> None:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function
@@ -81,11 +173,15 @@ class OwnRule:
     def __call__(self, *args: float, **kwargs: float) -> Rule:
         names = list(self.parameters)
         if len(args) > len(names):
-            raise TypeError(f"{self.__name__} takes {len(names)} parameters ({', '.join(names) or 'none'}), got {len(args)}")
+            raise TypeError(
+                f"{self.__name__} takes {len(names)} parameters ({', '.join(names) or 'none'}), got {len(args)}"
+            )
         given = dict(zip(names, args, strict=False)) | kwargs
         unknown = set(given) - set(names)
         if unknown:
-            raise TypeError(f"{self.__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(names) or 'none'}")
+            raise TypeError(
+                f"{self.__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(names) or 'none'}"
+            )
         values = {name: finite(name, given.get(name, default)) for name, default in self.parameters.items()}
         return Rule(
             self.__name__, values, self.step, values=tuple(values.values()), defaults=self.parameters, **self.options
@@ -165,10 +261,10 @@ def rule(
 def check_rule(candidate: Rule | OwnRule, seed: int = 0) -> None:
     """Put a rule through what the trial loop relies on; raises AssertionError with the reason if one fails.
 
-    Checked on random and on awkward z (ties, zeros, single coordinates, repeated instances): the step returns a bool;
-    it changes weights and memory only at the coordinates it is given; where it returns False it changes no weight;
-    it does nothing beyond its reach; equal inputs give equal bits; weights stay finite; coordinates never seen keep
-    the starting weight; an update moves no weight of an empty z.
+    Checked on random and on awkward z (ties, zeros, single coordinates, repeated instances): the step stays
+    within the arrays it is given; it returns a bool; it changes weights and memory only at the coordinates of
+    z; where it returns False it changes no weight; it does nothing beyond its reach; equal inputs give equal
+    bits; weights stay finite.
 
     Examples
     --------
@@ -176,24 +272,44 @@ def check_rule(candidate: Rule | OwnRule, seed: int = 0) -> None:
     >>> linmax.check_rule(linmax.rules.perceptron())
     """
     subject = candidate() if isinstance(candidate, OwnRule) else candidate
+    _stays_within(subject, seed)
     first, second = _Bench(subject), _Bench(subject)
     random = np.random.default_rng(seed)
     for trial in range(300):
         index, z = _awkward(random, trial, subject)
         before = first.copy()
-        changed = first.step(index, z)
-        again = second.step(index, z)
+        changed, again = first.step(index, z), second.step(index, z)
         name = f"{subject} at trial {trial}"
         assert isinstance(changed, (bool, np.bool_)), f"{name}: the step must return a bool, got {changed!r}"
-        assert changed == again and first.same(second), f"{name}: equal inputs must give equal bits"
+        assert changed == again, f"{name}: equal inputs must give equal bits"
+        assert first.same(second), f"{name}: equal inputs must give equal bits"
         outside = np.setdiff1d(np.arange(first.n), index) if not subject.everywhere else np.arange(0)
-        assert np.array_equal(first.weights[outside], before.weights[outside]), f"{name}: changed weights outside z"
-        assert np.array_equal(first.memory[:, outside], before.memory[:, outside]), f"{name}: changed memory outside z"
-        assert changed or np.array_equal(first.weights, before.weights), f"{name}: changed weights but returned False"
+        kept = np.array_equal(first.weights[outside], before.weights[outside])
+        assert kept, f"{name}: changed weights outside z"
+        kept = np.array_equal(first.memory[:, outside], before.memory[:, outside])
+        assert kept, f"{name}: changed memory outside z"
+        kept = np.array_equal(first.weights, before.weights)
+        assert changed or kept, f"{name}: changed weights but returned False"
         assert np.isfinite(first.weights).all(), f"{name}: weights are not finite"
-        assert not (changed and before.margin(index, z) > before.scalars[REACH]), f"{name}: updated beyond its reach"
-    unseen = first.weights[first.n // 2 :]
-    assert subject.everywhere or (unseen == subject.start).all(), f"{subject}: weights of unseen coordinates differ"
+        within = before.margin(index, z) <= before.scalars[REACH]
+        assert within or not changed, f"{name}: updated beyond its reach"
+
+
+def _stays_within(subject: Rule, seed: int) -> None:
+    """Run the step uncompiled for a while: compiled code does not notice an index out of bounds."""
+    bench, random = _Bench(subject, uncompiled=True), np.random.default_rng(seed)
+    for trial in range(40):
+        index, z = _awkward(random, trial, subject)
+        try:
+            with np.errstate(all="ignore"):
+                bench.step(index, z)
+        except IndexError as error:
+            raise AssertionError(
+                f"{subject} at trial {trial}: an index is out of bounds ({error}); memory has one row for each of "
+                "slots=, scalars of your own start at 5, params has one number for each of parameters="
+            ) from None
+        except NotImplementedError:  # a built-in step that calls by address has no uncompiled form
+            return
 
 
 class _Bench:
@@ -201,8 +317,9 @@ class _Bench:
 
     n = 12
 
-    def __init__(self, subject: Rule) -> None:
+    def __init__(self, subject: Rule, uncompiled: bool = False) -> None:
         self.rule = subject
+        self.function = getattr(subject.step, "py_func", subject.step) if uncompiled else subject.step
         self.weights = np.full(self.n, subject.start)
         self.memory = np.repeat(np.array(subject.slots, float).reshape(-1, 1), self.n, axis=1)
         self.scalars = np.array(subject.first_scalars(self.n))
@@ -230,9 +347,7 @@ class _Bench:
             full[index] = z
             index, z = np.arange(self.n), full
         margin = self.margin(index, z)
-        if margin > self.scalars[REACH]:
-            return False
-        result: bool = self.rule.step(self.weights, self.memory, self.scalars, index, z, margin, self.params)
+        result: bool = self.function(self.weights, self.memory, self.scalars, index, z, margin, self.params)
         return result
 
 

@@ -62,7 +62,7 @@ def log_norm(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, p: fl
             total += (abs(memory[0, i]) / largest) ** p
     norm = math.log(largest) + math.log(total) / p
     scalars[MASS] = math.exp(min(p * norm - scalars[SHIFT], FAR))
-    scalars[PEAK] = scalars[MASS]
+    scalars[PEAK] = scalars[MASS] if scalars[MASS] > 0.0 else np.inf
     return norm
 
 

@@ -49,6 +49,7 @@ def exp(v: float) -> float:
 
 
 LINKS = {"identity": identity, "sinh": sinh, "exp": exp}
+_KEPT: list[object] = []  # users' compiled links: a rule holds only their addresses
 
 
 def quasi_additive(link: str | Callable[[float], float], rate: float = 1.0) -> Rule:
@@ -88,6 +89,7 @@ def quasi_additive(link: str | Callable[[float], float], rate: float = 1.0) -> R
         name, function = link, LINKS[link]
     elif callable(link):
         name, function = getattr(link, "__name__", "link"), compile_function(link, LINK, "link")
+        _KEPT.append(function)
     else:
         raise TypeError(f"link must be a name or a function of one number, got {link!r}")
     start = float(function(0.0))

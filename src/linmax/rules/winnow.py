@@ -120,7 +120,10 @@ def winnow(
     factor = 1.0 / alpha if demotion is None else finite("demotion", demotion)
     if not 0.0 <= factor < 1.0:
         raise ValueError(f"demotion must be in [0, 1), got {demotion!r}; try {1.0 / alpha:g} or 0")
-    above, below = thickness if isinstance(thickness, tuple) else (thickness, thickness)
+    sides = thickness if isinstance(thickness, tuple) else (thickness, thickness)
+    if len(sides) != 2:
+        raise ValueError(f"thickness must be a number or a pair (above, below), got {thickness!r}")
+    above, below = sides
     above, below = at_least("thickness", above, 0.0), at_least("thickness", below, 0.0)
     return Rule(
         "winnow",
@@ -160,7 +163,9 @@ def committee(alpha: float, thickness: float = 0.0) -> Rule:
     return _positive("committee", alpha, thickness, 1.0, shown, {"thickness": 0.0})
 
 
-def _positive(name: str, alpha: float, thickness: float, start: float, shown: dict[str, Any], defaults: dict[str, Any]) -> Rule:
+def _positive(
+    name: str, alpha: float, thickness: float, start: float, shown: dict[str, Any], defaults: dict[str, Any]
+) -> Rule:
     return Rule(
         name,
         shown,

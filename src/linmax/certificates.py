@@ -73,9 +73,7 @@ class Rows:
             raise ValueError("rows must be finite, got nan or infinity; drop or fill those instances")
         owner = np.arange(rows.shape[0]) if trial is None else np.asarray(trial)
         if owner.shape != (rows.shape[0],):
-            raise ValueError(
-                f"trial must name one trial a row: {rows.shape[0]} rows, got shape {owner.shape}"
-            )
+            raise ValueError(f"trial must name one trial a row: {rows.shape[0]} rows, got shape {owner.shape}")
         order = np.argsort(owner, kind="stable")
         if np.any(order[1:] < order[:-1]):
             rows, owner = rows[order], owner[order]
@@ -94,9 +92,7 @@ class Rows:
         """The rows of some trials."""
         ends = np.append(self.starts[1:], self.shape[0])
         pieces = [np.arange(self.starts[t], ends[t]) for t in trials]
-        return Rows(
-            self.matrix[np.concatenate(pieces)], np.repeat(np.arange(len(trials)), [len(p) for p in pieces])
-        )
+        return Rows(self.matrix[np.concatenate(pieces)], np.repeat(np.arange(len(trials)), [len(p) for p in pieces]))
 
     def lowest(self, u: Vector) -> Vector:
         """min_j u.z of each trial."""
@@ -122,9 +118,7 @@ class Rows:
         dense = not sparse.issparse(self.matrix)
         other = object.__new__(Rows)
         other.matrix = (
-            self.matrix * factors[:, None]
-            if dense
-            else sparse.csr_array(sparse.diags_array(factors) @ self.matrix)
+            self.matrix * factors[:, None] if dense else sparse.csr_array(sparse.diags_array(factors) @ self.matrix)
         )
         other.starts = self.starts
         return other
@@ -226,9 +220,7 @@ def _widest_margin(table: Rows, order: float, positive: bool) -> tuple[Vector, f
     return u, float(table.lowest(u).min())
 
 
-def _solve(
-    cost: Vector, upper: Any, limit: Vector, equal: Any, bound: list[tuple[float | None, float | None]]
-) -> Any:
+def _solve(cost: Vector, upper: Any, limit: Vector, equal: Any, bound: list[tuple[float | None, float | None]]) -> Any:
     result = linprog(
         cost,
         A_ub=upper,
@@ -292,9 +284,7 @@ def _margin_by_dual(rows: Rows, order: float) -> Vector:
 
     start = np.full(rows.shape[0], 1.0 / rows.shape[0])
     options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
-    found = minimize(
-        minus_dual, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(start), options=options
-    )
+    found = minimize(minus_dual, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(start), options=options)
     u = _slope_of_norm(rows.matrix.T @ found.x, p)
     return u / (_norm(u, order) or 1.0)
 
@@ -329,7 +319,8 @@ def least_noise(
         return _linear_noise(table, float(margin), positive)
     with _one_thread():
         v = _path(table, order, 1.0 / float(margin))
-    u = v / max(1.0 / float(margin), _norm(v, order))
+        u = v / max(1.0 / float(margin), _norm(v, order))
+        u = min((u, _polished(table, order, float(margin), u)), key=lambda x: table.noise(x, float(margin)))
     return u, table.noise(u, float(margin))
 
 
@@ -347,30 +338,51 @@ def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> tuple[Vecto
     return u, rows.noise(u, margin)
 
 
+def _descend(objective: Callable[..., tuple[float, Vector]], start: Vector, softness: float, **limits: Any) -> Vector:
+    options = {"maxiter": 500, "maxcor": 30}
+    found = minimize(objective, start, args=(softness,), jac=True, method="L-BFGS-B", options=options, **limits)
+    return np.asarray(found.x)
+
+
 def _path(rows: Rows, order: float, length: float) -> Vector:
     """min ||v||_order^2/2 + C noise(v, 1), C such that ||v|| = length (or large, when v stays shorter)."""
 
-    def at(log_c: float, start: Vector, rounds: Sequence[float]) -> Vector:
-        v, c = start, math.exp(log_c)
+    def at(log_c: float, v: Vector, rounds: Sequence[float]) -> Vector:
+        c = math.exp(log_c)
+
+        def objective(x: Vector, softness: float) -> tuple[float, Vector]:
+            norm = _norm(x, order)
+            noise, slope = rows.soft_noise(x, 1.0, softness)
+            return 0.5 * norm**2 + c * noise, norm * _slope_of_norm(x, order) + c * slope
+
         for softness in rounds:
-
-            def objective(x: Vector, softness: float = softness) -> tuple[float, Vector]:
-                norm = _norm(x, order)
-                noise, slope = rows.soft_noise(x, 1.0, softness)
-                return 0.5 * norm**2 + c * noise, norm * _slope_of_norm(x, order) + c * slope
-
-            v = minimize(objective, v, jac=True, method="L-BFGS-B", options={"maxiter": 500, "maxcor": 30}).x
-        return np.asarray(v)
+            v = _descend(objective, v, softness)
+        return v
 
     low, high = math.log(1e-6 / rows.trials), math.log(1e6)
     v = at(low, np.zeros(rows.shape[1]), SOFTNESS[:4])
-    for _ in range(30):
+    while high - low > 1e-2:
         middle = 0.5 * (low + high)
         v = at(middle, v, SOFTNESS[3:5])
         low, high = (low, middle) if _norm(v, order) > length else (middle, high)
-        if high - low < 1e-4:
-            break
-    return at(low, v, SOFTNESS[3:])
+    return at(high, v, SOFTNESS[3:])
+
+
+def _polished(rows: Rows, order: float, margin: float, u: Vector) -> Vector:
+    """The same problem from nearby, with the hinge sharpened further, over u = x/max(1, ||x||)."""
+
+    def objective(x: Vector, softness: float) -> tuple[float, Vector]:
+        size = max(1.0, _norm(x, order))
+        noise, slope = rows.soft_noise(x / size, margin, softness * margin)
+        if size > 1.0:
+            slope = (slope - float(slope @ x) / size * _slope_of_norm(x, order)) / size
+        return noise, slope
+
+    # from outside the ball when u lies on it, so that the search moves along its surface
+    x = 2.0 * u if _norm(u, order) > 0.99 else u
+    for softness in (1e-2, 1e-3, 1e-4):
+        x = _descend(objective, x, softness)
+    return np.asarray(x / max(1.0, _norm(x, order)))
 
 
 # -- what a rule's bound asks for --------------------------------------------------------------------------
@@ -405,15 +417,8 @@ class _Additive:
         v = direction * min(lengths, key=lambda c: objective(c * direction, 1.0)[0])
         yield direction
         for softness in SOFTNESS:
-            v = minimize(
-                objective,
-                v,
-                args=(softness,),
-                jac=True,
-                method="L-BFGS-B",
-                options={"maxiter": 500, "maxcor": 30},
-            ).x
-            yield np.asarray(v)
+            v = _descend(objective, v, softness)
+            yield v
 
 
 @dataclass(frozen=True)
@@ -430,9 +435,7 @@ class _Winnow:
         alpha = self.alpha or self.best_alpha(u, margin, noise)
         form = bounds.multiplicative if self.positive else bounds.balanced
         return (
-            math.inf
-            if alpha is None
-            else form(u, margin, alpha, noise, thickness=self.thickness, largest=self.largest)
+            math.inf if alpha is None else form(u, margin, alpha, noise, thickness=self.thickness, largest=self.largest)
         )
 
     def best_alpha(self, u: Vector, margin: float, noise: float) -> float | None:
@@ -449,11 +452,7 @@ class _Winnow:
         n = rows.shape[1]
         fixed = None if self.alpha is None else math.log(self.alpha)
         # below this margin the bound of a fixed alpha is infinite
-        floor = (
-            self.thickness
-            if fixed is None
-            else bounds.log_growth(fixed, self.thickness, self.largest) / fixed
-        )
+        floor = self.thickness if fixed is None else bounds.log_growth(fixed, self.thickness, self.largest) / fixed
         yield self.unit(np.ones(n))
 
         def objective(x: Vector, softness: float) -> tuple[float, Vector]:
@@ -474,19 +473,12 @@ class _Winnow:
             pull = rate * slope if self.positive else rate * np.concatenate([slope, -slope])
             by_share = (logs + 1.0 + pull) / cost
             turn = share * (by_share - float(share @ by_share))
-            return math.log(cost) - math.log(gain), np.append(
-                turn, step * (rate * by_margin / cost - rate / gain)
-            )
+            return math.log(cost) - math.log(gain), np.append(turn, step * (rate * by_margin / cost - rate / gain))
 
         x = np.append(np.zeros(n if self.positive else 2 * n), math.log(0.05 * self.largest))
+        limits = [(None, None)] * (len(x) - 1) + [(math.log(1e-5 * self.largest), math.log(1e3 * self.largest))]
         for softness in SOFTNESS:
-            limits = [(None, None)] * (len(x) - 1) + [
-                (math.log(1e-5 * self.largest), math.log(1e3 * self.largest))
-            ]
-            options = {"maxiter": 500, "maxcor": 30}
-            x = minimize(
-                objective, x, args=(softness,), jac=True, method="L-BFGS-B", bounds=limits, options=options
-            ).x
+            x = _descend(objective, x, softness, bounds=limits)
             share = _softmax(x[:-1])
             yield share if self.positive else share[:n] - share[n:]
 
@@ -642,9 +634,7 @@ class Certificate:
         if self.alpha is not None and self.tuned_bound is not None:
             lines.insert(2, ("best alpha", f"{self.alpha:.6g} (bound {_shown(self.tuned_bound)})"))
         if self.sampled is not None:
-            lines.append(
-                ("sample", f"u was sought on {self.sampled} of {self.trials} trials, measured on all")
-            )
+            lines.append(("sample", f"u was sought on {self.sampled} of {self.trials} trials, measured on all"))
         width = max(len(name) for name, _ in lines)
         head = f"{self.learner}, {self.trials} trials"
         return "\n".join([head, "-" * len(head), *(f"{name:<{width}}  {text}" for name, text in lines)])
@@ -787,9 +777,7 @@ def _rows_of(instances: Any, labels: Sequence[Any], patience: _Patience) -> tupl
 
 def _two_class_rows(attributes: Any, distinct: list[Any], inverse: npt.NDArray[Any]) -> Rows:
     if len(distinct) != 2:
-        raise ValueError(
-            f"labels must be two for plain attributes, got {distinct[:5]!r}; use experts(attributes=...)"
-        )
+        raise ValueError(f"labels must be two for plain attributes, got {distinct[:5]!r}; use experts(attributes=...)")
     signs = np.where(inverse == 1, 1.0, -1.0)
     if sparse.issparse(attributes):
         return Rows(sparse.csr_array(sparse.diags_array(signs) @ sparse.csr_array(attributes)))
@@ -862,9 +850,7 @@ def _hard(plan: _Plan, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | N
     return [u], True if float(seen.lowest(u).min()) > 0.0 else None
 
 
-def _best(
-    plan: _Plan, measured: list[tuple[Vector, Vector]], uses: float
-) -> tuple[Vector, float, float, float]:
+def _best(plan: _Plan, measured: list[tuple[Vector, Vector]], uses: float) -> tuple[Vector, float, float, float]:
     """The candidate, margin and noise with the least bound; the margin is sought along the best candidates."""
     lines = [_Line(plan, u, lowest, uses) for u, lowest in measured]
     lines.sort(key=lambda line: min(line.values))
@@ -900,10 +886,8 @@ class _Line:
     def least(self) -> tuple[float, float, float]:
         """Bound, margin and noise at the bottom: golden section around the best of the grid."""
         at = int(np.argmin(self.values))
-        low, high = (
-            float(self.margins[max(at - 1, 0)]),
-            float(self.margins[min(at + 1, len(self.margins) - 1)]),
-        )
+        low = float(self.margins[max(at - 1, 0)])
+        high = float(self.margins[min(at + 1, len(self.margins) - 1)])
         golden = (math.sqrt(5.0) - 1.0) / 2.0
         for _ in range(30):
             left, right = high - golden * (high - low), low + golden * (high - low)
