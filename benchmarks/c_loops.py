@@ -117,9 +117,7 @@ class Prepared:
             exponent=None if exponents is None else exponents.ctypes.data,
             rate=float(np.log(alpha)),
         )
-        mistakes = function(
-            ctypes.byref(self.rows), ctypes.byref(learner), ctypes.c_void_p(predictions.ctypes.data)
-        )
+        mistakes = function(ctypes.byref(self.rows), ctypes.byref(learner), ctypes.c_void_p(predictions.ctypes.data))
         return int(mistakes), predictions, weights[:, : self.problem.classes]
 
 
@@ -130,9 +128,7 @@ def aligned_zeros(rows: int, columns: int) -> NDArray[np.float64]:
     return flat[offset : offset + rows * columns].reshape(rows, columns)
 
 
-def slow_pass(
-    problem: Problem, rule: str, alpha: float = 1.1
-) -> tuple[int, NDArray[np.int32], NDArray[np.float64]]:
+def slow_pass(problem: Problem, rule: str, alpha: float = 1.1) -> tuple[int, NDArray[np.int32], NDArray[np.float64]]:
     """The same pass, one row at a time in numpy: what loops.c must agree with."""
     rows = problem.rows.toarray() if problem.is_sparse else problem.rows
     state = np.zeros((problem.features + 1, problem.classes))

@@ -83,7 +83,7 @@ def vowpal_wabbit(problem: Problem, options: list[str], folder: Path) -> Timer:
         return time.perf_counter() - start
 
     few = part.trials // 10
-    starts = [seconds(few)]
+    starts = [seconds(few) for _ in range(3)]
 
     def timer() -> float:
         starts.append(seconds(few))
@@ -115,9 +115,7 @@ def river(problem: Problem) -> Timer:
     multiclass = importlib.import_module("river.multiclass")
 
     part = problem.head(RIVER_TRIALS)
-    stream = [
-        (dict(zip(columns, values, strict=True)), label) for label, columns, values in named_features(part)
-    ]
+    stream = [(dict(zip(columns, values, strict=True)), label) for label, columns, values in named_features(part)]
 
     def timer() -> float:
         model = linear_model.Perceptron()

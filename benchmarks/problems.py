@@ -55,9 +55,7 @@ class Problem:
         return Problem(self.name, self.rows[:trials], self.labels[:trials], self.classes)
 
 
-def sparse_rows(
-    trials: int, features: int, nonzeros: int, generator: np.random.Generator
-) -> sparse.csr_matrix:
+def sparse_rows(trials: int, features: int, nonzeros: int, generator: np.random.Generator) -> sparse.csr_matrix:
     """CSR rows whose features follow Zipf's law P(rank) ~ 1/(rank + 10), at random column numbers.
 
     A row draws `nonzeros` features with repetition, plus those that repetition is expected to lose; frequent
@@ -92,9 +90,7 @@ def draws_for(nonzeros: int, law: NDArray[np.float64]) -> int:
     return draws
 
 
-def linear_labels(
-    scores: NDArray[np.float64], noise: float, generator: np.random.Generator
-) -> NDArray[np.int64]:
+def linear_labels(scores: NDArray[np.float64], noise: float, generator: np.random.Generator) -> NDArray[np.int64]:
     """Labels of a noisy linear model: argmax of the standardised scores plus Gaussian noise of that size."""
     scores = (scores - scores.mean(axis=0)) / scores.std(axis=0)
     noisy = scores + noise * generator.standard_normal(scores.shape)
@@ -152,7 +148,5 @@ def noise_stream(trials: int, features: int, spread: int, classes: int, seed: in
     """
     generator = np.random.default_rng(seed)
     rows = sparse_rows(trials, features, 60, generator)
-    rows = sparse.csr_matrix(
-        (rows.data, rows.indices * spread, rows.indptr), shape=(trials, features * spread)
-    )
+    rows = sparse.csr_matrix((rows.data, rows.indices * spread, rows.indptr), shape=(trials, features * spread))
     return Problem("noise", rows, generator.integers(0, classes, trials), classes)

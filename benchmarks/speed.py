@@ -10,6 +10,7 @@ Times are never asserted: a shared machine may halve any of them. See README.md 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
@@ -99,9 +100,7 @@ def linmax_timer(problem: Problem, rule: str, result: Result) -> peers.Timer:
     return timer
 
 
-def c_timer(
-    problem: Problem, rule: str, loops: c_loops.Loops | None, why: str, result: Result
-) -> peers.Timer:
+def c_timer(problem: Problem, rule: str, loops: c_loops.Loops | None, why: str, result: Result) -> peers.Timer:
     """A pass of loops.c, its weights allocated afresh."""
     if loops is None:
         raise peers.Missing(why)
@@ -213,8 +212,8 @@ class Memory:
 
     problem: str
     rule: str
-    weights: int
-    trace: int
+    weights: int  # of all attributes and classes; twice for Balanced Winnow, which keeps exponents too
+    trace: int  # what the Trace holds, a few bytes a trial
     traced_peak: int
     resident_peak: int | None
 
@@ -230,23 +229,17 @@ def measure_memory(problem: Problem, rule: str) -> Memory:
     trace = linmax.run(RULES[rule](), instances, problem.labels)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    state = trace.learner.state
-    kept = [getattr(trace, name) for name in ("predictions", "mistakes", "updates")]
-    return Memory(
-        problem.name,
-        rule,
-        sum(array.nbytes for array in (state.weights, state.memory)),
-        sum(array.nbytes for array in kept),
-        peak,
-        resident,
-    )
+    numbers = (problem.features + 1) * problem.classes * (1 if rule == "perceptron" else 2)
+    kept = [value for value in vars(trace).values() if isinstance(value, np.ndarray)]
+    return Memory(problem.name, rule, 8 * numbers, sum(array.nbytes for array in kept), peak, resident)
 
 
 def reset_resident_peak() -> int | None:
     """Set the high-water mark back to now; the resident bytes now, or None where that is impossible."""
     try:
+        ctypes.CDLL(None).malloc_trim(0)  # memory freed but not given back would hide what is allocated next
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
+    except (OSError, AttributeError):
         return None
     return status("VmRSS")
 
@@ -273,31 +266,30 @@ def all_memory(problems: list[Problem]) -> list[Memory]:
 def show_race(console: Console, problem: Problem, results: list[Result]) -> None:
     """The table of one problem."""
     title = (
-        f"{problem.name}: {problem.trials:,} trials, {problem.features:,} features, "
-        f"{problem.nonzeros:.0f} stored a row"
+        f"{problem.name}: {problem.trials:,} trials, {problem.features:,} features, {problem.nonzeros:.0f} stored a row"
     )
     table = Table(title=title, title_justify="left")
     for column in ("system", "rule"):
         table.add_column(column)
-    for column in ("best us/trial", "median us/trial", "mistakes", "time / linmax"):
+    for column in ("best us/trial", "median", "mistakes", "time / linmax", "of medians"):
         table.add_column(column, justify="right")
     for result in results:
+        name = result.rule.replace("_", " ")
         if result.missing:
-            table.add_row(result.system, result.rule, result.missing)
+            table.add_row(result.system, name, result.missing)
             continue
         mistakes = "" if result.mistakes is None else f"{result.mistakes:,}"
-        ratio = "" if result.system == "linmax" else f"{result.best / reference(results, result).best:.2f}"
-        table.add_row(
-            result.system, result.rule, f"{result.best:.3f}", f"{result.median:.3f}", mistakes, ratio
-        )
+        ours = reference(results, result)
+        ratios = [f"{result.best / ours.best:.2f}", f"{result.median / ours.median:.2f}"]
+        if result is ours:
+            ratios = ["", ""]
+        table.add_row(result.system, name, f"{result.best:.3f}", f"{result.median:.3f}", mistakes, *ratios)
     console.print(table)
 
 
 def show_sweep(console: Console, points: list[Point]) -> None:
     """The table of the sweeps."""
-    table = Table(
-        title="cost of a trial (Perceptron, k = 8, 60 nonzeros, random labels)", title_justify="left"
-    )
+    table = Table(title="cost of a trial (Perceptron, k = 8, 60 nonzeros, random labels)", title_justify="left")
     table.add_column("varied")
     for column in ("features", "trials before", "us/trial", "against the first"):
         table.add_column(column, justify="right")
@@ -319,12 +311,12 @@ def show_memory(console: Console, found: list[Memory]) -> None:
     table = Table(title="memory of a run, MB (the instances not counted)", title_justify="left")
     for column in ("problem", "rule"):
         table.add_column(column)
-    for column in ("weights and memory", "trace", "peak, numpy", "peak, process"):
+    for column in ("weights", "trace", "peak, numpy", "peak, process"):
         table.add_column(column, justify="right")
     for row in found:
         numbers = [row.weights, row.trace, row.traced_peak, row.resident_peak]
         shown = ["?" if number is None else f"{number / 1e6:.2f}" for number in numbers]
-        table.add_row(row.problem, row.rule, *shown)
+        table.add_row(row.problem, row.rule.replace("_", " "), *shown)
     console.print(table)
 
 
@@ -357,9 +349,7 @@ def as_json(races: dict[str, list[Result]], points: list[Point], memory: list[Me
                 "best": result.best / ours.best,
                 "median": result.median / ours.median,
             }
-            rows.append(
-                row if not result.missing else {k: row[k] for k in ("problem", "system", "rule", "missing")}
-            )
+            rows.append(row if not result.missing else {k: row[k] for k in ("problem", "system", "rule", "missing")})
     return {
         "speed": rows,
         "sweep": [asdict(point) for point in points],
@@ -382,16 +372,12 @@ def run_checks(console: Console, loops: c_loops.Loops) -> None:
             differ = int(np.sum(got != expected))
             # sinh and powers are rounded differently, so Balanced Winnow may part ways at a near tie
             assert rule != "perceptron" or differ == 0, f"{problem.name}: {differ} predictions differ"
-            console.print(
-                f"{problem.name:12} {rule:21} linmax and C: {differ} of {problem.trials} predictions differ"
-            )
+            console.print(f"{problem.name:12} {rule:21} linmax and C: {differ} of {problem.trials} predictions differ")
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--rounds", type=int, help="times that each contender runs (7, with --quick 5)")
     parser.add_argument("--only", choices=["race", "sweep", "memory"], help="one part instead of all three")
@@ -403,7 +389,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Run what was asked for."""
     asked = arguments()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 110)
     size = QUICK if asked.quick else FULL
     loops, why = None, ""
     try:

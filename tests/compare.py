@@ -339,7 +339,7 @@ def follow(
             flat = in_order(weights.flat, machine, given.k)
             assert_same_weights(flat, weights.log_scale, slow.rule, case.scale_free, where)
         except AssertionError:
-            if doubt.smallest < ROUNDING or (case.rule.name == "alma" and _cancelled(weights_before, x)):
+            if doubt.smallest < ROUNDING or _too_close(weights_before, x):
                 return t
             raise
     assert machine is not None
@@ -348,12 +348,17 @@ def follow(
     return len(given.matrices)
 
 
-def _cancelled(weights: Vector, x: Vector) -> bool:
-    """Whether two classes are told apart by rounding only: ALMA's opposite steps leave crumbs."""
-    if not weights.size:
+def _too_close(weights: Vector, x: Vector) -> bool:
+    """Whether rounding may have decided between two classes.
+
+    `doubt` looks at the terms in which two classes differ. The scores may have large terms in common as well, and
+    ALMA's opposite steps leave crumbs of rounding as weights.
+    """
+    terms = np.abs(weights * x) if weights.size else np.zeros(1)
+    if not terms.any() or reference._sums_exactly(terms[terms > 0.0]):
         return False
-    scores = np.sort(x @ weights)
-    return bool(np.diff(scores).min() < 1e-12 * np.abs(weights).max())
+    largest = max(float(np.abs(weights).max()), float(terms.sum(axis=1).max()))
+    return bool(np.diff(np.sort(x @ weights)).min() < 1e-12 * largest)
 
 
 def in_order(flat: Vector, machine: Any, k: int) -> Vector:

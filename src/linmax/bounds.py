@@ -537,20 +537,24 @@ def _best_rate(learned: float, margin: float, noise: float, thickness: float, la
         return top if noise == 0.0 else 0.0
     tilt = math.atanh(thickness / largest)
 
-    def slope(rate: float) -> float:  # has the sign of the derivative of the bound, and increases
+    def slope(rate: float) -> tuple[float, float]:
+        """A number with the sign of the bound's derivative, which increases with the rate, and how fast it does."""
+        pull = math.tanh(largest * rate + tilt)
         gain = margin * rate - log_growth(rate, thickness, largest)
-        return noise * gain - (learned + noise * rate) * (margin - largest * math.tanh(largest * rate + tilt))
+        cost = learned + noise * rate
+        return noise * gain - cost * (margin - largest * pull), cost * largest**2 * (1.0 - pull * pull)
 
-    low, high = 0.0, top
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
+    low, high, rate = 0.0, top, top
+    for _ in range(100):  # Newton's steps, halving the bracket where one would leave it
+        value, increase = slope(rate)
+        low, high = (rate, high) if value < 0.0 else (low, rate)
+        following = rate - value / increase if increase > 0.0 else low
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(following - rate) <= 1e-14 * rate:
             break
-        if slope(middle) < 0.0:
-            low = middle
-        else:
-            high = middle
-    return high
+        rate = following
+    return rate
 
 
 def committee_printed(n: int, margin: float) -> float:

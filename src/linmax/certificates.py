@@ -188,9 +188,9 @@ def widest_margin(
 
     maximise min over rows of u.z subject to ||u||_order = 1 (and u >= 0 if ``positive``).
 
-    Order 1 is a linear program; order 2 the hard-margin support vector machine without bias, solved exactly
-    as a least-distance problem (NNLS); orders between by its smooth dual. For order > 1 data that are not
-    separable give u = 0 and margin 0.
+    Order 1 is a linear program; order 2 the hard-margin support vector machine without bias, solved exactly as a
+    least-distance problem (NNLS) unless it is very large; the others by a soft minimum that is made sharp in steps. For
+    order > 1 data that are not separable give u = 0 and margin 0.
 
     Examples
     --------
@@ -212,11 +212,8 @@ def _widest_margin(table: Rows, order: float, positive: bool) -> tuple[Vector, f
         return u, margin
     if margin <= 1e-12:
         return np.zeros(table.shape[1]), 0.0
-    u = (
-        _least_distance(table)
-        if order == 2.0 and math.prod(table.shape) <= 2_000_000
-        else _margin_by_dual(table, order)
-    )
+    exact = order == 2.0 and math.prod(table.shape) <= 2_000_000
+    u = _least_distance(table) if exact else _soft_margin(table, order, u)
     return u, float(table.lowest(u).min())
 
 
@@ -273,20 +270,26 @@ def _dense(matrix: Any) -> Vector:
     return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
 
 
-def _margin_by_dual(rows: Rows, order: float) -> Vector:
-    """maximise sum a - ||sum a z||_p^2 / 2 over a >= 0; then u is proportional to the slope of that norm."""
-    p = order / (order - 1.0)
+def _soft_margin(rows: Rows, order: float, start: Vector) -> Vector:
+    """maximise the soft minimum -s ln sum exp(-u.z/s) over u = x/||x||, with s ever smaller against the margin."""
 
-    def minus_dual(a: Vector) -> tuple[float, Vector]:
-        total = rows.matrix.T @ a
-        norm = _norm(total, p)
-        return 0.5 * norm * norm - float(a.sum()), rows.matrix @ (norm * _slope_of_norm(total, p)) - 1.0
+    def objective(x: Vector, softness: float) -> tuple[float, Vector]:
+        size = _norm(x, order)
+        u = x / size
+        reach = rows.matrix @ u / softness
+        least = float(reach.min())
+        parts = np.exp(least - reach)
+        total = float(parts.sum())
+        slope = -(rows.matrix.T @ (parts / total))
+        slope = (slope - float(slope @ u) * _slope_of_norm(x, order)) / size
+        return softness * (math.log(total) - least), slope
 
-    start = np.full(rows.shape[0], 1.0 / rows.shape[0])
-    options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
-    found = minimize(minus_dual, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(start), options=options)
-    u = _slope_of_norm(rows.matrix.T @ found.x, p)
-    return u / (_norm(u, order) or 1.0)
+    best = start / _norm(start, order)
+    for softness in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5):
+        margin = float(rows.lowest(best).min())
+        x = _descend(objective, best, softness * margin)
+        best = max(best, x / _norm(x, order), key=lambda u: float(rows.lowest(u).min()))
+    return np.asarray(best)
 
 
 def least_noise(
@@ -339,7 +342,7 @@ def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> tuple[Vecto
 
 
 def _descend(objective: Callable[..., tuple[float, Vector]], start: Vector, softness: float, **limits: Any) -> Vector:
-    options = {"maxiter": 500, "maxcor": 30}
+    options = {"maxiter": 500, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-9}
     found = minimize(objective, start, args=(softness,), jac=True, method="L-BFGS-B", options=options, **limits)
     return np.asarray(found.x)
 
@@ -851,10 +854,8 @@ def _hard(plan: _Plan, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | N
 
 
 def _best(plan: _Plan, measured: list[tuple[Vector, Vector]], uses: float) -> tuple[Vector, float, float, float]:
-    """The candidate, margin and noise with the least bound; the margin is sought along the best candidates."""
-    lines = [_Line(plan, u, lowest, uses) for u, lowest in measured]
-    lines.sort(key=lambda line: min(line.values))
-    found = [(*line.least(), line.u) for line in lines[:3]]
+    """The candidate, margin and noise with the least bound; the margin is sought along each candidate."""
+    found = [(*_Line(plan, u, lowest, uses).least(), u) for u, lowest in measured]
     bound, margin, noise, u = min(found, key=lambda item: item[0])
     return u, margin, noise, bound
 
@@ -870,11 +871,7 @@ class _Line:
     def __init__(self, plan: _Plan, u: Vector, lowest: Vector, uses: float) -> None:
         self.plan, self.u, self.lowest, self.uses = plan, u, lowest, uses
         self.sums = np.concatenate([[0.0], np.cumsum(lowest)])
-        scale = float(np.abs(lowest).max()) or 1.0
-        self.margins = np.geomspace(1e-5 * scale, 1e2 * scale, 50)
-        if lowest[0] > 0.0:
-            self.margins = np.sort(np.append(self.margins, lowest[0]))  # the largest margin without noise
-        self.values = [self.bound(float(margin)) for margin in self.margins]
+        self.scale = float(np.abs(lowest).max()) or 1.0
 
     def noise(self, margin: float) -> float:
         below = int(np.searchsorted(self.lowest, margin))
@@ -884,15 +881,26 @@ class _Line:
         return self.plan.bound(self.u, margin, _counted(self.noise(margin), self.uses))
 
     def least(self) -> tuple[float, float, float]:
-        """Bound, margin and noise at the bottom: golden section around the best of the grid."""
-        at = int(np.argmin(self.values))
-        low = float(self.margins[max(at - 1, 0)])
-        high = float(self.margins[min(at + 1, len(self.margins) - 1)])
+        """Bound, margin and noise at the bottom: golden section around the best of a grid."""
+        grid = np.geomspace(1e-4 * self.scale, 1e2 * self.scale, 40)
+        at = int(np.argmin([self.bound(float(margin)) for margin in grid]))
+        low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
         golden = (math.sqrt(5.0) - 1.0) / 2.0
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        at_left, at_right = self.bound(left), self.bound(right)
         for _ in range(30):
-            left, right = high - golden * (high - low), low + golden * (high - low)
-            low, high = (low, right) if self.bound(left) <= self.bound(right) else (left, high)
-        margin = min((float(self.margins[at]), 0.5 * (low + high)), key=self.bound)
+            if at_left <= at_right:
+                high, right, at_right = right, left, at_left
+                left = high - golden * (high - low)
+                at_left = self.bound(left)
+            else:
+                low, left, at_left = left, right, at_right
+                right = low + golden * (high - low)
+                at_right = self.bound(right)
+        margins = [float(grid[at]), left, right]
+        if self.lowest[0] > 0.0:
+            margins.append(float(self.lowest[0]))  # the largest margin without noise
+        margin = min(margins, key=self.bound)
         return self.bound(margin), margin, self.noise(margin)
 
 

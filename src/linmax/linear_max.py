@@ -147,7 +147,8 @@ def log_sum(
     total = 0.0
     for place in range(index.size):
         factor, log = call_spread(spread, memory, scalars, index[place], params)
-        total += x[place] * factor * math.exp(log - largest)
+        if factor != 0.0 and x[place] != 0.0:
+            total += x[place] * factor * math.exp(log - largest)
     return total, largest
 
 

@@ -93,6 +93,11 @@ def lower(learner: Any, runs: list[Run]) -> Node:
                 f"average() and recycle() work on a rule; apply them to the members of {described} instead"
             )
         described = described.base
+    if not described.lifts:
+        raise ValueError(
+            f"{described} has a fixed threshold and does not lift to many classes; use LinearThreshold, or a rule with "
+            "threshold zero such as winnow(1.1)"
+        )
     for place, run in enumerate(runs):
         if run.rule == described and run.recycling == recycling and (not averaging or run.averaging in (0, averaging)):
             run.averaging = averaging or run.averaging

@@ -140,7 +140,7 @@ def rescale(bench: Bench) -> None:
             largest = max(largest, log + math.log(abs(factor)))
     if largest == -np.inf or abs(largest) < CLOSE:
         largest = 0.0
-    shrink = math.exp(min(scalars[SHIFT] - largest, 600.0))
+    shrink = math.exp(min(scalars[SHIFT] - largest, 300.0))
     scalars[SHIFT] = largest
     if scalars[REACH] < np.inf:
         scalars[REACH] *= shrink

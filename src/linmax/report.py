@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Column", "Table", "check_output", "plot_mistakes", "table", "write_json"]
+__all__ = ["Column", "Table", "check_output", "plot_accuracy", "plot_mistakes", "table", "write_json"]
 
 # Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -162,6 +162,36 @@ def plot_mistakes(
         _draw(axes, counts[name], *_look(place))
     axes.set_xlim(0, max(map(len, counts.values())))
     _label_ends(axes, {name: int(counts[name][-1]) for name in names})
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def plot_accuracy(
+    accuracy: ArrayLike, path: str | os.PathLike[str] | None = None, *, title: str = "Accuracy", subtitle: str = ""
+) -> Figure:
+    """Draw the accuracy after each trial, every trial of it: what matters are the jumps between neighbours.
+
+    Parameters are those of `plot_mistakes`.
+
+    Examples
+    --------
+    >>> plot_accuracy([0.5, 0.8, 0.6]).axes[0].get_ylabel()
+    'accuracy'
+    """
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    values = _curve("accuracy", accuracy)
+    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
+    from matplotlib.ticker import MultipleLocator
+
+    axes = figure.add_subplot()
+    _style(axes, title, subtitle)
+    axes.set_ylabel("accuracy")
+    axes.yaxis.set_major_locator(MultipleLocator(0.1))
+    axes.yaxis.set_major_formatter("{x:.1f}")
+    axes.plot(np.arange(1, len(values) + 1), values, color=COLOURS[0], linewidth=0.6)
+    axes.set_xlim(0, len(values))
     if path is not None:
         _save(figure, Path(path))
     return figure

@@ -18,9 +18,11 @@ from linmax.checks import boolean, whole
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Experts, missing
-from linmax.machine import Engine, Settings
+from linmax.machine import BestOf, Engine, Node, Settings, Weighing
+from linmax.techniques.combining import Combined
+from linmax.techniques.voting import Voted
 
-__all__ = ["Machine", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
+__all__ = ["Machine", "Member", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
 
 
 # -- the machine --------------------------------------------------------------------------------------------------
@@ -40,6 +42,21 @@ class Weights:
     def flat(self) -> np.ndarray:
         """All of them in the order of the coordinates: voters, raters, thresholds, attributes by class."""
         return np.concatenate([self.voters, self.raters, self.thresholds, self.attributes.ravel()])
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One of the learners that a combination runs side by side, and the mistakes that it has made by itself."""
+
+    name: str
+    mistakes: int
+    machine: Machine
+    node: Node
+
+    @property
+    def weights(self) -> Weights:
+        """A copy of the weights that it would predict with now."""
+        return self.machine.weights_of(self.node)
 
 
 class Machine:
@@ -89,7 +106,32 @@ class Machine:
     @property
     def weights(self) -> Weights:
         """A copy of the weights that it predicts with now (see `Weights`)."""
-        stored, log_scale = self.engine.top.hypothesis(self.engine)
+        return self.weights_of(self.engine.top)
+
+    @property
+    def members(self) -> list[Member]:
+        """What a combination, or a vote over one, runs side by side; none for any other learner.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(trials=500, seed=1)
+        >>> learner = linmax.combine(["perceptron", "AR-perceptron"])
+        >>> trace = linmax.run(learner, linmax.experts(votes=data.votes), data.labels)
+        >>> [member.name for member in sorted(trace.learner.members, key=lambda member: member.mistakes)]
+        ['AR-perceptron', 'perceptron']
+        """
+        described, node = self.learner, self.engine.top
+        while isinstance(described, Voted):
+            described, node = described.base, node.children[0]
+        if not isinstance(described, Combined) or not isinstance(node, (BestOf, Weighing)):
+            return []
+        parts = zip(described.members, node.mistakes.tolist(), node.children, strict=True)
+        return [Member(str(learner), mistakes, self, child) for learner, mistakes, child in parts]
+
+    def weights_of(self, node: Node) -> Weights:
+        """The weights of one part of the learner (see `Member`)."""
+        stored, log_scale = node.hypothesis(self.engine)
         shape, k = self.engine.state.shape, len(self.classes)
         experts, stride = int(shape[EXPERTS]), int(shape[STRIDE])
         rows = stored[experts:].reshape(-1, stride)[:, :k] if stride else np.zeros((0, k))

@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "demo": "watch a few learners on the majority problem",
+    "reproduce": "repeat the published experiments and compare",
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

@@ -14,16 +14,16 @@ from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule, kernel
 
 __all__ = ["balanced_winnow"]
 
-SMALL = 1e-3  # below this alpha^s - alpha^-s cancels and sinh is the accurate form
+SMALL = 0.1  # below this alpha^s - alpha^-s cancels and sinh is the accurate form
 NEAR = 200.0  # powers are written out while their logarithm is within this; beyond it alpha^-s is nothing
 
 
 @kernel()
 def difference_of_powers(s: float, alpha: float, power: float) -> float:
-    """alpha^s - alpha^-s, power = s ln alpha; exact for whole powers of 2, so that ties stay ties."""
+    """alpha^s - alpha^-s, power = s ln alpha: odd in s, and exact for whole powers of 2, so that ties stay ties."""
     if abs(power) > SMALL:
-        plus = alpha**s
-        return plus - 1.0 / plus
+        plus = alpha ** abs(s)
+        return math.copysign(plus - 1.0 / plus, s)
     return 2.0 * math.sinh(power)
 
 

@@ -15,7 +15,7 @@ from linmax.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule, 
 
 __all__ = ["p_norm"]
 
-FAR = 600.0  # a logarithm whose power still fits a float, and lies beyond HUGE
+FAR = 340.0  # a logarithm beyond that of HUGE, at which the loop rescales; its square still fits a float
 
 
 @kernel(SPREAD)
