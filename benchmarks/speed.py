@@ -38,6 +38,7 @@ from rich.table import Table
 import linmax
 
 ALPHA = 1.1
+WINDOW = 10  # chunks of which the fastest counts, in the sweep over trials
 RULES: dict[str, Callable[[], Any]] = {
     "perceptron": linmax.rules.perceptron,
     "balanced_winnow": partial(linmax.rules.balanced_winnow, ALPHA),
@@ -175,7 +176,7 @@ def sweep_features(size: Size) -> list[Point]:
     points = []
     for spread in (1, 10, 100):
         problem = noise_stream(size.chunk, size.chunk, spread, classes=8)
-        seconds = chunk_seconds(problem, 8)
+        seconds = chunk_seconds(problem, 30)
         best = 1e6 * min(seconds[2:]) / problem.trials
         points.append(Point("features", problem.features, 2 * size.chunk, best))
     return points
@@ -184,10 +185,10 @@ def sweep_features(size: Size) -> list[Point]:
 def sweep_trials(size: Size) -> list[Point]:
     """The same rows with fresh random labels, over and over: early, later, 100 times later."""
     problem = noise_stream(size.chunk, size.chunk, 1, classes=8)
-    seconds = chunk_seconds(problem, size.chunks + 5)
+    seconds = chunk_seconds(problem, size.chunks + WINDOW)
     points = []
     for chunk in (1, size.chunks // 10, size.chunks):
-        best = 1e6 * min(seconds[chunk : chunk + 5]) / problem.trials
+        best = 1e6 * min(seconds[chunk : chunk + WINDOW]) / problem.trials
         points.append(Point("trials so far", problem.features, chunk * size.chunk, best))
     return points
 

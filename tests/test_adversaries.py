@@ -231,6 +231,33 @@ def test_turncoats() -> None:
     assert holds(learner.updates, case.bound(np.array(rows), u, 1.0, noise))
 
 
+# -- errata of the sources: what docs/errata.md says, one by one -------------------------------------------------
+
+
+def test_perceptron_bound_is_a_square() -> None:
+    """Theorem 5.1 of the lecture notes prints R/gamma."""
+    u = np.eye(200)[0]
+    updates = played(adversaries.orthogonal(u, 0.1), reference.Perceptron(200)).updates
+    assert 1 / 0.1 < updates <= 1 / 0.1**2 + 1e-6
+
+
+def test_noise_costs_more_than_the_mistakes_of_the_best_separator() -> None:
+    """ "M = M_best + M_p": one mistake of the best separator costs the Perceptron about 2/gamma more, not 1."""
+    n, margin = 300, 0.1
+    u = np.eye(n)[0]
+    game = played(adversaries.orthogonal(u, margin, first=-u), reference.Perceptron(n))
+    assert int((game.rows @ u < 0).sum()) == 1
+    assert 1 + 1 / margin**2 + 10 < game.updates <= bounds.perceptron(1, 1, margin, noise=1 + margin) + 1e-6
+
+
+def test_rate_one_has_no_bound() -> None:
+    """Theorem 6.4 needs the tuned rate; with r = 1, as the notes fix it, there are more mistakes than it prints."""
+    n, relevant = 200, 3
+    game = played(adversaries.balanced_mass(n, relevant), Committee(n, math.e), trials=1000)
+    assert game.updates > bounds.winnow_printed(n, 1, 1, 1 / relevant)
+    assert bounds.multiplicative(majority(n, relevant), 1 / relevant, math.e) == math.inf
+
+
 # -- bad input -------------------------------------------------------------------------------------------
 
 

@@ -145,9 +145,7 @@ def test_batch_numbers() -> None:
     assert bounds.survival_examples(10, 0.1, 0.05) == 594
     assert bounds.survival_run_printed(0.1, 0.05) == 30
     assert bounds.two_phase_examples(10, 0.1, 0.05) == (591, 1976)
-    assert bounds.average_risk(0.0, 200, 0.05) * 2 == pytest.approx(
-        bounds.average_risk_printed(0.0, 200, 0.05)
-    )
+    assert bounds.average_risk(0.0, 200, 0.05) * 2 == pytest.approx(bounds.average_risk_printed(0.0, 200, 0.05))
 
 
 def test_additive_numbers() -> None:
@@ -162,9 +160,7 @@ def test_additive_numbers() -> None:
 
 def test_recycling_and_voting_numbers() -> None:
     known = {"u": MAJORITY, "margin": 1 / 60, "alpha": 1.01}
-    assert bounds.recycling(bounds.multiplicative, 5, noise=2.0, **known) == bounds.multiplicative(
-        noise=10.0, **known
-    )
+    assert bounds.recycling(bounds.multiplicative, 5, noise=2.0, **known) == bounds.multiplicative(noise=10.0, **known)
     assert [bounds.most_restarts(t, 100) for t in (0, 99, 100, 299, 300, 700)] == [0, 0, 1, 1, 2, 3]
     assert bounds.elimination(7) == 7
     assert bounds.elimination(7, negated=True) == 8
@@ -203,9 +199,7 @@ def test_noise_free_alpha(d: float) -> None:
     entropy = ((1 + d) * math.log(1 + d) + (1 - d) * math.log(1 - d)) / 2
     assert exact == pytest.approx(math.log(3) / entropy)
     assert exact <= bounds.committee_printed(3, d) * (1 + 1e-12)
-    assert bounds.balanced([1.0, 0, 0], d, bounds.best_alpha(1.0, d)) <= bounds.winnow_printed(3, 1, 1, d) * (
-        1 + 1e-12
-    )
+    assert bounds.balanced([1.0, 0, 0], d, bounds.best_alpha(1.0, d)) <= bounds.winnow_printed(3, 1, 1, d) * (1 + 1e-12)
 
 
 def test_alpha_at_margin_one_is_the_halving_algorithm() -> None:
@@ -229,9 +223,7 @@ def test_best_beta_and_winnow2_alpha() -> None:
 def test_best_steps_of_alma(alpha: float, B: float) -> None:
     """C = 1 is best on separable data with a small margin, C = sqrt(2) with noise."""
     for C in np.geomspace(0.1, 5, 30):
-        assert bounds.alma_separable(2, 1e-6, alpha, B, 1.0) <= bounds.alma_separable(
-            2, 1e-6, alpha, B, C
-        ) * (1 + 1e-9)
+        assert bounds.alma_separable(2, 1e-6, alpha, B, 1.0) <= bounds.alma_separable(2, 1e-6, alpha, B, C) * (1 + 1e-9)
         assert bounds.alma(2, 0.1, 1.0, alpha, B) <= bounds.alma(2, 0.1, 1.0, alpha, B, C) * (1 + 1e-9)
 
 
@@ -352,20 +344,14 @@ def alma_free(rows: Vector, u: Vector, margin: float, noise: float) -> float:
 
 CASES = {
     "perceptron": Case(reference.Perceptron, additive(2)),
-    "margin perceptron": Case(
-        lambda n: reference.Perceptron(n, rate=0.5, margin=1.0), additive(2, threshold=2.0)
-    ),
+    "margin perceptron": Case(lambda n: reference.Perceptron(n, rate=0.5, margin=1.0), additive(2, threshold=2.0)),
     "p-norm 3": Case(lambda n: reference.PNorm(n, 3.0), additive(3)),
     "p-norm 6": Case(lambda n: reference.PNorm(n, 6.0), additive(6)),
     "winnow 1.05": Case(lambda n: reference.Multiplicative(n, 1.05), winnow(1.05), positive=True),
     "winnow 1.5": Case(lambda n: reference.Multiplicative(n, 1.5), winnow(1.5), positive=True),
-    "thick winnow": Case(
-        lambda n: reference.Multiplicative(n, 1.1, thickness=0.1), winnow(1.1, 0.1), positive=True
-    ),
+    "thick winnow": Case(lambda n: reference.Multiplicative(n, 1.1, thickness=0.1), winnow(1.1, 0.1), positive=True),
     "balanced 1.1": Case(lambda n: reference.Balanced(n, 1.1), winnow(1.1, signed=True)),
-    "thick balanced": Case(
-        lambda n: reference.Balanced(n, 1.2, thickness=0.05), winnow(1.2, 0.05, signed=True)
-    ),
+    "thick balanced": Case(lambda n: reference.Balanced(n, 1.2, thickness=0.05), winnow(1.2, 0.05, signed=True)),
     "sinh": Case(lambda n: reference.QuasiAdditive(n, math.sinh, 0.1), winnow(math.exp(0.1), signed=True)),
     "exp": Case(lambda n: reference.QuasiAdditive(n, math.exp, 0.1), winnow(math.exp(0.1)), positive=True),
     "alma 2": Case(lambda n: reference.Alma(n, 2.0), alma(2.0), normalised=2.0),
@@ -384,11 +370,7 @@ def comparator(random: np.random.Generator, n: int, positive: bool) -> Vector:
 def sequence(random: np.random.Generator, u: Vector, trials: int, flips: float) -> Vector:
     """Rows z, mostly on the right side of u; entries real or in {-1, 0, 1}."""
     n = len(u)
-    z = (
-        random.choice([-1.0, 0.0, 1.0], (trials, n))
-        if random.random() < 0.5
-        else random.uniform(-1, 1, (trials, n))
-    )
+    z = random.choice([-1.0, 0.0, 1.0], (trials, n)) if random.random() < 0.5 else random.uniform(-1, 1, (trials, n))
     z *= np.where(z @ u < 0, -1.0, 1.0)[:, None]
     z[random.random(trials) < flips] *= -1.0
     z[0] = 1e-3 if not z.any() else z[0]
@@ -511,12 +493,7 @@ class Problem:
     @property
     def rows(self) -> Vector:
         return np.array(
-            [
-                x[y] - x[j]
-                for x, y in zip(self.instances, self.labels, strict=True)
-                for j in range(len(x))
-                if j != y
-            ]
+            [x[y] - x[j] for x, y in zip(self.instances, self.labels, strict=True) for j in range(len(x)) if j != y]
         )
 
 
@@ -568,9 +545,7 @@ def test_linear_max_recycling_and_voting(name: str, seed: int, k: int, flips: fl
 def test_weighted_majority_of_algorithms(seed: int, beta: float) -> None:
     random = np.random.default_rng(seed)
     data = problem(random, comparator(random, 6, positive=True), 4, 60, 0.2)
-    members = [
-        reference.LinearMax(CASES[name].make, 4) for name in ("perceptron", "winnow 1.05", "winnow 1.5")
-    ]
+    members = [reference.LinearMax(CASES[name].make, 4) for name in ("perceptron", "winnow 1.05", "winnow 1.5")]
     pool = techniques.Combine(members, how="wma", beta=beta)
     for x, label in zip(data.instances, data.labels, strict=True):
         pool.trial(x, label)
@@ -597,9 +572,7 @@ def test_multiclass_perceptron_is_the_linear_max_perceptron() -> None:
             if j != y
         ]
     )
-    assert bounds.perceptron(
-        max(q_norm(z, 2) for z in rows), 1.0, float((rows @ unit).min())
-    ) == pytest.approx(bound)
+    assert bounds.perceptron(max(q_norm(z, 2) for z in rows), 1.0, float((rows @ unit).min())) == pytest.approx(bound)
 
 
 # -- margin and second-order rules, regression -----------------------------------------------------------
@@ -686,3 +659,77 @@ def test_exponentiated_gradient(seed: int, c: float) -> None:
         w /= w.sum()
     best = float(((rows @ u - targets) ** 2).sum())
     assert holds(loss, bounds.exponentiated_gradient(bounds.divergence(u), best, span, c))
+
+
+# -- errata of the sources: what docs/errata.md says, one by one --------------------------------------------------
+
+
+def test_negative_weight_is_weight_on_the_negated_copy() -> None:
+    """Weight -1 on x is weight 1 on -x and 0 on x; with 1 and 1, as printed, the two cancel."""
+    x = np.array([0.3, 0.8])
+    doubled = np.r_[x, -x]
+    assert np.array([0, 0, 1, 0]) @ doubled == -x[0]
+    assert np.array([1, 0, 1, 0]) @ doubled == 0.0
+
+
+def test_signed_comparators_are_measured_by_the_sum_of_magnitudes() -> None:
+    """u = (20, -19) has sum 1; its margin as printed would promise fewer than the updates that are made."""
+    u, rows = np.array([20.0, -19.0]), np.array([[1.0, 0.95], [-0.9, -1.0]] * 200)
+    margin = float((rows @ u).min())
+    assert margin > 0.9
+    rule = reference.Balanced(2, 1.04)
+    updates = sum(rule.update(z) for z in rows)
+    assert updates > math.log(4) / (0.9 * math.log(1.04) - bounds.log_growth(math.log(1.04), 0.0, 1.0))
+    assert holds(updates, bounds.balanced(u / 39, margin / 39, 1.04))
+
+
+def test_a_tie_can_be_right_and_still_an_update() -> None:
+    """Mistakes of linear-max and of its base differ on ties: "if and only if" is one way only."""
+    learner = reference.LinearMax(reference.Perceptron, 3)
+    assert learner.trial(np.eye(3), 0) == 0  # all scores are 0, the smallest class is right
+    assert (learner.mistakes, learner.updates) == (0, 1)
+
+
+def test_margin_rules_need_the_rival_not_the_prediction() -> None:
+    """On a right prediction x^label - x^prediction is 0; a margin rule must see the best other class."""
+    learner = reference.LinearMax(lambda n: reference.Perceptron(n, margin=5.0), 2)
+    learner.trial(np.eye(2), 0)
+    before = learner.hypothesis().copy()
+    assert learner.trial(np.eye(2), 0) == 0
+    assert learner.updates == 2
+    assert not np.array_equal(before, learner.hypothesis())
+
+
+def test_winnow_predicts_one_above_the_threshold() -> None:
+    """As printed (predict 1 iff w.x <= theta) it says 1 on every negative for ever."""
+    n, wrong_printed = 10, 0
+    w, learner = np.ones(n), reference.Winnow(n, 2.0, float(n))
+    rows = np.random.default_rng(1).integers(0, 2, (200, n)).astype(float)
+    for x in rows:  # all negative
+        if w @ x <= n:
+            wrong_printed += 1
+            w = np.where(x > 0, w / 2, w)
+    assert wrong_printed == 200
+    assert sum(learner.update(x, 0) for x in rows) <= bounds.winnow2_disjunction(0, n)
+
+
+def test_halving_allows_more_demotions_than_elimination() -> None:
+    """Lemma 6.3 prints v <= n/theta + u; with halving it is v <= 2n/theta + 2u."""
+    n, theta = 4, 1.0
+    learner = reference.Winnow(n, 2.0, theta)
+    patterns = [[0], [1], [2], [3], [0, 1], [2, 3], [0, 1, 2, 3]]  # each has weight exactly theta when it comes
+    demotions = sum(learner.update(np.isin(np.arange(n), p).astype(float), 0) for p in patterns)
+    assert demotions == 7 > n / theta
+    assert demotions <= 2 * n / theta
+
+
+def test_promotions_are_counted_in_base_two() -> None:
+    n = 1024
+    learner = reference.Winnow(n, 2.0, float(n))
+    promotions = sum(learner.update(np.eye(n)[0], 1) for _ in range(30))
+    assert math.log(2 * n) < promotions <= math.log2(2 * n)
+
+
+def test_accuracy_means_error() -> None:
+    """M/T estimates the mean error of the hypotheses, not their accuracy: few mistakes, small number."""
+    assert bounds.average_risk(0.02, 10_000, 0.05) < 0.04

@@ -32,7 +32,9 @@ from linmax.trials import run
 
 __all__ = ["GROUPS", "NOISES", "PAPER", "READINGS", "agrees", "figure4", "figure5", "interval", "table1"]
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Place = tuple[str, str]  # reading and group
 Progress = Callable[[str, int, int], None]  # stage, done, of how many
 
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
@@ -150,7 +152,7 @@ class Setting:
     noise: float
     seed: int
     trials: int
-    reading: str = "positive"
+    readings: tuple[str, ...] = ("positive",)
 
 
 @dataclass(frozen=True)
@@ -180,24 +182,25 @@ def _problem(noise: float, trials: int, seed: int) -> tuple[MajorityProblem, Exp
     return problem, experts(votes=problem.votes, classes=range(CLASSES))
 
 
-def play(setting: Setting) -> dict[str, dict[str, Played]]:
-    """Run every learner of the table once: by group and name.
+def play(setting: Setting) -> dict[Place, dict[str, Played]]:
+    """Run every learner of the table once: by reading and group, and then by name.
 
     VR-Combine runs the recycled rules and their averages inside itself, so that one run shows them all; the rules and
     averages without recycling take another.
     """
     problem, instances = _problem(setting.noise, setting.trials, setting.seed)
-    rules = pool_of(setting.reading)
-    fused = run(vr_combine(rules), instances, problem.labels)
-    plain = run(combine([*rules, *map(average, rules)]), instances, problem.labels)
-    groups: dict[str, dict[str, Played]] = {group: {} for group in GROUPS}
-    groups["vr_combine"]["VR-combine"] = Played(int(fused.mistakes[-1]), fused.learner.weights.flat)
-    for member in [*fused.learner.members, *plain.learner.members]:
-        prefix = member.name.partition("-")[0]
-        if prefix != "R":  # recycled but not averaged: the table has no column for it
-            group = {"AR": "best_ar", "A": "best_a"}.get(prefix, "best_b")
-            groups[group][member.name] = Played(member.mistakes, member.weights.flat)
-    return groups
+    found: dict[Place, dict[str, Played]] = {(reading, group): {} for reading in setting.readings for group in GROUPS}
+    for reading in setting.readings:
+        rules = pool_of(reading)
+        fused = run(vr_combine(rules), instances, problem.labels)
+        plain = run(combine([*rules, *map(average, rules)]), instances, problem.labels)
+        found[reading, "vr_combine"]["VR-combine"] = Played(int(fused.mistakes[-1]), fused.learner.weights.flat)
+        for member in [*fused.learner.members, *plain.learner.members]:
+            prefix = member.name.partition("-")[0]
+            if prefix != "R":  # recycled but not averaged: the table has no column for it
+                group = {"AR": "best_ar", "A": "best_a"}.get(prefix, "best_b")
+                found[reading, group][member.name] = Played(member.mistakes, member.weights.flat)
+    return found
 
 
 @dataclass(frozen=True)
@@ -332,18 +335,20 @@ def table1(
         if noise not in NOISES:
             raise ValueError(f"noise must be one of the table's rows, {_listed(NOISES)}, got {noise:g}")
     pairs = seeds_of(seed, runs)
-    keys = [(noise, reading) for noise in noises for reading in READINGS]
-    settings = [Setting(noise, first, trials, reading) for noise, reading in keys for first, _ in pairs]
+    settings = [Setting(noise, first, trials, tuple(READINGS)) for noise in noises for first, _ in pairs]
     with Workers(jobs, progress) as workers:
         played = workers.map("learning", play, settings)
-        rows = [Row(*key, played[place * runs : (place + 1) * runs]) for place, key in enumerate(keys)]
+        rows = [Row(noise, played[place * runs : (place + 1) * runs]) for place, noise in enumerate(noises)]
         exams = [
-            Exam(row.noise, second, test, row.weights(place)) for row in rows for place, (_, second) in enumerate(pairs)
+            Exam(row.noise, second, test, row.weights(number))
+            for row in rows
+            for number, (_, second) in enumerate(pairs)
         ]
         errors = workers.map("testing", examine, exams)
     found: dict[str, dict[str, Any]] = {reading: {} for reading in READINGS}
     for place, row in enumerate(rows):
-        found[row.reading][f"{row.noise:g}"] = row.cells(np.array(errors[place * runs : (place + 1) * runs]))
+        for reading, cells in row.cells(np.array(errors[place * runs : (place + 1) * runs])).items():
+            found[reading][f"{row.noise:g}"] = cells
     return {
         "cells": found["positive"],
         "balanced": found["balanced"],
@@ -356,32 +361,33 @@ def _listed(noises: Iterable[float]) -> str:
 
 
 class Row:
-    """One noise level in one reading: which learners are shown, and what they did in every run."""
+    """One noise level: which learners are shown, and what they did in every run."""
 
-    def __init__(self, noise: float, reading: str, played: Sequence[Mapping[str, Mapping[str, Played]]]) -> None:
-        self.noise, self.reading, self.played = noise, reading, played
-        self.shown: list[tuple[str, str]] = []  # group and name: the best, then the paper's choice if it is another
-        for group in GROUPS:
-            best = fewest([each[group] for each in played])
-            self.shown += [(group, name) for name in dict.fromkeys([best, self._named(group)])]
+    def __init__(self, noise: float, played: Sequence[Mapping[Place, Mapping[str, Played]]]) -> None:
+        self.noise, self.played = noise, played
+        self.shown: list[tuple[Place, str]] = []  # at each place the best, then the paper's choice if it is another
+        for place in played[0]:
+            best = fewest([each[place] for each in played])
+            self.shown += [(place, name) for name in dict.fromkeys([best, self._named(place)])]
 
-    def _named(self, group: str) -> str:
-        return translated(PAPER[self.noise][group].name, self.reading)
+    def _named(self, place: Place) -> str:
+        reading, group = place
+        return translated(PAPER[self.noise][group].name, reading)
 
-    def weights(self, place: int) -> np.ndarray:
+    def weights(self, number: int) -> np.ndarray:
         """The last hypotheses of one run, of those shown."""
-        return np.array([self.played[place][group][name].weights for group, name in self.shown])
+        return np.array([self.played[number][place][name].weights for place, name in self.shown])
 
-    def cells(self, errors: np.ndarray) -> dict[str, Any]:
-        """The entries by group, from the errors (runs, shown)."""
-        found: dict[str, Any] = {}
-        for (group, name), sample in zip(self.shown, errors.T, strict=True):
-            mistakes = interval([each[group][name].mistakes for each in self.played])
-            cell = Cell(name, *interval(sample), *mistakes)
+    def cells(self, errors: np.ndarray) -> dict[str, dict[str, Any]]:
+        """The entries by reading and group, from the errors (runs, shown)."""
+        found: dict[str, dict[str, Any]] = {reading: {} for reading in READINGS}
+        for (place, name), sample in zip(self.shown, errors.T, strict=True):
+            reading, group = place
+            cell = Cell(name, *interval(sample), *interval([each[place][name].mistakes for each in self.played]))
             entry = {**cell.figures(), "agrees": agrees(group, cell, PAPER[self.noise][group])}
-            found.setdefault(group, dict(entry))
-            if name == self._named(group):
-                found[group]["papers_choice"] = entry
+            found[reading].setdefault(group, dict(entry))
+            if name == self._named(place):
+                found[reading][group]["papers_choice"] = entry
         return found
 
 
@@ -409,8 +415,8 @@ def figure5(
     Returns
     -------
     dict
-        ``curves`` by group: ``name, mistakes, ci95, late_error`` and ``curve`` at ``at``; ``claims``: what the paper says
-        of the figure, and whether it holds here; ``mean``: the whole curves, arrays by group.
+        ``curves`` by group: ``name, mistakes, ci95, late_error`` and ``curve`` at the trials ``at``; ``claims``: what
+        the paper says of the figure, and whether it holds here; ``mean``: the whole curves, arrays by group.
 
     Examples
     --------
@@ -423,7 +429,7 @@ def figure5(
     with Workers(jobs, progress) as workers:
         played = workers.map("choosing", play, [Setting(FIGURE5_NOISE, each, trials) for each in first])
         groups = list(reversed(GROUPS))
-        names = [fewest([each[group] for each in played]) for group in groups]
+        names = [fewest([each["positive", group] for each in played]) for group in groups]
         curves = np.array(workers.map("learning", partial(curves_of, FIGURE5_NOISE, trials, names), first))
     late = max(0, trials - 1 - LATE)
     at = np.unique(np.linspace(1, trials, min(POINTS, trials)).astype(int))
@@ -530,7 +536,8 @@ def figure4(
     progress("reading", 1, 1)
     if trials + test > len(classes):
         raise ValueError(
-            f"trials + test must be <= {len(classes):,d} instances, got {trials + test:,d}; try --trials {FIGURE4_TRIALS}"
+            f"trials + test must be <= {len(classes):,d}, the instances there are, got {trials + test:,d}; "
+            f"try {FIGURE4_TRIALS} and {FIGURE4_TEST}"
         )
     least, most = attributes.min(axis=0), attributes.max(axis=0)
     drawn = np.random.default_rng(seed).permutation(len(classes))[: trials + test]

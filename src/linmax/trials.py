@@ -143,7 +143,7 @@ class Machine:
             log_scale,
         )
 
-    def margin(self, instances: Experts, labels: Sequence[Any]) -> float:
+    def margin(self, instances: Experts, labels: Sequence[Any] | np.ndarray) -> float:
         """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) ||w||_2): the margin that these weights give.
 
         For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
@@ -334,7 +334,7 @@ class Trace:
 def run(
     learner: Any,
     instances: Experts,
-    labels: Sequence[Any],
+    labels: Sequence[Any] | np.ndarray,
     *,
     max_epochs: int = 1,
     margins: bool = False,

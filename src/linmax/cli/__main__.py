@@ -4,4 +4,5 @@ import sys
 
 from linmax.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # a process that a command starts imports this file too
+    sys.exit(main())

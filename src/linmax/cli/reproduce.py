@@ -36,6 +36,7 @@ OPTIONS = {
     "plot": ("figure4", "figure5"),
     "no_plot": ("figure4", "figure5"),
 }
+JOBS = 2
 GROUP_NAMES = {
     "best_b": "best basic",
     "best_a": "best averaged",
@@ -119,6 +120,10 @@ def _given(arguments: argparse.Namespace, **names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def _jobs(arguments: argparse.Namespace) -> int:
+    return JOBS if arguments.jobs is None else int(arguments.jobs)
+
+
 def _print(screen: Console, table: Any) -> None:
     """The table with lines where it fits, else as plain text that is never folded."""
     if screen.is_terminal and screen.measure(table).minimum <= screen.width:
@@ -134,15 +139,15 @@ def _table1(screen: Console, arguments: argparse.Namespace, plot: Path | None) -
     del plot
     from linmax import reproduce
 
-    options = _given(arguments, noises="noise", runs="runs", trials="trials", test="test")
-    options = {
+    options: dict[str, Any] = {
         "noises": reproduce.NOISES,
         "runs": reproduce.RUNS,
         "trials": reproduce.TRIALS,
         "test": reproduce.TEST,
-    } | options
+    }
+    options |= _given(arguments, noises="noise", runs="runs", trials="trials", test="test")
     with _progress(screen) as progress:
-        result = reproduce.table1(**options, seed=arguments.seed, jobs=arguments.jobs or 2, progress=progress)
+        result = reproduce.table1(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
     if (options["trials"], options["test"]) != (reproduce.TRIALS, reproduce.TEST):
         screen.print("Not the paper's sizes, which are 5,000 trials and 50,000 test instances.", style="bold")
     for reading, key in (("positive", "cells"), ("balanced", "balanced")):
@@ -212,8 +217,9 @@ def _score(cells: Mapping[str, Any]) -> str:
 
 def _legend(runs: int) -> str:
     return (
-        f"Errors are means of {runs} runs ± the 95 % t-interval; ours is the learner with the fewest on-line mistakes. A line "
-        "without noise is what the paper's choice did here. Agreement: within .002 + 2 intervals, for Best(B) within .02."
+        f"Errors are means of {runs} runs ± the 95 % t-interval; ours is the learner with the fewest on-line mistakes. "
+        "A line without noise tells what the paper's choice did here. Agreement: within .002 + 2 intervals, for "
+        "Best(B) within .02."
     )
 
 
@@ -226,7 +232,7 @@ def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
 
     options = {"runs": reproduce.RUNS, "trials": reproduce.TRIALS} | _given(arguments, runs="runs", trials="trials")
     with _progress(screen) as progress:
-        result = reproduce.figure5(**options, seed=arguments.seed, jobs=arguments.jobs or 2, progress=progress)
+        result = reproduce.figure5(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
     mean = result.pop("mean")
     rows = [
         {
@@ -263,7 +269,7 @@ def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
     from linmax import report, reproduce
     from linmax.report import Column
 
-    options = {"trials": reproduce.FIGURE4_TRIALS, "test": reproduce.FIGURE4_TEST}
+    options: dict[str, Any] = {"trials": reproduce.FIGURE4_TRIALS, "test": reproduce.FIGURE4_TEST}
     options |= _given(arguments, trials="trials", test="test")
     with _progress(screen) as progress:
         result = reproduce.figure4(arguments.seed, **options, progress=progress)

@@ -1,0 +1,31 @@
+"""Compose a learner from techniques, as functions or as text, and look at what it did.
+
+Twenty voters name one of five classes; ten of them matter, some abstain, one label in twenty is wrong.
+"""
+
+import numpy as np
+
+import linmax
+
+problem = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=2000, seed=0)
+votes = problem.votes.astype(object)
+votes[np.random.default_rng(0).random(votes.shape) < 0.1] = None  # None abstains
+instances = linmax.experts(votes=votes)
+
+# A technique takes a learner and gives a learner. The same in text: prefixes A (average), R (recycle), V (vote).
+composed = linmax.average(linmax.recycle("winnow(1.2)", s=200))
+print(f"composed: {composed}, and back from text: {linmax.parse('AR(s=200)-winnow(1.2)')}\n")
+
+for learner in ["winnow(1.2)", "A-winnow(1.2)", "R-winnow(1.2)", composed, "VR-winnow(1.2)"]:
+    trace = linmax.run(learner, instances, problem.labels)
+    print(f"{trace.mistakes[-1]:4d} mistakes by {learner}")
+
+# Which rule suits the problem? Run several, follow the best so far, and vote over the hypotheses that it had.
+pool = ["AR-perceptron", "AR-winnow(1.2)", "AR-alma(4)", "A-balanced-winnow(1.1)"]
+trace = linmax.run(linmax.vote(linmax.combine(pool)), instances, problem.labels)
+print(f"{trace.mistakes[-1]:4d} mistakes by the vote over the best of")
+for member in trace.learner.members:
+    print(f"       {member.mistakes:4d} by {member.name}")
+
+print("\nweights of the voters (the first ten matter):")
+print((trace.learner.weights.voters / trace.learner.weights.voters.max()).round(1))

@@ -1,0 +1,41 @@
+"""Write a rule of your own and use it as if it were built in: alone, averaged, voted over, in a pool.
+
+The rule here is passive-aggressive learning (Crammer and others, 2006): if w.z < 1, take the smallest step that makes
+it 1, but no longer than a limit: w <- w + min(limit, (1 - w.z) / ||z||^2) z.
+"""
+
+import linmax
+
+
+@linmax.rule(parameters={"limit": 0.1}, reach=1.0)  # reach: nothing happens while w.z > 1
+def passive_aggressive(weights, memory, scalars, index, z, margin, params):
+    square = 0.0
+    for j in range(index.size):
+        square += z[j] * z[j]
+    if margin >= 1.0 or square == 0.0:
+        return False
+    step = min(params[0], (1.0 - margin) / square)
+    for j in range(index.size):
+        weights[index[j]] += step * z[j]
+    return True
+
+
+def main() -> None:
+    linmax.check_rule(passive_aggressive)  # what every rule must hold
+
+    problem = linmax.majority_problem(noise=0.1, trials=2000, seed=0)
+    instances = linmax.experts(votes=problem.votes)
+    learners = [
+        passive_aggressive(limit=0.01),
+        linmax.average(passive_aggressive(limit=0.01)),
+        linmax.vote(passive_aggressive(limit=0.01)),
+        "V-passive-aggressive(0.01)",  # text knows it by its name
+        linmax.vr_combine(pool=[passive_aggressive(limit=limit) for limit in (0.003, 0.01, 0.03)]),
+    ]
+    for learner in learners:
+        trace = linmax.run(learner, instances, problem.labels)
+        print(f"{trace.mistakes[-1]:4d} mistakes by {learner}")
+
+
+if __name__ == "__main__":
+    main()
