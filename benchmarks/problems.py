@@ -141,12 +141,15 @@ def real_forest(trials: int) -> Problem | None:
 
 
 def noise_stream(trials: int, features: int, spread: int, classes: int, seed: int = 0) -> Problem:
-    """Sparse rows with random labels, on `features` columns that lie `spread` apart.
+    """Sparse rows with random labels, on `features` columns in runs of 64 with gaps between them.
 
-    Random labels keep the rate of mistakes constant for ever, and the spread makes the space larger without
-    touching more of it: what then changes the cost of a trial is the learner, not the data.
+    Random labels keep the rate of mistakes constant for ever. The gaps make the space `spread` times as large
+    without touching more of it, and the runs keep together what shares a page of memory: what then changes the
+    cost of a trial is the learner, not the address hardware.
     """
     generator = np.random.default_rng(seed)
     rows = sparse_rows(trials, features, 60, generator)
-    rows = sparse.csr_matrix((rows.data, rows.indices * spread, rows.indptr), shape=(trials, features * spread))
+    columns = rows.indices // 64 * (64 * spread) + rows.indices % 64
+    width = -(-features // 64) * 64 * spread
+    rows = sparse.csr_matrix((rows.data, columns.astype(np.int32), rows.indptr), shape=(trials, width))
     return Problem("noise", rows, generator.integers(0, classes, trials), classes)

@@ -38,7 +38,6 @@ from rich.table import Table
 import linmax
 
 ALPHA = 1.1
-WINDOW = 10  # chunks of which the fastest counts, in the sweep over trials
 RULES: dict[str, Callable[[], Any]] = {
     "perceptron": linmax.rules.perceptron,
     "balanced_winnow": partial(linmax.rules.balanced_winnow, ALPHA),
@@ -53,12 +52,11 @@ class Size:
     sparse_features: int
     dense_trials: int
     chunk: int
-    chunks: int
     rounds: int
 
 
-FULL = Size(200_000, 100_000, 500_000, chunk=10_000, chunks=100, rounds=7)
-QUICK = Size(20_000, 10_000, 50_000, chunk=2_000, chunks=100, rounds=5)
+FULL = Size(200_000, 100_000, 500_000, chunk=10_000, rounds=7)
+QUICK = Size(20_000, 10_000, 50_000, chunk=2_000, rounds=5)
 
 
 @dataclass
@@ -171,40 +169,54 @@ class Point:
     microseconds: float
 
 
+class Steady:
+    """A Perceptron on rows that come again and again with fresh random labels: every chunk is equally hard."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.instances = linmax.experts(attributes=problem.rows, classes=range(problem.classes))
+        self.generator = np.random.default_rng(1)
+        self.learner = linmax.run(linmax.rules.perceptron(), self.instances, problem.labels).learner
+
+    def chunk(self) -> float:
+        """Learn one more chunk; seconds a trial."""
+        labels = self.generator.integers(0, self.problem.classes, self.problem.trials)
+        start = time.perf_counter()
+        self.learner.run(self.instances, labels)
+        return (time.perf_counter() - start) / self.problem.trials
+
+    def after(self, chunks: int) -> Steady:
+        """The same after this many chunks."""
+        while self.learner.trials < chunks * self.problem.trials:
+            self.chunk()
+        return self
+
+
+def in_turn(timers: list[peers.Timer], rounds: int = 15) -> list[float]:
+    """The fastest of each, in microseconds; they take turns, so that a slow moment meets all of them."""
+    seconds = [[timer() for timer in timers] for _ in range(rounds)]
+    return [1e6 * min(column) for column in zip(*seconds, strict=True)]
+
+
 def sweep_features(size: Size) -> list[Point]:
     """The same rows in spaces 1, 10 and 100 times as large."""
-    points = []
-    for spread in (1, 10, 100):
-        problem = noise_stream(size.chunk, size.chunk, spread, classes=8)
-        seconds = chunk_seconds(problem, 30)
-        best = 1e6 * min(seconds[2:]) / problem.trials
-        points.append(Point("features", problem.features, 2 * size.chunk, best))
-    return points
+    steady = [Steady(noise_stream(size.chunk, size.chunk, spread, classes=8)).after(2) for spread in (1, 10, 100)]
+    best = in_turn([learner.chunk for learner in steady])
+    return [
+        Point("features", learner.problem.features, 2 * size.chunk, microseconds)
+        for learner, microseconds in zip(steady, best, strict=True)
+    ]
 
 
 def sweep_trials(size: Size) -> list[Point]:
-    """The same rows with fresh random labels, over and over: early, later, 100 times later."""
+    """The same learner early (a new one every time), ten times and a hundred times later."""
     problem = noise_stream(size.chunk, size.chunk, 1, classes=8)
-    seconds = chunk_seconds(problem, size.chunks + WINDOW)
-    points = []
-    for chunk in (1, size.chunks // 10, size.chunks):
-        best = 1e6 * min(seconds[chunk : chunk + WINDOW]) / problem.trials
-        points.append(Point("trials so far", problem.features, chunk * size.chunk, best))
-    return points
-
-
-def chunk_seconds(problem: Problem, chunks: int) -> list[float]:
-    """Seconds of each chunk for one learner that goes on learning."""
-    generator = np.random.default_rng(1)
-    instances = linmax.experts(attributes=problem.rows, classes=range(problem.classes))
-    learner = linmax.run(linmax.rules.perceptron(), instances, problem.labels).learner
-    seconds = [0.0]
-    for _ in range(chunks):
-        labels = generator.integers(0, problem.classes, problem.trials)
-        start = time.perf_counter()
-        learner.run(instances, labels)
-        seconds.append(time.perf_counter() - start)
-    return seconds
+    later = [Steady(problem).after(chunks) for chunks in (10, 100)]
+    best = in_turn([lambda: Steady(problem).chunk(), *(learner.chunk for learner in later)])
+    return [
+        Point("trials so far", problem.features, chunks * size.chunk, microseconds)
+        for chunks, microseconds in zip((1, 10, 100), best, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import linmax
 
 
 @linmax.rule(parameters={"limit": 0.1}, reach=1.0)  # reach: nothing happens while w.z > 1
-def passive_aggressive(weights, memory, scalars, index, z, margin, params):
+def passive_aggressive(weights, memory, scalars, index, z, margin, params):  # noqa: ARG001
     square = 0.0
     for j in range(index.size):
         square += z[j] * z[j]
@@ -25,16 +25,18 @@ def main() -> None:
 
     problem = linmax.majority_problem(noise=0.1, trials=2000, seed=0)
     instances = linmax.experts(votes=problem.votes)
-    learners = [
-        passive_aggressive(limit=0.01),
-        linmax.average(passive_aggressive(limit=0.01)),
-        linmax.vote(passive_aggressive(limit=0.01)),
-        "V-passive-aggressive(0.01)",  # text knows it by its name
-        linmax.vr_combine(pool=[passive_aggressive(limit=limit) for limit in (0.003, 0.01, 0.03)]),
-    ]
-    for learner in learners:
+    learners = {
+        "alone": passive_aggressive(limit=0.01),
+        "averaged": linmax.average(passive_aggressive(limit=0.01)),
+        "voted over": linmax.vote(passive_aggressive(limit=0.01)),
+        "the same, from text": "V-passive-aggressive(0.01)",
+        "VR-Combine, three limits": linmax.vr_combine(
+            pool=[passive_aggressive(limit=limit) for limit in (0.003, 0.01, 0.03)]
+        ),
+    }
+    for use, learner in learners.items():
         trace = linmax.run(learner, instances, problem.labels)
-        print(f"{trace.mistakes[-1]:4d} mistakes by {learner}")
+        print(f"{use:24s} {trace.mistakes[-1]:4d} mistakes")
 
 
 if __name__ == "__main__":

@@ -250,8 +250,8 @@ def labels(cls: int, trials: int) -> np.ndarray:
 
 
 @compiled
-@pytest.mark.parametrize("alpha", [1.0001, 1.01, 1.1, 1.5, 2.0, 3.0, 4.0])
-@pytest.mark.parametrize("name", ["winnow", "committee", "balanced_winnow"])
+@pytest.mark.parametrize("alpha", [1.0001, 1.1, 2.0, 4.0])
+@pytest.mark.parametrize("name", ["winnow", "balanced_winnow"])
 def test_a_million_updates_of_one_weight(a_million: Any, name: str, alpha: float) -> None:
     """A separator thicker than all weights together updates on every trial: to alpha^1000000 and back below 1."""
 

@@ -18,7 +18,8 @@ from linmax.checks import boolean, whole
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Experts, missing
-from linmax.machine import BestOf, Engine, Node, Settings, Weighing
+from linmax.machine import Engine, Settings
+from linmax.nodes import BestOf, Node, Weighing
 from linmax.techniques.combining import Combined
 from linmax.techniques.voting import Voted
 

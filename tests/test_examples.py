@@ -1,0 +1,54 @@
+"""Every example runs as it stands, and shows what it promises."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = ["compose_a_learner.py", "mistake_curves.py", "your_own_rule.py"]
+
+
+def output_of(name, *arguments):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_all_are_tested():
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == NAMES
+
+
+def test_compose_a_learner():
+    shown = output_of("compose_a_learner.py")
+    mistakes = {name: int(count) for count, name in re.findall(r"(\d+) mistakes by (\S+)", shown)}
+    assert mistakes["AR(s=200)-winnow(1.2)"] < mistakes["A-winnow(1.2)"] < mistakes["winnow(1.2)"]
+    assert re.search(r"\d+ by AR-perceptron", shown)
+
+
+def test_mistake_curves(tmp_path):
+    path = tmp_path / "curves.png"
+    shown = output_of("mistake_curves.py", str(path))
+    ends = {line.split()[0]: float(line.split()[-1]) for line in shown.splitlines()[1:]}
+    assert ends["winnow(1.03)"] > ends["A-winnow(1.35)"] > ends["AR-perceptron"] > ends["optimal"]
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("use", ["averaged", "voted over", "VR-Combine, three limits"])
+def test_your_own_rule(use, own_rule):
+    assert own_rule[use] < own_rule["alone"]
+
+
+def test_a_rule_is_the_same_from_text(own_rule):
+    assert own_rule["the same, from text"] == own_rule["voted over"]
+
+
+@pytest.fixture(scope="module")
+def own_rule():
+    found = re.findall(r"^(.+?)\s+(\d+) mistakes$", output_of("your_own_rule.py"), re.MULTILINE)
+    return {use: int(count) for use, count in found}
