@@ -192,7 +192,7 @@ class Steady:
         return self
 
 
-def in_turn(timers: list[peers.Timer], rounds: int = 15) -> list[float]:
+def in_turn(timers: list[peers.Timer], rounds: int = 60) -> list[float]:
     """The fastest of each, in microseconds; they take turns, so that a slow moment meets all of them."""
     seconds = [[timer() for timer in timers] for _ in range(rounds)]
     return [1e6 * min(column) for column in zip(*seconds, strict=True)]

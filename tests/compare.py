@@ -8,6 +8,7 @@ programs may part.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -233,6 +234,7 @@ def random_votes(trials: int, n: int, k: int, seed: int, abstain: float = 0.0, *
     return problem(labels, k, votes=votes, **options)
 
 
+@functools.cache
 def problems(trials: int) -> dict[str, Problem]:
     """One of every kind, all values in [-1, 1] (ratings in [0, 1]) so that every rule takes them."""
     rng = np.random.default_rng(7)

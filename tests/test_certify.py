@@ -282,7 +282,7 @@ def test_least_winnow_bound_by_duality(flips: float) -> None:
     growth = bounds.log_growth(rate, 0.0, float(np.abs(rows).max()))
 
     def excluded(m: float) -> bool:
-        for softness in np.geomspace(1e-4, 1e-1, 25):
+        for softness in np.geomspace(1e-5, 1e-1, 60):
             p = shares(table, found.u, found.margin, softness * found.margin)
             if p.sum() < m:
                 continue
@@ -292,7 +292,7 @@ def test_least_winnow_bound_by_duality(flips: float) -> None:
         return False
 
     assert not excluded(found.bound * 1.0001)
-    assert any(excluded(found.bound * share) for share in (0.999, 0.995, 0.98, 0.95))
+    assert excluded(found.bound * 0.995)
 
 
 def test_majority_problem_does_better_than_its_target() -> None:
@@ -385,6 +385,20 @@ def test_two_classes(kind: str) -> None:
     assert holds(found.updates or 0, found.bound)
 
 
+def test_the_comparator_is_laid_out_like_the_weights() -> None:
+    """u of attributes: coordinate of (attribute, class) as in the weights of a run, classes in the same order."""
+    random = np.random.default_rng(8)
+    x = random.normal(size=(120, 2))
+    labels = np.array(["b", "c", "a"])[np.argmax(x @ [[1.0, -1.0, 0.0], [0.0, 0.5, -1.0]], axis=1)]
+    instances = linmax.experts(attributes=x)
+    found = certify(instances, labels, "perceptron")
+    trace = linmax.run("perceptron", instances, labels, max_epochs=200)
+    weights = trace.learner.weights.flat
+    assert trace.consistent
+    assert weights.shape == found.u.shape
+    assert weights @ found.u / np.linalg.norm(weights) > 0.7  # both separate the data
+
+
 # -- sampling, speed, printing ---------------------------------------------------------------------------
 
 
@@ -461,6 +475,7 @@ def test_where_theory_is_silent() -> None:
         (lambda: certify([[1.0], [2.0]], [1, 1]), "labels must be two"),
         (lambda: certify(np.zeros((0, 2)), []), "no trials"),
         (lambda: certify(linmax.experts(votes=[["a"], ["a"]]), ["a", "a"]), "two classes or more"),
+        (lambda: certify(linmax.experts(votes=[["a"]], classes=["a", "b"]), ["x"]), "'x' is not among the classes"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], Any], words: str) -> None:

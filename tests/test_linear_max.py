@@ -192,13 +192,13 @@ def test_negated_copies_make_winnow_balanced() -> None:
     """Winnow on [x, -x] with start 1 is Balanced Winnow on x: w+ and w- are the weights of the two copies."""
     rng = np.random.default_rng(9)
     trials = 200 if JIT else 20
-    votes, labels = rng.integers(3, size=(trials, 5)), rng.integers(3, size=trials)
-    both = run("winnow(1.4)", experts(votes=votes, negated=True, thresholds=False), labels)
-    balanced = run("balanced-winnow(1.4)", experts(votes=votes, thresholds=False), labels)
+    ratings, labels = rng.random((trials, 5, 3)), rng.integers(3, size=trials)
+    both = run("winnow(1.4)", experts(scores=ratings, negated=True, thresholds=False), labels)
+    balanced = run("balanced-winnow(1.4)", experts(scores=ratings, thresholds=False), labels)
     assert np.array_equal(both.predictions, balanced.predictions)
     assert np.array_equal(both.changed, balanced.changed)
-    weights = both.learner.weights.voters
-    np.testing.assert_allclose(weights[:5] - weights[5:], balanced.learner.weights.voters, rtol=1e-9, atol=1e-12)
+    weights = both.learner.weights.raters
+    np.testing.assert_allclose(weights[:5] - weights[5:], balanced.learner.weights.raters, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.small

@@ -70,11 +70,12 @@ class TestPools:
         assert balanced[15:] == positive[15:]
 
 
-class TestPlay:
-    @pytest.fixture(scope="class")
-    def played(self):
-        return reproduce.play(reproduce.Setting(0.05, 7, 300, tuple(READINGS)))
+@pytest.fixture(scope="module")
+def played():
+    return reproduce.play(reproduce.Setting(0.05, 7, 300, tuple(READINGS)))
 
+
+class TestPlay:
     def test_has_every_learner_of_the_table(self, played):
         sizes = {place: len(learners) for place, learners in played.items()}
         assert sizes == {(r, g): 1 if g == "vr_combine" else 31 for r in READINGS for g in GROUPS}
@@ -178,11 +179,12 @@ class TestTable1:
             reproduce.table1(**options)
 
 
-class TestFigure5:
-    @pytest.fixture(scope="class")
-    def figure(self):
-        return reproduce.figure5(runs=3, trials=600)
+@pytest.fixture(scope="module")
+def figure():
+    return reproduce.figure5(runs=3, trials=600)
 
+
+class TestFigure5:
     def test_curves_rise_to_the_totals(self, figure):
         for group, entry in figure["curves"].items():
             assert (np.diff(entry["curve"]) >= 0).all()

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from linmax import bounds, features, rules
+    from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.instances import experts
@@ -32,6 +33,7 @@ _HOMES = {
     "Trace": "trials",
     "average": "composition",
     "bounds": "bounds",
+    "certify": "certificates",
     "check_rule": "rules.own",
     "combine": "composition",
     "experts": "instances",
@@ -56,6 +58,7 @@ __all__ = [
     "__version__",
     "average",
     "bounds",
+    "certify",
     "check_rule",
     "combine",
     "experts",

@@ -125,7 +125,7 @@ def balanced_mass(n: int, relevant: int) -> Adversary:
     The first ``relevant`` (odd) attributes are right by one vote: u = 1/relevant each, margin delta =
     1/relevant. The lightest of them are those that are right. All others are split so that w.z comes as
     close to 0 from below as it can. Every z_i is -1 or +1 and w.z is nearly 0, the case in which the bound
-    is tight; `bounds.multiplicative` is reached within 2 to 4 per cent.
+    is tight; `bounds.multiplicative` is reached within 5 per cent.
 
     With n = 20000 and 3 relevant attributes it forces 183 mistakes on WMA with alpha = (1 - delta)^(-1/2),
     where Mesterharm (2001) prints 2 ln(n)/delta^2 = 178.3 (`bounds.committee_printed`), and 153 with alpha
@@ -222,7 +222,7 @@ def worst_flips(adversary: Adversary, u: npt.ArrayLike, times: int) -> Adversary
     A flipped instance is wrong in every relevant attribute (u.z = -sum |u_i|) and right in as many others as
     still make the learner err; it costs the noise margin + sum |u_i|. It hurts most when relevant and other
     attributes weigh the same: then w.z is nearly 0 and nothing of the learner's progress pays for it. With
-    `balanced_mass` the bound is reached within 2 to 6 per cent, its noise term included.
+    `balanced_mass` the bound is reached within 6 per cent, its noise term included.
 
     Examples
     --------

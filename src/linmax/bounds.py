@@ -463,7 +463,7 @@ def multiplicative(
     where the denominator is not positive: alpha too large for the margin.
 
     alpha = sqrt((1 + delta)/(1 - delta)) is best without noise and gives at most 2 RE/delta^2; `best_alpha`
-    finds the best with noise. Greedy adversaries come within 2 to 4 per cent of this bound.
+    finds the best with noise. Greedy adversaries come within 5 per cent of this bound.
 
     Source: derived here by Littlestone's potential argument; valid for every alpha.
 

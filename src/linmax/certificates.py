@@ -28,7 +28,7 @@ from scipy.optimize import linprog, minimize, nnls
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from linmax import bounds
-from linmax.checks import whole
+from linmax.checks import finite, whole
 from linmax.composition import Learner, as_learner
 from linmax.contract import Rule
 from linmax.instances import Experts
@@ -37,7 +37,7 @@ from linmax.techniques.voting import Voted
 from linmax.threshold import LinearThreshold
 from linmax.trials import run, unique_labels
 
-__all__ = ["Certificate", "certify", "certify_rows", "hinge_noise", "least_noise", "widest_margin"]
+__all__ = ["Certificate", "bound_so_far", "certify", "certify_rows", "hinge_noise", "least_noise", "widest_margin"]
 
 Vector = npt.NDArray[np.float64]
 
@@ -85,14 +85,18 @@ class Rows:
         return len(self.starts)
 
     @property
+    def owners(self) -> npt.NDArray[np.int64]:
+        """The trial of each row, numbered from 0."""
+        return np.repeat(np.arange(self.trials), np.diff(np.append(self.starts, self.shape[0])))
+
+    @property
     def shape(self) -> tuple[int, int]:
         return int(self.matrix.shape[0]), int(self.matrix.shape[1])
 
     def take(self, trials: npt.NDArray[np.int64]) -> Rows:
         """The rows of some trials."""
-        ends = np.append(self.starts[1:], self.shape[0])
-        pieces = [np.arange(self.starts[t], ends[t]) for t in trials]
-        return Rows(self.matrix[np.concatenate(pieces)], np.repeat(np.arange(len(trials)), [len(p) for p in pieces]))
+        chosen = np.isin(self.owners, trials)
+        return Rows(self.matrix[chosen], self.owners[chosen])
 
     def lowest(self, u: Vector) -> Vector:
         """min_j u.z of each trial."""
@@ -105,9 +109,6 @@ class Rows:
     def sizes(self, p: float) -> Vector:
         """||z||_p of each row."""
         magnitude = abs(self.matrix)
-        if math.isinf(p):
-            largest = magnitude.max(axis=1)
-            return np.asarray(largest.toarray() if sparse.issparse(largest) else largest, float).ravel()
         scale = float(magnitude.max()) or 1.0
         total = ((magnitude / scale) ** p).sum(axis=1)
         return np.asarray(scale * np.asarray(total).ravel() ** (1.0 / p))
@@ -115,13 +116,9 @@ class Rows:
     def divided(self, sizes: Vector) -> Rows:
         """Every row divided by its number; rows with 0 stay as they are."""
         factors = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
-        dense = not sparse.issparse(self.matrix)
-        other = object.__new__(Rows)
-        other.matrix = (
-            self.matrix * factors[:, None] if dense else sparse.csr_array(sparse.diags_array(factors) @ self.matrix)
-        )
-        other.starts = self.starts
-        return other
+        if sparse.issparse(self.matrix):
+            return Rows(sparse.diags_array(factors) @ self.matrix, self.owners)
+        return Rows(self.matrix * factors[:, None], self.owners)
 
     def soft_noise(self, u: Vector, margin: float, softness: float) -> tuple[float, Vector]:
         """A smooth bound of the noise and its slope in u: s sum_t ln(1 + sum_j exp((margin - u.z)/s))."""
@@ -331,8 +328,7 @@ def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> tuple[Vecto
     count, n = rows.shape
     block = _signed(rows.matrix, positive_only)
     width = block.shape[1]
-    owner = np.repeat(np.arange(rows.trials), np.diff(np.append(rows.starts, count)))
-    slack = sparse.csr_array((np.ones(count), (np.arange(count), owner)), shape=(count, rows.trials))
+    slack = sparse.csr_array((np.ones(count), (np.arange(count), rows.owners)), shape=(count, rows.trials))
     upper = -sparse.hstack([block, slack], format="csr")
     equal = sparse.csr_array(np.append(np.ones(width), np.zeros(rows.trials))[None, :])
     cost = np.append(np.zeros(width), np.ones(rows.trials))
@@ -597,7 +593,8 @@ class Certificate:
         most so many updates, and a recycled rule, with those on stored instances.
     u, margin, noise
         The comparator, its margin and its hinge noise over all trials. ||u|| = 1 in the norm of the bound:
-        the 1-norm for the Winnow family, the q-norm for p-norm rules (2 for the Perceptron).
+        the 1-norm for the Winnow family, the q-norm for p-norm rules (2 for the Perceptron). For ALMA they
+        are those of z/||z||_p.
     alpha, tuned_bound
         The alpha that makes the bound least on these data, and that bound; None for rules without an alpha.
     mistakes, updates
@@ -712,7 +709,19 @@ def certify(
     --------
     >>> import linmax
     >>> data = linmax.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
-    >>> print(linmax.certify(linmax.experts(votes=data.votes), data.labels, "winnow(1.1)"))  # doctest: +SKIP
+    >>> certificate = certify(linmax.experts(votes=data.votes), data.labels, "winnow(1.1)")
+    >>> certificate.mistakes <= certificate.updates <= certificate.bound < 300
+    True
+    >>> print(certificate)
+    winnow(1.1), 300 trials
+    -----------------------
+    mistakes    ... (... updates)
+    bound       ...
+    best alpha  ... (bound ...)
+    margin      ...
+    noise       ...
+    separable   yes
+    comparator  9 weights; ...
     """
     described = _described(learner)
     with _Patience("certify") as patience:
@@ -764,7 +773,7 @@ def _rows_of(instances: Any, labels: Sequence[Any], patience: _Patience) -> tupl
     distinct, inverse = unique_labels(names)
     if not isinstance(instances, Experts):
         return _two_class_rows(instances, distinct, inverse), names
-    classes = list(instances.names) if instances.fixed else list(dict.fromkeys([*instances.names, *distinct]))
+    classes = _class_order(instances, distinct)
     if len(classes) < 2:
         raise ValueError(
             f"labels must have two classes or more, got only {classes!r}; one class leaves nothing to learn"
@@ -776,6 +785,19 @@ def _rows_of(instances: Any, labels: Sequence[Any], patience: _Patience) -> tupl
     matrix = sparse.vstack(blocks, format="csr")
     dense = matrix.nnz > 0.2 * math.prod(matrix.shape) and math.prod(matrix.shape) <= 50_000_000
     return Rows(matrix.toarray() if dense else matrix, np.repeat(np.arange(size), len(classes) - 1)), names
+
+
+def _class_order(instances: Experts, distinct: list[Any]) -> list[Any]:
+    """The classes in the order in which a run numbers them, so that u is laid out like its weights."""
+    if instances.fixed:
+        unknown = [name for name in distinct if name not in instances.names]
+        if unknown:
+            raise ValueError(f"labels: {unknown[0]!r} is not among the classes {list(instances.names)!r}")
+        return list(instances.names)
+    try:
+        return sorted({*instances.names, *distinct})
+    except TypeError:  # labels of several kinds have no order
+        return list(dict.fromkeys([*distinct, *instances.names]))
 
 
 def _two_class_rows(attributes: Any, distinct: list[Any], inverse: npt.NDArray[Any]) -> Rows:
@@ -837,7 +859,7 @@ def _sample(rows: Rows, most_rows: int, seed: int) -> Rows:
         return rows
     chosen = max(1, rows.trials * most_rows // count)
     trials = np.random.default_rng(seed).choice(rows.trials, chosen, replace=False)
-    return rows.take(np.sort(trials))
+    return rows.take(trials)
 
 
 def _hard(plan: _Plan, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | None]:
@@ -902,6 +924,46 @@ class _Line:
             margins.append(float(self.lowest[0]))  # the largest margin without noise
         margin = min(margins, key=self.bound)
         return self.bound(margin), margin, self.noise(margin)
+
+
+def bound_so_far(
+    learner: Any, instances: Any, labels: Sequence[Any], u: npt.ArrayLike, margin: float | None = None
+) -> Vector:
+    """The learner's bound after each trial, for one comparator: its noise is that of the trials so far.
+
+    Parameters
+    ----------
+    u
+        The comparator, one number a weight (the order of `Weights.flat`), of any length: it is divided by the norm
+        that the learner's bound speaks of.
+    margin
+        The margin wanted of u after that division; by default the least that it has on these trials.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(trials=200, seed=1)
+    >>> instances = linmax.experts(votes=data.votes)
+    >>> trace = linmax.run("winnow(1.017)", instances, data.labels)
+    >>> bool((trace.bound(data.target) >= trace.mistakes).all())
+    True
+    """
+    inside = _unwrapped(as_learner(learner))
+    with _Patience("bound") as patience:
+        rows, _ = _rows_of(instances, labels, patience)
+    plan, seen = _plan(inside.rule, rows)
+    weights = plan.unit(_comparator(u, seen))
+    lowest = seen.lowest(weights)
+    wanted = float(lowest.min()) if margin is None else finite("margin", margin)
+    if wanted <= 0.0:
+        told = "u does not separate these trials" if margin is None else f"margin must be > 0, got {margin!r}"
+        raise ValueError(f"{told}; give margin= for the margin that the noise is measured from")
+    noise = np.cumsum(np.maximum(0.0, wanted - lowest))
+    values: dict[float, float] = {}
+    for amount in noise.tolist():
+        if amount not in values:
+            values[amount] = plan.bound(weights, wanted, _counted(amount, inside.uses))
+    return np.array([inside.total(values[amount], t + 1) for t, amount in enumerate(noise.tolist())])
 
 
 # -- patience ----------------------------------------------------------------------------------------------

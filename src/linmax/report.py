@@ -161,7 +161,7 @@ def plot_mistakes(
     for place, name in enumerate(names):
         _draw(axes, counts[name], *_look(place))
     axes.set_xlim(0, max(map(len, counts.values())))
-    _label_ends(axes, {name: int(counts[name][-1]) for name in names})
+    _label_ends(axes, {name: round(float(counts[name][-1])) for name in names})
     if path is not None:
         _save(figure, Path(path))
     return figure

@@ -170,7 +170,9 @@ class Machine:
         except (TypeError, ValueError):
             self.classes = before
             raise
-        return self._play(played, numbers, margins)
+        first = self.trials == 0
+        trace = self._play(played, numbers, margins)
+        return replace(trace, seen=(instances, labels)) if first else trace
 
     def predict(self, instances: Experts) -> np.ndarray:
         """The class of each instance under the current weights; nothing is learned."""
@@ -297,6 +299,8 @@ class Trace:
         zeta(label) - zeta(rival) at each trial, when asked for.
     epochs, consistent
         Passes played, and whether the last one made no update.
+    seen
+        Instances and labels, when these were the learner's first trials and played once: what `bound` needs.
     """
 
     learner: Any
@@ -306,6 +310,7 @@ class Trace:
     margins: np.ndarray | None = None
     epochs: int = 1
     consistent: bool = False
+    seen: tuple[Any, Any] | None = None
 
     @property
     def mistakes(self) -> np.ndarray:
@@ -325,11 +330,23 @@ class Trace:
         counts = f"{len(self)} trials, {self.wrong.sum()} mistakes{share}, {self.changed.sum()} updates"
         return f"<{self.learner.learner}: {counts}>"
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the mistake curve, saved when given a path; returns the figure. Needs matplotlib (the extra ``plot``)."""
+    def bound(self, u: Any, margin: float | None = None) -> np.ndarray:
+        """The mistake bound after each trial for the comparator u (see `linmax.certificates.bound_so_far`)."""
+        if self.seen is None:
+            raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
+        from linmax.certificates import bound_so_far
+
+        return bound_so_far(self.learner.learner, *self.seen, u, margin)
+
+    def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
+        """Draw the mistake curve, and a bound beside it if given; returns the figure, saved when given a path.
+
+        Needs matplotlib (the extra ``plot``).
+        """
         from linmax.report import plot_mistakes
 
-        return plot_mistakes({str(self.learner.learner): self.mistakes}, path)
+        curves = {str(self.learner.learner): self.mistakes}
+        return plot_mistakes(curves if bound is None else curves | {"bound": np.asarray(bound)}, path)
 
 
 def run(

@@ -21,6 +21,7 @@ from linmax import __version__
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "bounds": "compare mistake bounds and mistakes of the rules on a file",
     "demo": "watch a few learners on the majority problem",
     "reproduce": "repeat the published experiments and compare",
 }

@@ -126,7 +126,10 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 def _print(screen: Console, table: Any) -> None:
     """The table with lines where it fits, else as plain text that is never folded."""
-    if screen.is_terminal and screen.measure(table).minimum <= screen.width:
+    from rich.measure import Measurement
+
+    needed = Measurement.get(screen, screen.options.update(max_width=1000), table).maximum
+    if screen.is_terminal and needed <= screen.width:
         screen.print(table)
     else:
         screen.print(str(table) + "\n", soft_wrap=True, markup=False)
