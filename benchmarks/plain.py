@@ -234,14 +234,13 @@ def play(kinds, values, votes, labels, k, s, u, h, w, r, d, predictions):  # typ
         for b in range(rules):
             mistakes[b] += predict(weights, b, votes, t, k, scores) != label
             mistakes[rules + b] += predict(sums, b, votes, t, k, scores) != label
-            changed[b] = update(
-                b, kinds, values, weights, memory, shift, sums, counts, votes, labels, t, k, scores, z
-            )
+            changed[b] = update(b, kinds, values, weights, memory, shift, sums, counts, votes, labels, t, k, scores, z)
             if changed[b]:
                 used[b, t] = 1
                 begin = max(0, t + 1 - s)
                 recycle(
-                    b, kinds, values, weights, memory, shift, sums, counts, votes, labels, begin, t, k, used, u, scores, z
+                    b, kinds, values, weights, memory, shift, sums, counts, votes, labels, begin, t, k, used, u,
+                    scores, z,
                 )  # fmt: skip
             for i in range(size):
                 sums[b, i] += weights[b, i]

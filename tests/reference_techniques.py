@@ -539,6 +539,24 @@ def VCombine(
     return Vote(Combine(members, how="best"), h=h, w=w, r=r, d=d, scale=scale)
 
 
+def unit_scores(member: Learner | Stack, x: Vector) -> Vector:
+    """A learner's scores at a scale that does not grow: with its weights at 2-norm 1.
+
+    A vote gives the mean of its voters' scores at the scale at which they vote (B's own when it does not trust
+    them), a combination by best those of its best, a stack those of its fusion, other combinations their own.
+    """
+    if isinstance(member, Vote):
+        voters = member._all()
+        if not member.trusts_voting:
+            voters = voters[-1:]
+        return np.asarray(sum(voter.scores(x) for voter in voters) / len(voters))
+    if isinstance(member, Combine):
+        return unit_scores(member.members[member.best], x) if member.how == "best" else member.scores(x)
+    if isinstance(member, Stack):
+        return unit_scores(member.fusion, member.instance(x))
+    return member.snapshot().scaled("l2").scores(x)
+
+
 class Stack:
     """The members' scores are the sub-experts of another learner, `fusion`: column i of its x is member i's.
 
@@ -548,16 +566,15 @@ class Stack:
     scale
         `vote`: 1 for the class that the member predicts, 0 elsewhere (no class known: zeros).
         `raw`: the member's scores, times exp(log_scale).
-        `softmax`: the member's scores, from weights divided by their largest magnitude where it has linear
-        weights (the scale of multiplicative weights grows without limit), over the k classes: c = scores -
-        mean; q = mean of c_j^2 over the k classes and over all trials so far, the present one included; x =
-        softmax(c / sqrt(q)); q = 0 gives 1/k for each.
+        `softmax`: the member's scores s (see `unit_scores`: the scale of multiplicative weights grows without
+        limit) over the known classes: c = s - mean; q = mean of c_j^2 over the known classes, averaged over all
+        trials so far, the present one included; x = softmax(c / sqrt(q)); q = 0 gives equal shares. Classes not
+        yet known get 0.
     thresholds
         Whether k threshold sub-experts follow the members.
 
-    Predicting uses the running q with the present instance included but keeps it only in `trial`. All k
-    classes must be known from the start. `hypothesis()` is the fusion's: one weight a member, not a
-    hypothesis on x, so that `snapshot()` refuses.
+    Predicting uses the running q with the present instance included but keeps it only in `trial`.
+    `hypothesis()` is the fusion's: one weight a member, not a hypothesis on x, so that `snapshot()` refuses.
     """
 
     changed = True
@@ -591,11 +608,9 @@ class Stack:
         raise TypeError("a stack is not linear in x; hypothesis() gives the weights of its members")
 
     def _centred(self, member: Learner, x: Vector) -> Vector:
-        try:
-            scores = member.snapshot().scaled("max").scores(x)
-        except TypeError:  # not linear
-            scores = member.scores(x)
-        return np.asarray(scores - total(scores) / len(scores))
+        """Of the known classes only."""
+        scores = unit_scores(member, x)[self.linear.known]
+        return np.asarray(scores - total(scores) / max(1, len(scores)))
 
     def _column(self, i: int, x: Vector) -> Vector:
         member = self.members[i]
@@ -604,11 +619,14 @@ class Stack:
             return np.asarray(np.arange(len(x)) == member.predict(x), dtype=float)
         if self.scale == "raw":
             return np.asarray(member.scores(x) * math.exp(member.log_scale))
-        centred = self._centred(member, x)
-        mean_square = (self.squares[i] + total(centred**2) / len(centred)) / (self.trials + 1)
-        exponents = centred / (math.sqrt(mean_square) or 1.0)
-        shares = np.exp(exponents - exponents.max())
-        return np.asarray(shares / total(shares))
+        column = np.zeros(len(x))
+        if self.linear.known:
+            centred = self._centred(member, x)
+            mean_square = (self.squares[i] + total(centred**2) / len(centred)) / (self.trials + 1)
+            exponents = centred / (math.sqrt(mean_square) or 1.0)
+            shares = np.exp(exponents - exponents.max())
+            column[self.linear.known] = shares / total(shares)
+        return column
 
     def instance(self, x: Vector) -> Vector:
         """The instance that the fusion learner sees."""
@@ -625,12 +643,13 @@ class Stack:
         return self.fusion.predict(self.instance(x))
 
     def trial(self, x: Vector, label: int) -> int:
-        prediction = self.fusion.trial(self.instance(x), label)
+        instance = self.instance(x)
         if self.scale == "softmax":
             for i, member in enumerate(self.members):
                 centred = self._centred(member, x)
-                self.squares[i] += total(centred**2) / len(centred)
+                self.squares[i] += total(centred**2) / max(1, len(centred))
         self.trials += 1
+        prediction = self.fusion.trial(instance, label)
         for member in self.members:
             member.trial(x, label)
         return prediction
@@ -644,4 +663,5 @@ __all__ = [
     "Stack",
     "VCombine",
     "Vote",
+    "unit_scores",
 ]

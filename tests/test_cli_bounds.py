@@ -11,20 +11,21 @@ import pytest
 
 import linmax
 from linmax.cli import main
+from linmax.datasets import MajorityProblem
 
 
 @pytest.fixture
-def problem() -> linmax.datasets.MajorityProblem:  # type: ignore[name-defined]
+def problem() -> MajorityProblem:
     return linmax.majority_problem(n=6, r=3, k=3, noise=0.02, trials=120, seed=4)
 
 
 @pytest.fixture
-def votes(problem: object, tmp_path: Path) -> Path:
+def votes(problem: MajorityProblem, tmp_path: Path) -> Path:
     path = tmp_path / "votes.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*(f"voter{i}" for i in range(6)), "noise", "label"])
-        for row, label in zip(problem.votes, problem.labels, strict=True):  # type: ignore[attr-defined]
+        for row, label in zip(problem.votes, problem.labels, strict=True):
             writer.writerow([*("abc"[v] for v in row), "x", "abc"[label]])
     return path
 
@@ -89,26 +90,26 @@ def test_bad_input_is_one_line(
 
 
 @pytest.mark.parametrize("learner", ["perceptron", "winnow(1.02)", "balanced-winnow(1.05)", "R-winnow(1.02)"])
-def test_trace_bound_is_never_passed(learner: str, problem: object) -> None:
-    instances = linmax.experts(votes=problem.votes)  # type: ignore[attr-defined]
-    trace = linmax.run(learner, instances, problem.labels)  # type: ignore[attr-defined]
-    bound = trace.bound(problem.target, margin=problem.margin)  # type: ignore[attr-defined]
+def test_trace_bound_is_never_passed(learner: str, problem: MajorityProblem) -> None:
+    instances = linmax.experts(votes=problem.votes)
+    trace = linmax.run(learner, instances, problem.labels)
+    bound = trace.bound(problem.target, margin=problem.margin)
     assert bound.shape == (120,)
     assert (np.diff(bound[np.isfinite(bound)]) >= 0).all()
     assert (trace.updates <= bound).all()
     assert np.isfinite(bound[-1])
 
 
-def test_trace_bound_wants_the_first_trials(problem: object, tmp_path: Path) -> None:
-    instances = linmax.experts(votes=problem.votes)  # type: ignore[attr-defined]
-    trace = linmax.run("winnow(1.02)", instances[:60], problem.labels[:60])  # type: ignore[attr-defined]
-    later = trace.learner.run(instances[60:], problem.labels[60:])  # type: ignore[attr-defined]
+def test_trace_bound_wants_the_first_trials(problem: MajorityProblem, tmp_path: Path) -> None:
+    instances = linmax.experts(votes=problem.votes)
+    trace = linmax.run("winnow(1.02)", instances[:60], problem.labels[:60])
+    later = trace.learner.run(instances[60:], problem.labels[60:])
     with pytest.raises(ValueError, match="first trials"):
-        later.bound(problem.target)  # type: ignore[attr-defined]
+        later.bound(problem.target)
     with pytest.raises(ValueError, match="margin"):
-        trace.bound(problem.target, margin=0.0)  # type: ignore[attr-defined]
+        trace.bound(problem.target, margin=0.0)
     with pytest.raises(ValueError, match="perceptron"):
-        linmax.run("A-perceptron", instances, problem.labels).bound(problem.target)  # type: ignore[attr-defined]
+        linmax.run("A-perceptron", instances, problem.labels).bound(problem.target)
     path = tmp_path / "bound.png"
-    trace.plot(path, bound=trace.bound(problem.target, margin=problem.margin))  # type: ignore[attr-defined]
+    trace.plot(path, bound=trace.bound(problem.target, margin=problem.margin))
     assert path.stat().st_size > 1000

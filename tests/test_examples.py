@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = ["compose_a_learner.py", "mistake_curves.py", "your_own_rule.py"]
+NAMES = ["break_a_bound.py", "compose_a_learner.py", "mistake_curves.py", "your_own_rule.py"]
 
 
 def output_of(name, *arguments):
@@ -52,3 +52,14 @@ def test_a_rule_is_the_same_from_text(own_rule):
 def own_rule():
     found = re.findall(r"^(.+?)\s+(\d+) mistakes$", output_of("your_own_rule.py"), re.MULTILINE)
     return {use: int(count) for use, count in found}
+
+
+def test_break_a_bound():
+    shown = output_of("break_a_bound.py")
+    printed = float(re.search(r"2 ln\(n\)/d\^2: ([\d.]+)", shown)[1])
+    rows = {
+        name: (int(m), float(b))
+        for name, m, b in re.findall(r"(\w+) +alpha.*: (\d+) mistakes, proved bound ([\d.]+)", shown)
+    }
+    assert rows["corrected"][0] <= printed < rows["printed"][0]
+    assert all(made <= proved for made, proved in rows.values())

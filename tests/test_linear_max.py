@@ -38,13 +38,12 @@ def test_weights_are_those_of_the_two_class_rule_fed_with_z(case: Case) -> None:
     total = 0
     for name, given in PROBLEMS.items():
         binary = LinearThreshold(case.rule, labels=(-1, 1))
-        machine = None
+        machine = run(case.rule, given.instances[:0], []).learner
         for t, x in enumerate(given.matrices):
             one, label = given.instances[t : t + 1], given.labels[t]
-            scores = machine.scores(one)[0] if machine else x @ np.full(x.shape[1], case.rule.start)
+            scores = machine.scores(one)[0]
             z = x[label] - x[rival_of(scores, label)]
-            trace = machine.run(one, [label], margins=True) if machine else run(case.rule, one, [label], margins=True)
-            machine = trace.learner
+            trace = machine.run(one, [label])
             same = binary.run(z.reshape(1, -1), [1])
             if same.changed[0] != trace.changed[0]:
                 # w.z and zeta(label) - zeta(rival) are summed in different orders.
@@ -142,7 +141,8 @@ def test_top_two(values: list[int], largest: bool, known: int) -> None:
     shape[KNOWN], shape[LARGEST] = known, largest
     order = sorted(range(known), key=lambda j: (-values[j], -j if largest else j))
     expected = [*order, -1, -1][:2]
-    assert list(top_two(np.array(values, float), shape)) == expected
+    plain = getattr(top_two, "py_func", top_two)  # compiled it is part of its callers
+    assert list(plain(np.array(values, float), shape)) == expected
 
 
 @pytest.mark.small
@@ -192,7 +192,8 @@ def test_negated_copies_make_winnow_balanced() -> None:
     """Winnow on [x, -x] with start 1 is Balanced Winnow on x: w+ and w- are the weights of the two copies."""
     rng = np.random.default_rng(9)
     trials = 200 if JIT else 20
-    ratings, labels = rng.random((trials, 5, 3)), rng.integers(3, size=trials)
+    ratings = rng.integers(0, 65, size=(trials, 5, 3)) / 64.0  # w+ = w- = 1 must cancel at first
+    labels = rng.integers(3, size=trials)
     both = run("winnow(1.4)", experts(scores=ratings, negated=True, thresholds=False), labels)
     balanced = run("balanced-winnow(1.4)", experts(scores=ratings, thresholds=False), labels)
     assert np.array_equal(both.predictions, balanced.predictions)

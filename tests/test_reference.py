@@ -999,7 +999,7 @@ def test_stack(scale: str) -> None:
                 columns.append(x @ member.hypothesis())
             else:
                 w = member.hypothesis()
-                scores = x @ (w / (np.abs(w).max() or 1.0))
+                scores = x @ (w / (np.linalg.norm(w) or 1.0))
                 past.append(scores - scores.mean())
                 exponent = np.exp(past[-1] / (np.sqrt(np.mean(np.square(past))) or 1.0))
                 columns.append(exponent / exponent.sum())

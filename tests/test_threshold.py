@@ -83,9 +83,7 @@ def test_labels_are_sorted_when_not_given() -> None:
     learner = LinearThreshold("perceptron")
     learner.run(x, np.where(y > 0, "up", "down"))
     assert learner.labels == ("down", "up")
-    assert learner.score(x[:5]).tolist() == (x[:5] @ learner.weights).tolist() or np.allclose(
-        learner.score(x[:5]), x[:5] @ learner.weights
-    )
+    np.testing.assert_allclose(learner.score(x[:5]), x[:5] @ learner.weights, rtol=1e-12)
 
 
 @pytest.mark.small
@@ -145,12 +143,12 @@ def test_sparse_is_dense(rule: Any) -> None:
 def test_attributes_by_name_grow(case: Case) -> None:
     """Names that come later are as good as columns that were 0 before: same weights, same decisions."""
     rng = np.random.default_rng(3)
-    x, y = data(30 if JIT else 10, m=6, seed=4)
+    x, y = data(30, m=6, seed=4)
     order = np.minimum(5, np.arange(len(x)) // 3)  # column c is first seen at trial 3 c
     x[np.arange(6)[None, :] > order[:, None]] = 0.0
     names = rng.permutation(6)
     named, dense = LinearThreshold(case.rule, labels=(-1, 1)), LinearThreshold(case.rule, labels=(-1, 1))
-    dense.run(x, y) if not case.rule.thickness else None
+    dense.run(x, y)
     for t, row in enumerate(x):
         named.learn({f"name {names[c]}": row[c] for c in range(6) if row[c]}, int(y[t]))
     if case.rule.thickness:  # a thick rule compares with the sum over the names seen so far

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import bounds, features, rules
+    from linmax import adversaries, bounds, conversion, features, rules
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
@@ -31,11 +31,13 @@ _HOMES = {
     "EGPM": "regressors",
     "LinearThreshold": "threshold",
     "Trace": "trials",
+    "adversaries": "adversaries",
     "average": "composition",
     "bounds": "bounds",
     "certify": "certificates",
     "check_rule": "rules.own",
     "combine": "composition",
+    "conversion": "conversion",
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
@@ -56,11 +58,13 @@ __all__ = [
     "LinearThreshold",
     "Trace",
     "__version__",
+    "adversaries",
     "average",
     "bounds",
     "certify",
     "check_rule",
     "combine",
+    "conversion",
     "experts",
     "features",
     "majority_problem",

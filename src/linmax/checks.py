@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["at_least", "boolean", "finite", "greater", "positive", "whole"]
+__all__ = ["MOST", "at_least", "boolean", "counted", "finite", "greater", "one_of", "positive", "whole"]
 
 
 def finite(name: str, value: Any) -> float:
@@ -50,6 +51,25 @@ def whole(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} must be >= {least}, got {value!r}; try {least}")
     return int(number)
+
+
+MOST = 2**31 - 1
+
+
+def counted(name: str, value: Any, least: int) -> int:
+    """A whole number from least to MOST, for the kernels' counters."""
+    number = whole(name, value, least)
+    if number > MOST:
+        raise ValueError(f"{name} must be <= {MOST}, got {value!r}; try {MOST}")
+    return number
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """One of the known names."""
+    names = list(known)
+    if value not in names:
+        raise ValueError(f"{name} must be one of {', '.join(names)}, got {value!r}")
+    return str(value)
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from linmax.contract import Rule
@@ -52,6 +52,13 @@ def as_rule(learner: Any) -> Rule:
     if not isinstance(rule, Rule):
         raise TypeError(f"a plain rule is needed here, got {rule}")
     return rule
+
+
+def as_learners(learners: Any) -> list[Learner]:
+    """The same for a list of them."""
+    if isinstance(learners, (str, Learner)) or not isinstance(learners, Iterable):
+        raise TypeError(f"learners must be a list, got {learners!r}; put it in square brackets")
+    return [as_learner(learner) for learner in learners]
 
 
 def average(learner: Any, scale: str = "raw") -> Averaged:
@@ -171,7 +178,7 @@ def combine(learners: Sequence[Any], how: str = "best", beta: float = 0.5) -> Co
     >>> print(linmax.combine(["perceptron", "A-winnow(1.1)"]))
     combine(perceptron, A-winnow(1.1))
     """
-    return Combined(tuple(as_learner(learner) for learner in learners), how, beta)
+    return Combined(tuple(as_learners(learners)), how, beta)
 
 
 def stack(learners: Sequence[Any], fusion: Any = "perceptron") -> Stacked:
@@ -186,7 +193,7 @@ def stack(learners: Sequence[Any], fusion: Any = "perceptron") -> Stacked:
     >>> print(linmax.stack(["perceptron", "winnow(1.1)"], fusion="winnow(1.05)"))
     stack(perceptron, winnow(1.1), fusion=winnow(1.05))
     """
-    return Stacked(tuple(as_learner(learner) for learner in learners), as_learner(fusion))
+    return Stacked(tuple(as_learners(learners)), as_learner(fusion))
 
 
 # Winnow's factors: the paper names 1.01, 1.03, 1.2, 1.25, 1.3, 1.35, 1.5, 1.6 of its 15; the rest is filled in.
@@ -244,7 +251,7 @@ def vr_combine(
     """
     if isinstance(pool, str) and pool != "papers":
         raise ValueError(f"pool must be 'papers' or a list of rules, got {pool!r}")
-    rules = paper_pool() if isinstance(pool, str) else [as_learner(rule) for rule in pool]
+    rules = paper_pool() if isinstance(pool, str) else as_learners(pool)
     for rule in rules:
         if not isinstance(rule, Rule):
             raise ValueError(f"pool must hold plain rules, which are then recycled and averaged; got {rule}")

@@ -142,20 +142,32 @@ CACHE_FOLDER = _cache_folder() if JIT else ""
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
 
 
-def kernel(signature: Any = None, *, allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    signature: Any = None, *, allocates: bool = False, hot: bool = False, reorders: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
     With a signature the function is compiled (or read from the cache) at once and has an address; without one it is
     a helper, compiled into its callers. Arrays are not counted by reference unless it ``allocates``: counting costs
     more than a small rule, so kernels work in arrays that they are given.
+
+    A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
+    numbers, costs more than a search. Such a helper should have few call sites, and Python cannot call it. One that
+    ``reorders`` may add up in any order, where nothing hangs on the last bit.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
         options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
+        if reorders:
+            options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
+        if hot:  # no wrapper that takes Python's objects apart: slow to compile
+            return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **options)(function)
+        if signature is None and not allocates:  # nothing to cache: its code is in its callers
+            return njit(no_cfunc_wrapper=True, **options)(function)
         with caching_in(CACHE_FOLDER):
-            return (
-                njit(signature, cache=True, **options)(function) if signature else njit(cache=True, **options)(function)
-            )
+            if signature is None:
+                return njit(cache=True, **options)(function)
+            return njit(signature, cache=True, no_cfunc_wrapper=True, **options)(function)
 
     return compile_it
 
@@ -364,7 +376,7 @@ class State(NamedTuple):
     memory: np.ndarray  # (B, most slots, N)
     scalars: np.ndarray  # (B, most scalars)
     backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.means`
-    means: np.ndarray  # (B, 6): the same
+    means: np.ndarray  # (B, 7): the same
     counts: np.ndarray  # int64 (B, 3): trials, updates, of these recycled
     shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
 
@@ -385,7 +397,7 @@ def _example() -> tuple[Instances, Members, State]:
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
         Members(i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 6)), i(1, 3), i(5)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 7)), i(1, 3), i(5)),
     )
 
 

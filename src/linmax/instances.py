@@ -314,9 +314,9 @@ def _distinct(classes: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(classes, str):
         raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
     names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
-        raise ValueError(f"classes must be distinct, got {repeated[0]!r} twice")
+    if len(set(names)) < len(names):
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"classes must be distinct, got {repeated!r} twice")
     if not names:
         raise ValueError("classes must not be empty; leave it out to take them from votes and labels")
     return names
@@ -399,7 +399,7 @@ def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
         raise ValueError(f"{name} must be {wanted}, got rows of different lengths; make them equally long") from None
     if array.dtype.kind not in "fiub":
         try:
-            array = array.astype(object)
+            array = np.asarray(array if hasattr(block, "to_numpy") else block, dtype=object)  # text hides numbers
             if any(isinstance(v, (str, bytes)) for v in array.ravel()):
                 raise TypeError
             array = array.astype(float)

@@ -8,19 +8,16 @@ panel and carries the recent instances over. Neither length changes any result.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linmax import means
 from linmax.contract import (
-    GAUGE,
     KNOWN,
-    SHIFT,
     SPREAD,
     STEP,
-    STRIDE,
     TRIALS,
     Instances,
     Members,
@@ -31,9 +28,9 @@ from linmax.contract import (
 from linmax.instances import Layout, concatenate, cut
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Chunk, Run, Voting, lower
-from linmax.playing import judge, play, start_means
+from linmax.playing import judge_by_weights, play, start_means
 from linmax.search import fill_panel
-from linmax.techniques.voting import Log
+from linmax.techniques.voting import NUMBERS, Log
 
 __all__ = ["Engine", "Settings"]
 
@@ -94,13 +91,13 @@ class Outcome:
 class Engine:
     """A learner over a fixed layout of coordinates, in class indices. All its state is in `arrays`."""
 
-    def __init__(self, learner: Any, layout: Layout, k: int, settings: Settings) -> None:
+    def __init__(self, learner: Any, layout: Layout, k: int, settings: Settings, scored: bool = False) -> None:
         self.learner, self.layout, self.k, self.settings = learner, layout, k, settings
         self.runs: list[Run] = []
         self.top = lower(learner, self.runs)
         nodes = self.top.walk()
         self.logged = any(isinstance(node, Voting) for node in nodes)
-        self.scored = any(node.wants_scores for node in nodes)
+        self.scored = scored or any(node.wants_scores for node in nodes)
         recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
         self.memory = max([run.recycling[0] for run in self.runs] + recent)
         self.tracked = self.logged or self.scored or any(run.averaging for run in self.runs)
@@ -153,7 +150,7 @@ class Engine:
             memory,
             scalars,
             np.zeros((count, size if averages else 0)),
-            np.zeros((count, 6)),
+            np.zeros((count, 7)),
             np.zeros((count, 3), np.int64),
             shape,
         )
@@ -170,8 +167,8 @@ class Engine:
         return found
 
     def like(self, learner: Any, layout: Layout) -> Engine:
-        """Another engine with these classes and settings."""
-        return Engine(learner, layout, self.k, self.settings)
+        """Another engine with these classes and settings, one that gives scores."""
+        return Engine(learner, layout, self.k, self.settings, scored=True)
 
     def terms(self, member: int) -> int:
         """Hypotheses in the member's average: one for each trial played, and the present one."""
@@ -185,9 +182,24 @@ class Engine:
             self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
 
+    def renumber(self, order: Sequence[int]) -> None:
+        """Class ``order[c]`` is class c from now on. Only classes not yet known may move: they have no weights yet."""
+        place = np.append(np.argsort(order), -1).astype(np.int32)
+        if self.tail is not None:
+            scores = self.tail.scores[:, :, order] if self.tail.scores.size else self.tail.scores
+            self.tail = self.tail._replace(votes=place[self.tail.votes], scores=np.ascontiguousarray(scores))
+        for node in self.top.walk():
+            node.renumber(order)
+
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
         return self.top.judge(self, instances, size)
+
+    def rate(self, instances: Instances, size: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores of these weights."""
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
+        judge_by_weights(self.state, self.scratch(instances), instances, weights, size, predictions, table)
+        return predictions, table
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: bool = False) -> Outcome:
         """Play the trials."""
@@ -199,7 +211,7 @@ class Engine:
             np.zeros((size, self.k)) if scored else None,
         )
         room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
-        step = size if not self.memory else min(LONGEST, room) if self._small else LONGEST
+        step = min(LONGEST, room) if self._small else LONGEST if self.memory else size
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
@@ -232,14 +244,15 @@ class Engine:
             self._chunk(instances, panel, labels, begin, min(size, begin + step), uses, origin - offset, outcome)
         if self.memory:
             keep = min(self.memory, size)
-            self.tail = cut(instances, size - keep, size)
+            # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
+            self.tail = concatenate(cut(instances, size - keep, size), cut(instances, size, size))
             self.tail_labels = labels[size - keep :].copy()
             self.tail_uses = uses[:, size - keep :].copy()
 
     def _panel(self, instances: Instances, size: int) -> Panel:
         """Room for a panel of these instances, or none."""
         largest = largest_rating(instances) if self._small else np.inf
-        if largest > 1e30:  # single precision would overflow
+        if not 1e-30 < largest < 1e30:  # too small or too large for single precision
             return NO_PANEL
         places = -(-size // LANES) * self.state.weights.shape[1] * LANES
         voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
@@ -271,18 +284,15 @@ class Engine:
         count, size = len(self.runs), end - begin
         known = int(self.state.shape[KNOWN])
         log = self._log(size)
-        width = max(int(self.state.shape[STRIDE]), instances.scores.shape[2])
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
         tables = np.zeros((count, 2, size, self.k) if scored else (0, 0, 0, 0))
-        before = np.zeros((0, width))
-        one_version = self.logged and log.weights.shape[1] == 1
-        if one_version:
-            before = self._scores_before(cut(instances, begin, end), width)
-        # The log's `tables` of a member: an empty cube when no scores are wanted.
         kept = np.zeros(len(labels) if outcome.margins is not None else 0)
         scratch = self.scratch(instances)
+        if log.weights.shape[1] == 1:
+            for node in self.top.walk():
+                node.look(self, scratch, log, instances, begin)
         for member in range(count):
             self.state.shape[KNOWN] = known
             failed = play(
@@ -310,9 +320,7 @@ class Engine:
                     "scale the instances down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
                 )
         after = int(self.state.shape[KNOWN])
-        chunk = Chunk(
-            instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, before
-        )
+        chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         played = self.top.play(self, chunk)
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
@@ -327,40 +335,12 @@ class Engine:
     def _log(self, size: int) -> Log:
         count, coordinates = self.state.weights.shape
         if not self.logged:
-            return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, 8)), np.zeros((0, 0), np.int32))
+            return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, NUMBERS)), np.zeros((0, 0), np.int32))
         versions = np.zeros((count, size), np.int32)
         if size == 1 and self._chunk_length(1) == 1 and self._chunk_length(8) == 1:
-            numbers = np.zeros((count, 1, 8))
+            numbers = np.zeros((count, 1, NUMBERS))
             weights = self.state.weights.reshape(count, 1, coordinates)
             return Log(weights, self.state.backlog.reshape(count, 1, -1), numbers, versions)
         room = (count, size + 1, coordinates)
-        return Log(
-            np.zeros(room), np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((count, size + 1, 8)), versions
-        )
-
-    def _scores_before(self, instance: Instances, width: int) -> np.ndarray:
-        """Each output's scores of one instance at voting scale, before the trial."""
-        rows = np.zeros((2 * len(self.runs), width))
-        scale = next(node.voted.scale for node in self.top.walk() if isinstance(node, Voting))
-        for output in range(len(rows)):
-            if output % 2 and not self.runs[output // 2].averaging:
-                continue
-            predictions, table = np.zeros(1, np.int32), np.zeros((1, self.k))
-            judge(self.members, self.state, self.scratch(instance), output, instance, 1, predictions, table)
-            rows[output, : self.k] = table[0] / self._size(output, scale)
-        return rows
-
-    def _size(self, output: int, scale: str) -> float:
-        """What an output's hypothesis (for an average: its sum) is divided by before it votes."""
-        member, averaged = divmod(output, 2)
-        sums, scalars = self.state.means[member], self.state.scalars[member]
-        weight = sums[means.WEIGHT]
-        if scale == "raw":
-            return (self.terms(member) if averaged else 1.0) * math.exp(-(scalars[SHIFT] + scalars[GAUGE]))
-        if scale == "l2":
-            square = sums[means.SQUARE]
-            if averaged:
-                square = max(0.0, weight**2 * square - 2.0 * weight * sums[means.CROSS] + sums[means.BACK])
-            return math.sqrt(square) or 1.0
-        weights = self.state.weights[member]
-        return float(np.abs(weight * weights - self.state.backlog[member] if averaged else weights).sum()) or 1.0
+        backlog, numbers = np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((*room[:2], NUMBERS))
+        return Log(np.zeros(room), backlog, numbers, versions)

@@ -2,12 +2,12 @@
 
 The sum of the weights with which each trial was met, S = sum_s g_s w_s, is written as
 
-    S = WEIGHT * weights - backlog,
+    S = m * weights - backlog,  m = WEIGHT + IDLE g = sum of the g_s.
 
-WEIGHT = sum of the g_s. A trial without change adds g to WEIGHT; a change d of a weight adds WEIGHT * d to its backlog
-and leaves S as it was. g is the common factor of the stored weights (raw), or 1 over their largest magnitude (max) or
-over the sum of their magnitudes (l1). Three more sums give the 2-norm of S at any time:
-||S||^2 = WEIGHT^2 SQUARE - 2 WEIGHT CROSS + BACK.
+A trial adds 1 to IDLE, which joins WEIGHT only when the weights change: then S does not depend on how the trials were
+cut into runs. A change d of a weight adds WEIGHT * d to its backlog and leaves S as it was. g is the common factor
+of the stored weights (raw), or 1 over their largest magnitude (max) or over the sum of their magnitudes (l1). Three
+more sums give the 2-norm of S at any time: ||S||^2 = m^2 SQUARE - 2 m CROSS + BACK.
 """
 
 from __future__ import annotations
@@ -15,21 +15,28 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import float64, int64
 
-from linmax.contract import GAUGE, L1, MAX, RAW, kernel
+from linmax.contract import GAUGE, L1, MAX, RAW, Vector, kernel
 
-__all__ = ["advance", "begin", "note", "rebase", "shift", "squared_norm", "term"]
+__all__ = ["advance", "begin", "multiple", "note", "rebase", "settle", "shift", "squared_norm", "term"]
 
-WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM = range(6)
-LONG = 1e6  # WEIGHT over g beyond which the difference above would lose digits
+WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM, IDLE = range(7)
+LONG = 1e4  # WEIGHT over g beyond which the differences above would lose digits
 
 
 @kernel()
 def term(kind: int, scalars: np.ndarray, means: np.ndarray) -> float:
     """g: the weight in the sum of the hypothesis as it is stored now."""
     if kind == RAW:
-        return math.exp(scalars[GAUGE])
+        return math.exp(scalars[GAUGE]) if scalars[GAUGE] != 0.0 else 1.0
     return 1.0 / means[NORM] if means[NORM] > 0.0 else 0.0
+
+
+@kernel(float64(int64, Vector, Vector))
+def multiple(kind: int, scalars: np.ndarray, means: np.ndarray) -> float:
+    """m, the sum of all g so far."""
+    return means[WEIGHT] + means[IDLE] * term(kind, scalars, means)
 
 
 @kernel()
@@ -52,12 +59,20 @@ def sums(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray)
 def begin(kind: int, scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
     """The sum before the first trial: its one term is the hypothesis that will meet it."""
     sums(kind, weights, backlog, means)
-    means[WEIGHT] = term(kind, scalars, means) if kind else 0.0
+    means[WEIGHT] = 0.0
+    means[IDLE] = 1.0 if kind else 0.0
+
+
+@kernel()
+def settle(g: float, means: np.ndarray) -> None:
+    """The weights change: the trials since the last change join WEIGHT, with the g that they had."""
+    means[WEIGHT] += means[IDLE] * g
+    means[IDLE] = 0.0
 
 
 @kernel()
 def rebase(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
-    """Write S with WEIGHT = 0: O(n), rare, and exact to rounding."""
+    """Write S with WEIGHT = 0: O(n), rare, and exact to rounding. IDLE must be 0 (see `settle`)."""
     for i in range(backlog.size):
         backlog[i] -= means[WEIGHT] * weights[i]
     means[WEIGHT] = 0.0
@@ -65,29 +80,48 @@ def rebase(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarra
 
 
 @kernel()
+def exchange(weights: np.ndarray, index: np.ndarray, others: np.ndarray) -> None:
+    """Swap the weights at ``index`` with others."""
+    for j in range(index.size):
+        weights[index[j]], others[j] = others[j], weights[index[j]]
+
+
+@kernel(hot=True)
 def note(
-    kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, index: np.ndarray, before: np.ndarray
+    kind: int,
+    scalars: np.ndarray,
+    weights: np.ndarray,
+    backlog: np.ndarray,
+    means: np.ndarray,
+    index: np.ndarray,
+    before: np.ndarray,
 ) -> None:
     """The weights at ``index`` have changed from ``before``."""
-    fell = False
+    fell, norm = False, means[NORM]
+    if kind == L1 or kind == MAX:
+        for j in range(index.size):
+            old, new = abs(before[j]), abs(weights[index[j]])
+            fell = fell or (kind == MAX and old >= means[NORM])
+            norm = norm + (new - old) if kind == L1 else max(norm, new)
+    g = term(kind, scalars, means) if kind == RAW else (1.0 / norm if norm > 0.0 else 0.0)
+    if kind and means[WEIGHT] > LONG * g:  # the new weights times WEIGHT would drown S
+        exchange(weights, index, before)
+        rebase(kind, weights, backlog, means)
+        exchange(weights, index, before)
+    weight, square, cross, back = means[WEIGHT], means[SQUARE], means[CROSS], means[BACK]
     for j in range(index.size):
         i = index[j]
         old, new = before[j], weights[i]
-        means[SQUARE] += new * new - old * old
+        square += new * new - old * old
         if kind:
             behind = backlog[i]
-            backlog[i] += means[WEIGHT] * (new - old)
-            means[CROSS] += new * backlog[i] - old * behind
-            means[BACK] += backlog[i] * backlog[i] - behind * behind
-        if kind == L1:
-            means[NORM] += abs(new) - abs(old)
-        elif kind == MAX:
-            fell = fell or abs(old) >= means[NORM]
-    if kind == MAX:
-        for j in range(index.size):
-            means[NORM] = max(means[NORM], abs(weights[index[j]]))
-    means[HIGHEST] = max(means[HIGHEST], means[SQUARE])
-    if fell or not means[SQUARE] > 1e-6 * means[HIGHEST]:  # the largest shrank, or only rounding is left
+            ahead = behind + weight * (new - old)
+            backlog[i] = ahead
+            cross += new * ahead - old * behind
+            back += ahead * ahead - behind * behind
+    means[SQUARE], means[CROSS], means[BACK], means[NORM] = square, cross, back, norm
+    means[HIGHEST] = max(means[HIGHEST], square)
+    if fell or not square > 1e-6 * means[HIGHEST]:  # the largest shrank, or only rounding is left
         sums(kind, weights, backlog, means)
 
 
@@ -101,19 +135,13 @@ def shift(kind: int, factor: float, weights: np.ndarray, backlog: np.ndarray, me
 
 
 @kernel()
-def advance(
-    kind: int, trials: int, scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray
-) -> None:
+def advance(kind: int, trials: int, means: np.ndarray) -> None:
     """Add the present hypothesis for this many trials."""
-    if kind == 0 or trials == 0:
-        return
-    g = term(kind, scalars, means)
-    if means[WEIGHT] > LONG * g:
-        rebase(kind, weights, backlog, means)
-    means[WEIGHT] += trials * g
+    if kind:
+        means[IDLE] += trials
 
 
 @kernel()
-def squared_norm(weight: float, square: float, cross: float, back: float) -> float:
-    """||weight * weights - backlog||^2 from the kept sums."""
-    return max(0.0, weight * weight * square - 2.0 * weight * cross + back)
+def squared_norm(m: float, square: float, cross: float, back: float) -> float:
+    """||m * weights - backlog||^2 from the kept sums."""
+    return max(0.0, m * (m * square - 2.0 * cross) + back)

@@ -10,6 +10,7 @@ from numba import typeof
 
 from linmax import means
 from linmax.contract import (
+    EXPERTS,
     HUGE,
     MASS,
     PEAK,
@@ -25,7 +26,7 @@ from linmax.contract import (
     call_step,
     kernel,
 )
-from linmax.linear_max import difference
+from linmax.linear_max import difference, put
 
 __all__ = [
     "CHANGED",
@@ -36,6 +37,7 @@ __all__ = [
     "Scratch",
     "ScratchT",
     "lay_out",
+    "only_votes",
     "present",
     "present_instance",
     "scratch_for",
@@ -163,13 +165,15 @@ def everything(index: np.ndarray, z: np.ndarray, count: int, full_index: np.ndar
         full_z[index[place]] = z[place]
 
 
-@kernel()
+@kernel(hot=True)
 def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
     """Give the rule the z in ``room``: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
     weights, scalars = bench.weights, bench.scalars
+    g = means.term(bench.kind, scalars, bench.sums) if bench.sums[means.IDLE] > 0.0 else 0.0
     if bench.everywhere:
         everything(room.support, room.z, count, room.full_index, room.full_z)
         shift = scalars[SHIFT]
+        means.settle(g, bench.sums)
         means.rebase(bench.kind, weights, bench.backlog, bench.sums)
         if not call_step(
             bench.step, weights, bench.memory, scalars, room.full_index, room.full_z, margin, bench.params
@@ -184,8 +188,9 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
             room.before[place] = weights[index[place]]
     if not call_step(bench.step, weights, bench.memory, scalars, index, z, margin, bench.params):
         return UNCHANGED
+    means.settle(g, bench.sums)
     if bench.tracked:
-        means.note(bench.kind, weights, bench.backlog, bench.sums, index, room.before)
+        means.note(bench.kind, scalars, weights, bench.backlog, bench.sums, index, room.before)
     if scalars[SHIFT] != shift:  # the rule has moved the scale under the stored weights
         means.rebase(bench.kind, weights, bench.backlog, bench.sums)
         means.shift(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
@@ -200,9 +205,35 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
     return CHANGED
 
 
-@kernel()
+@kernel(hot=True)
+def only_votes(instances: Instances) -> bool:
+    """Whether there are no sub-experts but voters and thresholds."""
+    return instances.scores.shape[1] + instances.dense.shape[1] + instances.indptr.size == 0
+
+
+@kernel(hot=True)
+def difference_of_votes(
+    instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
+) -> int:
+    """`difference` where there are `only_votes`, without branches: which voters agree cannot be foretold."""
+    count = 0
+    for i in range(instances.signs.size):
+        vote, sign = instances.votes[t, i], instances.signs[i]
+        index[count] = i
+        z[count] = sign if vote == label else -sign
+        count += 1 if vote >= 0 and (vote == label or vote == rival) else 0
+    if instances.constant != 0.0:
+        count = put(index, z, count, shape[EXPERTS], label, rival, instances.constant)
+    return count
+
+
+@kernel(hot=True)
 def present_instance(
     bench: Bench, room: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
 ) -> int:
     """`present` z = x^label - x^rival of instance t; a class of -1 rates everything 0."""
-    return present(bench, room, difference(instances, t, bench.shape, label, rival, room.support, room.z), margin)
+    if only_votes(instances):
+        count = difference_of_votes(instances, t, bench.shape, label, rival, room.support, room.z)
+    else:
+        count = difference(instances, t, bench.shape, label, rival, room.support, room.z)
+    return present(bench, room, count, margin)

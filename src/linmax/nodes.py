@@ -17,12 +17,12 @@ from linmax import means
 from linmax.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
 from linmax.instances import Layout
 from linmax.member import Scratch
-from linmax.playing import judge, judge_by_weights
+from linmax.playing import judge
 from linmax.techniques.averaging import SCALES as AVERAGES
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import WAYS, Combined, Stacked, follow_best, weigh
 from linmax.techniques.recycling import Recycled
-from linmax.techniques.voting import BASIC, VOTING, Log, Voted, new_ballot, vote_on
+from linmax.techniques.voting import BASIC, SIZE, VOTING, Log, Voted, look, new_ballot, vote_on
 from linmax.techniques.voting import SCALES as VOTES
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def lower(learner: Any, runs: list[Run]) -> Node:
         elif isinstance(described, Recycled):
             if recycling != NO_RECYCLING:
                 raise ValueError(f"{learner} recycles twice; once is enough")
+            if isinstance(described.base, Averaged):
+                raise ValueError(f"{learner} recycles an average; average what is recycled instead: AR, not RA")
             recycling = described.numbers
         else:
             raise ValueError(
@@ -102,7 +104,6 @@ class Chunk:
     changes: np.ndarray  # uint8 (B, C)
     tables: np.ndarray  # (B, 2, C, k), or empty
     log: Log
-    before: np.ndarray  # scores of the outputs before a one-trial chunk, or empty
 
     @property
     def seen(self) -> np.ndarray:
@@ -133,6 +134,17 @@ class Node:
         for child in self.children:
             child.prepare(engine)
 
+    @property
+    def output(self) -> int:
+        """The output that it follows now, where it follows one."""
+        raise NotImplementedError
+
+    def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
+        """Before a trial whose log is the state itself: see what will be gone after it."""
+
+    def renumber(self, order: Sequence[int]) -> None:
+        """Class ``order[c]`` is class c from now on (see `Engine.renumber`)."""
+
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         raise NotImplementedError
 
@@ -160,7 +172,11 @@ class Leaf(Node):
     selects = True
 
     def __init__(self, output: int) -> None:
-        self.output = output
+        self._output = output
+
+    @property
+    def output(self) -> int:
+        return self._output
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         member, averaged = divmod(self.output, 2)
@@ -172,11 +188,12 @@ class Leaf(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
         judge(engine.members, engine.state, engine.scratch(instances), self.output, instances, size, predictions, table)
-        weights, _ = self.hypothesis(engine)
-        norm = float(np.linalg.norm(weights))
+        if not engine.scored:
+            return predictions, table
+        norm = float(np.linalg.norm(self.hypothesis(engine)[0]))
         if self.output % 2:
             norm *= engine.terms(self.output // 2)
-        return predictions, table / norm if norm > 0.0 and engine.scored else table
+        return predictions, table / norm if norm > 0.0 else table
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         member, averaged = divmod(self.output, 2)
@@ -184,8 +201,9 @@ class Leaf(Node):
         scalars, weights = state.scalars[member], state.weights[member]
         if not averaged:
             return weights.copy(), float(scalars[SHIFT] + scalars[GAUGE])
-        total = state.means[member, means.WEIGHT] * weights - state.backlog[member]
-        scale = float(scalars[SHIFT]) if engine.runs[member].averaging == AVERAGES["raw"] else 0.0
+        kind = engine.runs[member].averaging
+        total = means.multiple(kind, scalars, state.means[member]) * weights - state.backlog[member]
+        scale = float(scalars[SHIFT]) if kind == AVERAGES["raw"] else 0.0
         return total / engine.terms(member), scale
 
 
@@ -205,6 +223,10 @@ class BestOf(Node):
     def best(self) -> Node:
         """The child that is followed now."""
         return self.children[int(np.argmin(self.mistakes))]
+
+    @property
+    def output(self) -> int:
+        return self.best.output
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         played = [child.play(engine, chunk) for child in self.children]
@@ -296,10 +318,16 @@ class Voting(Node):
     def prepare(self, engine: Engine) -> None:
         super().prepare(engine)
         self.ballot = new_ballot(self.voted, engine.state.weights.shape[1])
+        self.seen = np.zeros(0)  # the child's scores before a trial, see `look`
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         return dict(self.ballot._asdict())
+
+    def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
+        self.seen = np.zeros(scratch.scores.size)
+        output = self.children[0].output
+        look(engine.members, engine.state, scratch, log, output, self.scale, instances, t, self.seen)
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         base = self.children[0].play(engine, chunk)
@@ -307,13 +335,10 @@ class Voting(Node):
         assert base.after is not None
         engine.state.shape[KNOWN] = chunk.known
         size = len(base.predictions)
-        one_version = chunk.log.weights.shape[1] == 1
+        seen, self.seen = self.seen, np.zeros(0)
         table = np.zeros((size if chunk.tables.size else 0, engine.k))
-        if one_version:
-            table = np.zeros((1, chunk.before.shape[1]))
-            table[0] = chunk.before[base.before[0]]
         predictions = np.zeros(size, np.int32)
-        vote_on(
+        failed = vote_on(
             chunk.instances,
             chunk.panel,
             chunk.labels,
@@ -331,10 +356,15 @@ class Voting(Node):
             base.after,
             base.changed,
             base.predictions,
+            seen,
             predictions,
             table,
         )
-        return Played(predictions, np.ones(size, np.uint8), table[:, : engine.k] if chunk.tables.size else None)
+        if failed >= 0:
+            raise OverflowError(
+                f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
+            )
+        return Played(predictions, np.ones(size, np.uint8), table if chunk.tables.size else None)
 
     @property
     def trusted(self) -> bool:
@@ -342,29 +372,34 @@ class Voting(Node):
         return bool(self.ballot.marks[VOTING] <= self.ballot.marks[BASIC])
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        weights, log_scale = self.children[0].hypothesis(engine)
         if not self.trusted:
-            return weights, log_scale
+            return self.children[0].hypothesis(engine)
+        return self.ballot.total + self._current(engine), 0.0
+
+    def _current(self, engine: Engine) -> np.ndarray:
+        """The child's hypothesis at the scale at which it votes."""
+        weights, log_scale = self.children[0].hypothesis(engine)
         if self.voted.scale == "raw":
-            size = math.exp(-log_scale)
-        else:
-            size = float(np.linalg.norm(weights, 1 if self.voted.scale == "l1" else 2))
-        return self.ballot.total + (weights / size if size > 0.0 else weights), 0.0
+            return weights * math.exp(log_scale)
+        largest = float(np.abs(weights).max(initial=0.0))
+        if largest == 0.0:
+            return weights
+        weights = weights / largest  # whose squares a float can hold
+        return np.asarray(weights / np.linalg.norm(weights, 1 if self.voted.scale == "l1" else 2))
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        if not self.trusted:
-            return self.children[0].judge(engine, instances, size)
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
-        weights, scratch = self.hypothesis(engine)[0], engine.scratch(instances)
-        judge_by_weights(engine.state, scratch, instances, weights, size, predictions, table)
-        return predictions, table
+        if self.trusted:
+            predictions, table = engine.rate(instances, size, self.ballot.total + self._current(engine))
+            return predictions, table / (self.ballot.marks[SIZE] + 1.0)
+        predictions, table = self.children[0].judge(engine, instances, size)
+        return predictions, engine.rate(instances, size, self._current(engine))[1] if engine.scored else table
 
 
 class Stacking(Node):
     """The children's scores are the sub-experts of another learner.
 
-    Each child's k scores are centred, divided by their root mean square over all trials so far (the present one
-    included) and turned into shares by softmax: a vote in [0, 1].
+    Each child's scores of the known classes are centred, divided by their root mean square over all trials so far (the
+    present one included) and turned into shares by softmax: a vote in [0, 1].
     """
 
     wants_scores = True
@@ -385,32 +420,39 @@ class Stacking(Node):
         own = {"squares": self.squares, "trials": self.trials}
         return own | {f"fusion.{name}": array for name, array in self.fusion.arrays.items()}
 
-    def _shares(self, scores: np.ndarray, learning: bool) -> Instances:
-        """(children, trials, k) scores as instances for the fusion."""
-        centred = scores - scores.mean(axis=2, keepdims=True)
-        squares = (centred**2).mean(axis=2)
-        trials = int(self.trials[0]) + 1 + (np.arange(scores.shape[1]) if learning else np.zeros(scores.shape[1], int))
-        if learning:
-            running = (self.squares[:, None] + np.cumsum(squares, axis=1)) / trials
-            self.squares += squares.sum(axis=1)
-            self.trials += scores.shape[1]
+    def renumber(self, order: Sequence[int]) -> None:
+        self.fusion.renumber(order)
+
+    def _shares(self, scores: np.ndarray, known: np.ndarray, learning: bool) -> Instances:
+        """(children, trials, k) scores as instances for the fusion, ``known`` classes at each trial."""
+        size = scores.shape[1]
+        counts = np.arange(scores.shape[2]) < known[:, None]
+        number = np.maximum(known, 1)[:, None]
+        centred = np.where(counts, scores - np.where(counts, scores, 0.0).sum(axis=2, keepdims=True) / number, 0.0)
+        squares = (centred**2).sum(axis=2) / number[:, 0]
+        if learning:  # one after the other, so that it does not matter how trials are cut into chunks
+            sums = np.cumsum(np.concatenate([self.squares[:, None], squares], axis=1), axis=1)
+            running = sums[:, 1:] / (self.trials[0] + 1 + np.arange(size))
+            self.squares[:] = sums[:, -1]
+            self.trials += size
         else:
-            running = (self.squares[:, None] + squares) / trials
+            running = (self.squares[:, None] + squares) / (self.trials[0] + 1)
         root = np.sqrt(running)[:, :, None]
         exponents = np.divide(centred, root, out=np.zeros_like(centred), where=root > 0.0)
-        shares = np.exp(exponents - exponents.max(axis=2, keepdims=True))
-        shares /= shares.sum(axis=2, keepdims=True)
-        return no_instances(scores.shape[1])._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
+        exponents = np.where(counts, exponents, -np.inf)
+        shares = np.where(counts, np.exp(exponents - np.where(known > 0, exponents.max(axis=2), 0.0)[:, :, None]), 0.0)
+        shares /= np.maximum(shares.sum(axis=2, keepdims=True), 1.0)
+        return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         scores = np.array([child.play(engine, chunk).scores for child in self.children])
-        shares = self._shares(scores, True)
+        shares = self._shares(scores, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1]), True)
         table = self.fusion.run(shares, chunk.seen.copy(), scored=bool(chunk.tables.size))
         return Played(table.predictions, np.ones(len(table.predictions), np.uint8), table.scores)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         scores = np.array([child.judge(engine, instances, size)[1] for child in self.children])
-        return self.fusion.judge(self._shares(scores, False), size)
+        return self.fusion.judge(self._shares(scores, np.full(size, engine.state.shape[KNOWN]), False), size)
 
 
 def no_instances(size: int) -> Instances:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -18,9 +19,7 @@ from typing import Any
 from linmax.composition import Learner, average, both, combine, paper_pool, recycle, stack, vote
 from linmax.rules import REGISTRY
 from linmax.rules.own import OWN_RULES
-from linmax.techniques import bracketed
 from linmax.techniques.combining import Combined
-from linmax.techniques.recycling import DEFAULTS
 
 __all__ = ["parse"]
 
@@ -57,7 +56,7 @@ def parse(text: str) -> Learner:
     else:
         learner = _named(text, name, inside)
     for letter, options in reversed(techniques):
-        learner = _call(text, TECHNIQUES[letter], [learner], _options(text, options))
+        learner = _call(text, TECHNIQUES[letter], [learner], _options(text, letter, options))
     return learner
 
 
@@ -67,6 +66,8 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
     place = 0
     start = place
     while place < len(text) and text[place].upper() in TECHNIQUES:
+        if place == start and _own_rule_follows(text[place:]):
+            break  # a rule of the user's called "a_..." is no average
         letter, place = text[place].upper(), place + 1
         inside = None
         if place < len(text) and text[place] == "(":
@@ -78,6 +79,11 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
             start = place
     kept = len(_letters(text[:start]))
     return found[:kept], text[start:]
+
+
+def _own_rule_follows(text: str) -> bool:
+    match = re.match(r"[A-Za-z0-9_-]+", text)
+    return match is not None and match[0].lower().replace("_", "-") in OWN_RULES
 
 
 def _letters(text: str) -> str:
@@ -111,9 +117,8 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
 def _paper_combination(text: str, recycling: tuple[str, str | None] | None) -> Combined:
     if recycling is None:
         return both(paper_pool(), "combine")
-    options = _options(text, recycling[1])
-    members = [_call(text, recycle, [rule], options) for rule in paper_pool()]
-    return both(members, f"R{bracketed(DEFAULTS | options, DEFAULTS)}-combine")
+    members = [_call(text, recycle, [rule], _options(text, *recycling)) for rule in paper_pool()]
+    return both(members, f"{str(members[0]).partition('-')[0]}-combine")
 
 
 def _named(text: str, name: str, inside: str | None) -> Learner:
@@ -122,11 +127,13 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
         options = {}
         members = []
         for part in parts:
-            key, equals, value = part.partition("=")
-            if equals and key.strip() in OPTIONS[name]:
-                options[key.strip()] = value.strip() if key.strip() in ("how", "fusion") else _literal_text(text, value)
-            else:
+            key, equals, value = (piece.strip() for piece in part.partition("="))
+            if not (equals and key in OPTIONS[name]):
                 members.append(parse(part))
+            elif key in options:
+                raise ValueError(f"learner {text!r}: {key} is given twice")
+            else:
+                options[key] = value if key == "fusion" else _one(text, value)
         return _call(text, combine if name == "combine" else stack, [members], options)
     args, kwargs = _arguments(text, inside)
     return _call(text, REGISTRY.get(name) or OWN_RULES[name], args, kwargs)
@@ -143,10 +150,15 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in [*parts, text[last:]] if part.strip()]
 
 
-def _options(text: str, inside: str | None) -> dict[str, Any]:
+def _options(text: str, letter: str, inside: str | None) -> dict[str, Any]:
+    """The options of a technique."""
     args, options = _arguments(text, inside)
     if args:
         raise ValueError(f"learner {text!r}: options of A, R and V are written key=value, got {inside!r}")
+    known = list(inspect.signature(TECHNIQUES[letter]).parameters)[1:]
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        raise ValueError(f"learner {text!r}: {letter} has no option {unknown[0]!r}; it has {', '.join(known)}")
     return options
 
 
@@ -155,20 +167,31 @@ def _arguments(text: str, inside: str | None) -> tuple[list[Any], dict[str, Any]
     try:
         call = ast.parse(f"f({inside or ''})", mode="eval").body
         assert isinstance(call, ast.Call)
-        return [_literal(a) for a in call.args], {str(k.arg): _literal(k.value) for k in call.keywords}
+        assert isinstance(call.func, ast.Name)  # else a second pair of brackets follows
+        assert all(k.arg for k in call.keywords)  # else there are stars
+        args, names = [_literal(a) for a in call.args], [str(k.arg) for k in call.keywords]
+        kwargs = {str(k.arg): _literal(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, AssertionError):
         raise ValueError(
             f"learner {text!r}: the parameters {inside!r} cannot be read; write numbers, such as (1.1)"
         ) from None
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"learner {text!r}: {twice[0]} is given twice")
+    return args, kwargs
 
 
-def _literal_text(text: str, value: str) -> Any:
-    return _arguments(text, value)[0][0]
+def _one(text: str, value: str) -> Any:
+    """The number or name after an equals sign."""
+    args, kwargs = _arguments(text, value)
+    if len(args) != 1 or kwargs:
+        raise ValueError(f"learner {text!r}: {value!r} cannot be read; write one number or name")
+    return args[0]
 
 
 def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Name):
-        return math.inf if node.id == "inf" else node.id
+        return math.inf if node.id.lower() == "inf" else node.id.lower()
     return ast.literal_eval(node)
 
 

@@ -76,11 +76,12 @@ def judge_by_average(
 
     The sum is then H + n g w, n trials on. A panel of H and of w says where the label leads beyond doubt.
     """
-    weight, sums = bench.sums[means.WEIGHT], bench.sums
-    g = means.term(bench.kind, bench.scalars, bench.sums)
+    sums = bench.sums
+    weight, idle = sums[means.WEIGHT], sums[means.IDLE]
+    g = means.term(bench.kind, bench.scalars, sums)
     if not filled(panel) or tables.shape[0]:
         for t in range(begin, end):
-            factor = weight + (t - begin) * g
+            factor = weight + (idle + (t - begin)) * g
             predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
             if tables.shape[0]:
                 square = means.squared_norm(factor, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
@@ -89,7 +90,7 @@ def judge_by_average(
                     tables[1, t - origin, c] = room.spare[c] / norm if norm > 0.0 else room.spare[c]
         return
     for i in range(bench.weights.size):
-        room.candidate[i] = weight * bench.weights[i] - bench.backlog[i]
+        room.candidate[i] = (weight + idle * g) * bench.weights[i] - bench.backlog[i]
     size = to_single(room.candidate, room.single)
     slope = g * to_single(bench.weights, room.single_slope)
     slack = doubt(room.single.size, panel.largest)
@@ -107,7 +108,9 @@ def judge_by_average(
             if room.leads[t % LANES] > slack:
                 predictions[1, t - origin] = labels[t]
             else:
-                predictions[1, t - origin] = average_scores(bench, room, instances, t, weight + (t - begin) * g)
+                predictions[1, t - origin] = average_scores(
+                    bench, room, instances, t, weight + (idle + (t - begin)) * g
+                )
 
 
 @kernel(
@@ -172,7 +175,7 @@ def play(
                     tables[0, q - begin, c] = room.scores[c] / norm if norm > 0.0 else room.scores[c]
         if bench.kind:
             judge_by_average(bench, room, given, panel, labels, t, last + 1, begin, predictions, tables)
-            means.advance(bench.kind, last - t, bench.scalars, bench.weights, bench.backlog, bench.sums)
+            means.advance(bench.kind, last - t, bench.sums)
         if logged:
             for q in range(t, last):
                 log.versions[member, q - begin] = version
@@ -197,7 +200,7 @@ def play(
                         bench, room, given, panel, labels, start, event + 1, uses_here, limit, passes, counts, nothing
                     ):
                         return event
-        means.advance(bench.kind, 1, bench.scalars, bench.weights, bench.backlog, bench.sums)
+        means.advance(bench.kind, 1, bench.sums)
         if logged:
             if event < end and changes[event - begin]:
                 if log.weights.shape[1] > 1:
@@ -225,12 +228,13 @@ def judge(
     bench = lay_out(members, state, output // 2, 0)
     room, given = scratch, instances
     shape, scores, spare = bench.shape, room.scores, room.spare
+    factor = means.multiple(bench.kind, bench.scalars, bench.sums)
     for t in range(size):
         score(given, t, shape, bench.weights, scores)
         if output % 2:
             score(given, t, shape, bench.backlog, spare)
             for c in range(scores.size):
-                scores[c] = bench.sums[means.WEIGHT] * scores[c] - spare[c]
+                scores[c] = factor * scores[c] - spare[c]
         first, _ = top_two(scores, shape)
         if not output % 2 and bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
             rescore(

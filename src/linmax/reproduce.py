@@ -216,10 +216,11 @@ class Exam:
 def examine(exam: Exam) -> np.ndarray:
     """The share of fresh instances that each hypothesis gets wrong."""
     problem = majority_problem(VOTERS, RELEVANT, CLASSES, exam.noise, exam.size, exam.seed)
-    voters, thresholds = exam.weights[:, :VOTERS].T, exam.weights[:, VOTERS:].T
-    scores = np.stack([(problem.votes == label) @ voters + thresholds[label] for label in range(CLASSES)])
-    wrong = scores.argmax(axis=0) != problem.labels[:, np.newaxis]  # argmax: the smallest of tied classes
-    return np.asarray(wrong.mean(axis=0))
+    votes = np.ascontiguousarray(problem.votes.T)
+    voters, thresholds = exam.weights[:, :VOTERS], exam.weights[:, VOTERS:, np.newaxis]
+    scores = np.stack([voters @ (votes == label) + thresholds[:, label] for label in range(CLASSES)])
+    wrong = scores.argmax(axis=0) != problem.labels  # argmax: the smallest of tied classes
+    return np.asarray(wrong.mean(axis=1))
 
 
 def seeds_of(seed: int, runs: int) -> list[tuple[int, int]]:

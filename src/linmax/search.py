@@ -32,8 +32,8 @@ from linmax.contract import (
     kernel,
 )
 from linmax.linear_max import TINY, rescore, score, top_two
-from linmax.member import LANES, Bench, Scratch
-from linmax.simd import add_codes, add_lanes
+from linmax.member import LANES, Bench, Scratch, only_votes
+from linmax.simd import add_lanes, next_lane, sum_codes
 
 __all__ = ["doubt", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
 
@@ -83,13 +83,13 @@ def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: Pa
                     ratings[row + at * LANES] = instances.values[place]
 
 
-@kernel()
+@kernel(hot=True)
 def filled(panel: Panel) -> bool:
     """Whether there is a panel."""
     return panel.codes.size + panel.ratings.size > 0
 
 
-@kernel()
+@kernel(hot=True, reorders=True)
 def to_single(weights: np.ndarray, single: np.ndarray) -> float:
     """The weights in single precision, divided by the sum of their magnitudes, which is returned (0: all are 0)."""
     total = 0.0
@@ -101,17 +101,16 @@ def to_single(weights: np.ndarray, single: np.ndarray) -> float:
     return total
 
 
-@kernel()
+@kernel(hot=True)
 def lane_scores(panel: Panel, block: int, single: np.ndarray, lanes: np.ndarray) -> None:
     """Scores of a block's sixteen instances: ``lanes[row, lane]``."""
     rows, size = lanes.shape[0], single.size
+    if panel.codes.size:
+        sum_codes(lanes, panel.codes, block * size * LANES, single)
+        return
     for row in range(rows):
         for lane in range(LANES):
             lanes[row, lane] = 0.0
-    if panel.codes.size:
-        add_codes(lanes, panel.codes, block * size * LANES, single)
-        return
-    for row in range(rows):
         add_lanes(lanes[row], panel.ratings, (block * rows + row) * size * LANES, single)
 
 
@@ -134,7 +133,18 @@ def doubt(size: int, largest: float) -> float:
     return 2.4e-7 * (size + 4) * largest
 
 
-@kernel()
+@kernel(hot=True)
+def usable(uses: np.ndarray, begin: int, end: int, limit: int) -> bool:
+    """Whether any of begin..end has been used less than limit times (0: without limit)."""
+    if limit == 0:
+        return True
+    for t in range(begin, end):
+        if uses[t] < limit:
+            return True
+    return False
+
+
+@kernel(hot=True)
 def next_in_panel(
     panel: Panel,
     room: Scratch,
@@ -147,25 +157,34 @@ def next_in_panel(
     """The first of begin..end whose label leads by at most slack and which has been used less than limit times."""
     t = begin
     while t < end:
-        block = t // LANES
-        last = min(end, (block + 1) * LANES)
-        wanted = limit == 0
-        if not wanted:
-            for q in range(t, last):
-                if uses[q] < limit:
-                    wanted = True
-                    break
-        if wanted:
-            lane_scores(panel, block, room.single, room.lanes)
-            lane_leads(room.lanes, room.leads)
-            for q in range(t, last):
-                if not room.leads[q % LANES] > slack and (limit == 0 or uses[q] < limit):
-                    return q
+        first = t // LANES * LANES
+        last = min(end, first + LANES)
+        if usable(uses, t, last, limit):
+            lane_scores(panel, first // LANES, room.single, room.lanes)
+            t = first + next_lane(room.lanes, slack, t - first)
+            while t < last:
+                if limit == 0 or uses[t] < limit:
+                    return t
+                t = first + next_lane(room.lanes, slack, t + 1 - first)
         t = last
     return end
 
 
-@kernel()
+@kernel(hot=True)
+def score_votes(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+    """`score` where there are `only_votes`: the same sums in the same order, short enough to be written out."""
+    for c in range(scores.size):
+        scores[c] = 0.0
+    for i in range(instances.signs.size):
+        vote = instances.votes[t, i]
+        if vote >= 0:
+            scores[vote] += weights[i] * instances.signs[i]
+    if instances.constant != 0.0:
+        for c in range(shape[STRIDE]):
+            scores[c] += instances.constant * weights[shape[EXPERTS] + c]
+
+
+@kernel(hot=True)
 def search(
     bench: Bench,
     room: Scratch,
@@ -197,7 +216,10 @@ def search(
             t += 1
             continue
         label = labels[t]
-        score(instances, t, shape, bench.weights, scores)
+        if only_votes(instances):
+            score_votes(instances, t, shape, bench.weights, scores)
+        else:
+            score(instances, t, shape, bench.weights, scores)
         first, second = top_two(scores, shape)
         if bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
             rescore(

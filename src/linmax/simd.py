@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from linmax.contract import JIT
 
-__all__ = ["add_codes", "add_dense", "add_lanes", "add_rows", "plain_add_dense", "plain_add_rows"]
+__all__ = ["add_dense", "add_lanes", "add_rows", "next_lane", "plain_add_dense", "plain_add_rows", "sum_codes"]
 
 _WIDTHS = (16, 8, 4, 2, 1)
 _ACCUMULATORS = 4
@@ -154,7 +154,7 @@ def _emit(
 
 
 def _emit_codes(builder: Any, scores: Any, rows: Any, codes: Any, values: Any, count: Any) -> None:
-    """Passes over the voters, eight, four, two or one class at a time, each class in a vector of sixteen sums."""
+    """Passes over the voters, eight classes at a time or as many as are left, each in a vector of sixteen sums."""
     function = builder.function
     done = cgutils.alloca_once_value(builder, ir.Constant(I64, 0))
     floats, bytes_ = ir.VectorType(ir.FloatType(), 16), ir.VectorType(ir.IntType(8), 16)
@@ -164,7 +164,7 @@ def _emit_codes(builder: Any, scores: Any, rows: Any, codes: Any, values: Any, c
         one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
         return builder.shuffle_vector(one, one, splat)
 
-    for width in (8, 4, 2, 1):
+    for width in (8, 5, 4, 3, 2, 1):
         check = function.append_basic_block(f"codes{width}.check")
         work = function.append_basic_block(f"codes{width}.work")
         head = function.append_basic_block(f"codes{width}.head")
@@ -183,7 +183,7 @@ def _emit_codes(builder: Any, scores: Any, rows: Any, codes: Any, values: Any, c
             at = builder.gep(scores, [builder.mul(row, ir.Constant(I64, 16))])
             targets.append(builder.bitcast(at, floats.as_pointer()))
             wanted.append(spread(builder.trunc(row, ir.IntType(8)), bytes_))
-            sums.append(builder.load(targets[-1], align=4))
+            sums.append(ir.Constant(floats, None))
         builder.branch(head)
         builder.position_at_end(head)
         j = builder.phi(I64)
@@ -198,10 +198,9 @@ def _emit_codes(builder: Any, scores: Any, rows: Any, codes: Any, values: Any, c
         at = builder.gep(codes, [builder.mul(j, ir.Constant(I64, 16))])
         votes = builder.load(builder.bitcast(at, bytes_.as_pointer()), align=1)
         value = spread(builder.load(builder.gep(values, [j])), floats)
-        zero = ir.Constant(floats, None)
         for phi, cls in zip(carried, wanted, strict=True):
-            chosen = builder.select(builder.icmp_signed("==", votes, cls), value, zero)
-            phi.add_incoming(builder.fadd(phi, chosen), body)
+            more = builder.fadd(phi, value)
+            phi.add_incoming(builder.select(builder.icmp_signed("==", votes, cls), more, phi), body)
         j.add_incoming(builder.add(j, ir.Constant(I64, 1)), body)
         builder.branch(head)
         builder.position_at_end(after)
@@ -210,6 +209,43 @@ def _emit_codes(builder: Any, scores: Any, rows: Any, codes: Any, values: Any, c
         builder.store(following, done)
         builder.branch(check)
         builder.position_at_end(leave)
+
+
+def _emit_next_lane(builder: Any, scores: Any, rows: Any, slack: Any, start: Any) -> Any:
+    """The rows in a loop, the lanes in one vector, whose comparison becomes sixteen bits."""
+    function = builder.function
+    floats = ir.VectorType(ir.FloatType(), 16)
+    bits = ir.IntType(32)
+
+    def load(row: Any) -> Any:
+        at = builder.gep(scores, [builder.mul(row, ir.Constant(I64, 16))])
+        return builder.load(builder.bitcast(at, floats.as_pointer()), align=4)
+
+    label, second, before = load(ir.Constant(I64, 0)), load(ir.Constant(I64, 1)), builder.block
+    head = function.append_basic_block("lane.head")
+    body = function.append_basic_block("lane.body")
+    after = function.append_basic_block("lane.after")
+    builder.branch(head)
+    builder.position_at_end(head)
+    row, best = builder.phi(I64), builder.phi(floats)
+    row.add_incoming(ir.Constant(I64, 2), before)
+    best.add_incoming(second, before)
+    builder.cbranch(builder.icmp_signed("<", row, rows), body, after)
+    builder.position_at_end(body)
+    other = load(row)
+    best.add_incoming(builder.select(builder.fcmp_ordered(">", other, best), other, best), body)
+    row.add_incoming(builder.add(row, ir.Constant(I64, 1)), body)
+    builder.branch(head)
+    builder.position_at_end(after)
+    one = builder.insert_element(
+        ir.Constant(floats, ir.Undefined), builder.fptrunc(slack, ir.FloatType()), ir.Constant(I32, 0)
+    )
+    limit = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(I32, 16), [0] * 16))
+    close = builder.fcmp_unordered("<=", builder.fsub(label, best), limit)
+    found = builder.zext(builder.bitcast(close, ir.IntType(16)), bits)
+    passed = builder.shl(ir.Constant(bits, 0xFFFF), builder.trunc(start, bits))
+    found = builder.or_(builder.and_(found, passed), ir.Constant(bits, 1 << 16))  # none: lane 16
+    return builder.zext(builder.cttz(found, ir.Constant(ir.IntType(1), 1)), I64)
 
 
 def _data(context: Any, builder: Any, kind: Any, value: Any, start: Any = None) -> Any:
@@ -262,7 +298,7 @@ if JIT:
 
     @intrinsic
     def add_lanes(_, scores, panel, base, values):  # type: ignore[no-untyped-def]
-        """`add_dense` in single precision with a stride of 16: ``scores += sum of values[j] * panel[base + 16 j :]``."""
+        """`add_dense` in single precision, stride 16: ``scores += sum of values[j] * panel[base + 16 j :]``."""
         signature = types.void(scores, float32[::1], int64, float32[::1])
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -284,8 +320,8 @@ if JIT:
         return signature, codegen
 
     @intrinsic
-    def add_codes(_, scores, codes, base, values):  # type: ignore[no-untyped-def]
-        """Sixteen instances of voters: ``scores[codes[base + 16 j + lane], lane] += values[j]`` for each j and lane."""
+    def sum_codes(_, scores, codes, base, values):  # type: ignore[no-untyped-def]
+        """Sixteen instances of voters: ``scores[c, lane]`` = sum of values[j] with codes[base + 16 j + lane] = c."""
         signature = types.void(float32[:, ::1], int8[::1], int64, float32[::1])
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -298,6 +334,18 @@ if JIT:
 
         return signature, codegen
 
+    @intrinsic
+    def next_lane(_, scores, slack, start):  # type: ignore[no-untyped-def]
+        """The first lane from ``start`` on in which row 0 leads all others by at most slack; 16 when there is none."""
+        signature = int64(float32[:, ::1], float64, int64)
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            table = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+            rows = builder.extract_value(table.shape, 0)
+            return _emit_next_lane(builder, table.data, rows, args[1], args[2])
+
+        return signature, codegen
+
 else:
     add_rows = plain_add_rows
     add_dense = plain_add_dense
@@ -305,8 +353,15 @@ else:
     def add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:
         plain_add_dense(scores, panel, base, 16, values)
 
-    def add_codes(scores: np.ndarray, codes: np.ndarray, base: int, values: np.ndarray) -> None:
+    def sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, values: np.ndarray) -> None:
+        scores[:] = 0.0
         for j in range(values.size):
             for lane in range(16):
                 if codes[base + 16 * j + lane] >= 0:
                     scores[codes[base + 16 * j + lane], lane] += values[j]
+
+    def next_lane(scores: np.ndarray, slack: float, start: int) -> int:
+        for lane in range(start, 16):
+            if not scores[0, lane] - scores[1:, lane].max() > slack:
+                return lane
+        return 16

@@ -153,11 +153,12 @@ class Machine:
         numbers = self._numbers(labels, len(instances))
         if not len(numbers) or len(self.classes) < 2:
             raise ValueError("margin needs at least one instance and two classes")
-        table = self.scores(instances)
+        weights, _ = self.engine.top.hypothesis(self.engine)
+        _, table = self.engine.rate(self._fit(instances), len(instances), weights)
         rows = np.arange(len(numbers))
         right = table[rows, numbers].copy()
         table[rows, numbers] = -np.inf
-        norm = float(np.linalg.norm(self.weights.flat))
+        norm = float(np.linalg.norm(weights))
         return float((right - table.max(axis=1)).min() / (math.sqrt(2.0) * norm)) if norm else 0.0
 
     def run(self, instances: Experts, labels: Sequence[Any] | np.ndarray, *, margins: bool = False) -> Trace:
@@ -165,11 +166,13 @@ class Machine:
         _refuse_others(instances)
         before = self.classes
         try:
-            numbers = self._numbers(labels, len(instances))
+            numbers = self._numbers(labels, len(instances), discover=self.engine.settings.discover)
             played = self._fit(instances)
         except (TypeError, ValueError):
             self.classes = before
             raise
+        if self.classes != before:
+            self.engine.renumber([before.index(name) for name in self.classes])
         first = self.trials == 0
         trace = self._play(played, numbers, margins)
         return replace(trace, seen=(instances, labels)) if first else trace
@@ -198,13 +201,13 @@ class Machine:
             )
         return instances.compiled(self.classes)
 
-    def _numbers(self, labels: Sequence[Any] | np.ndarray, size: int) -> np.ndarray:
-        """Labels as class indices."""
+    def _numbers(self, labels: Sequence[Any] | np.ndarray, size: int, discover: bool = False) -> np.ndarray:
+        """Labels as class indices; discovering, the classes not yet known are numbered in the order of these labels."""
         names = label_array(labels)
         if names.ndim != 1 or len(names) != size:
             raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
         distinct, inverse = unique_labels(names)
-        if self.engine.settings.discover:  # classes are numbered as they appear; those never seen have no weights yet
+        if discover:
             order = [*self.known, *(distinct[i] for i in dict.fromkeys(inverse.tolist())), *self.classes]
             known = set(self.classes)
             self.classes = [name for name in dict.fromkeys(order) if name in known]

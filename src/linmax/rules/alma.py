@@ -11,7 +11,7 @@ import numpy as np
 
 from linmax.checks import at_least, boolean, finite, positive
 from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule, kernel
-from linmax.rules.p_norm import log_norm, move, spread
+from linmax.rules.p_norm import log_norm, move, power, spread
 
 __all__ = ["alma"]
 
@@ -40,15 +40,18 @@ def step(
     if normalise:
         total = 0.0
         for j in range(index.size):
-            total += (abs(z[j]) / largest) ** p
+            share = abs(z[j]) / largest
+            total += 1.0 if share == 1.0 else power(share, p)
         size = largest * total ** (1.0 / p)
     k = scalars[UPDATES] + 1.0
     wanted = (1.0 - alpha) * b * math.sqrt((p - 1.0) / k)
-    if margin * math.exp(scalars[SHIFT] + scalars[GAUGE]) > wanted * size:
+    if wanted > 0.0:  # else only the sign of the margin matters, not its scale
+        margin *= math.exp(scalars[SHIFT] + scalars[GAUGE])
+    if margin > wanted * size:
         return False
-    rate = c / math.sqrt((p - 1.0) * k) / size
+    rate, inside = c / math.sqrt((p - 1.0) * k) / size, math.exp(scalars[LOG_C])
     for j in range(index.size):
-        move(weights, memory, scalars, index[j], rate * z[j] / math.exp(scalars[LOG_C]), p)
+        move(weights, memory, scalars, index[j], rate * z[j] / inside, p)
     norm = log_norm(weights, memory, scalars, p)  # of Theta
     if project and norm + scalars[LOG_C] > 0.0:
         scalars[LOG_C] = -norm

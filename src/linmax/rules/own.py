@@ -162,10 +162,10 @@ class OwnRule:
     def __init__(
         self, function: Callable[..., Any], parameters: Mapping[str, float], options: Mapping[str, Any]
     ) -> None:
+        self.step = compile_function(function, STEP, "rule")
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function
-        self.step = compile_function(function, STEP, "rule")
         self.parameters = {name: finite(name, value) for name, value in parameters.items()}
         self.options = dict(options)
         OWN_RULES[self.__name__.replace("_", "-").lower()] = self

@@ -16,6 +16,7 @@ from linmax.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule, 
 __all__ = ["p_norm"]
 
 FAR = 340.0  # a logarithm beyond that of HUGE, at which the loop rescales; its square still fits a float
+MOST, LEAST = math.exp(FAR), math.exp(-FAR)
 
 
 @kernel(SPREAD)
@@ -27,19 +28,33 @@ def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) 
 
 
 @kernel()
+def power(base: float, exponent: float) -> float:
+    """base^exponent, base >= 0; small multiples of 1/2 by multiplication, which takes a tenth of the time."""
+    halves = 2.0 * exponent
+    if not (halves == math.floor(halves) and 0.0 <= halves <= 32.0):
+        return base**exponent
+    left = int(halves)
+    result = math.sqrt(base) if left % 2 else 1.0
+    left //= 2
+    while left:
+        if left % 2:
+            result *= base
+        base *= base
+        left //= 2
+    return result
+
+
+@kernel()
 def move(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, i: int, amount: float, p: float) -> None:
     """v_i <- v_i + amount, with its weight and the sum of |v|^p kept."""
     before = abs(weights[i] * memory[0, i])
     v = memory[0, i] + amount
     memory[0, i] = v
-    if v == 0.0:
-        weights[i] = 0.0
-    else:
+    weight = power(abs(v), p - 1.0) if scalars[SHIFT] == 0.0 else 0.0  # exact at p = 2
+    if v != 0.0 and not LEAST < weight < MOST:
         log = (p - 1.0) * math.log(abs(v)) - scalars[SHIFT]
-        if scalars[SHIFT] == 0.0 and abs(log) < FAR:
-            weights[i] = math.copysign(abs(v) ** (p - 1.0), v)  # exact at p = 2
-        else:
-            weights[i] = math.copysign(math.exp(min(log, FAR)), v)  # at FAR the loop rescales
+        weight = math.exp(min(log, FAR))  # at FAR the loop rescales
+    weights[i] = math.copysign(weight, v) if v != 0.0 else 0.0
     scalars[MASS] += abs(weights[i] * v) - before
 
 

@@ -48,7 +48,8 @@ def step(
         v, log = spread(memory, scalars, index[j], params)
         if v == v:
             weights[index[j]] = v * math.exp(log - largest)
-    scalars[SHIFT] = largest
+    if largest > -np.inf:
+        scalars[SHIFT] = largest
     return True
 
 

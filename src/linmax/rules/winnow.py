@@ -6,6 +6,7 @@ The logarithm of a weight is kept as s_i = sum of z_i, so nothing overflows and 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,14 @@ __all__ = ["committee", "winnow"]
 
 
 NEAR = 200.0  # a power alpha^s is written out while its logarithm is within this
+LISTED = 1024  # powers of alpha up to this, and down to minus this, are looked up
+
+
+@cache
+def powers(alpha: float) -> tuple[float, ...]:
+    """alpha^-LISTED .. alpha^LISTED, the same bits as alpha**s; votes need no others."""
+    largest = math.log(1.7e308) / math.log(alpha)  # beyond, Python would raise where a kernel gives infinity
+    return tuple(math.pow(alpha, s) if s < largest else math.inf for s in range(-LISTED, LISTED + 1))
 
 
 @kernel(SPREAD)
@@ -41,15 +50,22 @@ def step(
     alpha, start, log_alpha, thickness = params[0], params[1], params[2], params[3]
     if margin > thickness * scalars[MASS]:
         return False
-    shift = scalars[SHIFT]
+    shift, mass = scalars[SHIFT], scalars[MASS]
     for j in range(index.size):
         i = index[j]
-        memory[0, i] += z[j]
+        s = memory[0, i] + z[j]
+        memory[0, i] = s
         # A power is exact where an exponential is not (2 + 2 against 4), and then ties stay ties.
-        weight = start * (alpha ** memory[0, i] if shift == 0.0 else math.exp(memory[0, i] * log_alpha - shift))
-        scalars[MASS] += weight - weights[i]
+        if shift != 0.0:
+            weight = start * math.exp(s * log_alpha - shift)
+        elif abs(s) <= LISTED and s == math.floor(s):
+            weight = start * params[4 + LISTED + int(s)]
+        else:
+            weight = start * alpha**s
+        mass += weight - weights[i]
         weights[i] = weight
-    scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+    scalars[MASS] = mass
+    scalars[PEAK] = max(scalars[PEAK], mass)
     if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
         scalars[MASS] = weights.sum()
         scalars[PEAK] = scalars[MASS]
@@ -170,7 +186,7 @@ def _positive(
         name,
         shown,
         step,
-        values=(alpha, start, math.log(alpha), thickness),
+        values=(alpha, start, math.log(alpha), thickness, *powers(alpha)),
         start=start,
         slots=(0.0,),
         mass=start,

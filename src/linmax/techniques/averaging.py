@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from linmax.checks import one_of
 from linmax.contract import L1, MAX, RAW
 from linmax.techniques import prefixed
 
@@ -24,8 +25,7 @@ class Averaged:
     scale: str
 
     def __post_init__(self) -> None:
-        if self.scale not in SCALES:
-            raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}")
+        one_of("scale", self.scale, SCALES)
 
     def __str__(self) -> str:
         return prefixed("A", {"scale": self.scale}, {"scale": "raw"}, self.base)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, types
 
+from linmax.checks import finite, one_of
 from linmax.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector, kernel
 from linmax.linear_max import top_two
 from linmax.techniques import bracketed
@@ -91,10 +92,10 @@ def weigh(
                     total[proposals[i, t]] += weights[i]
                 continue
             norm = 0.0
-            for c in range(total.size):
+            for c in range(state.shape[KNOWN]):
                 norm += scores[i, t, c] * scores[i, t, c]
             if norm > 0.0:
-                for c in range(total.size):
+                for c in range(state.shape[KNOWN]):
                     total[c] += weights[i] * scores[i, t, c] / math.sqrt(norm)
         predictions[t] = top_two(total, state.shape)[0]
         if learning:
@@ -123,9 +124,8 @@ class Combined:
     def __post_init__(self) -> None:
         if not self.members:
             raise ValueError("combine() needs at least one learner, got none")
-        if self.how not in WAYS:
-            raise ValueError(f"how must be one of {', '.join(WAYS)}, got {self.how!r}")
-        if not 0.0 < self.beta < 1.0:
+        one_of("how", self.how, WAYS)
+        if not 0.0 < finite("beta", self.beta) < 1.0:
             raise ValueError(f"beta must be in (0, 1), got {self.beta!r}; try 0.5")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.checks import whole
+from linmax.checks import MOST, counted
 from linmax.contract import RECYCLED, UPDATES, Instances, kernel
 from linmax.member import CHANGED, FAILED, Bench, Scratch, present_instance
 from linmax.search import search
@@ -21,10 +21,10 @@ from linmax.techniques import prefixed
 
 __all__ = ["DEFAULTS", "Recycled", "default_passes", "recycle_instances"]
 
-FOREVER = 2**31 - 1  # "u = infinity", as a counter
+FOREVER = MOST  # "u = infinity", as a counter
 
 
-@kernel()
+@kernel(hot=True)
 def recycle_instances(
     bench: Bench,
     room: Scratch,
@@ -94,10 +94,10 @@ class Recycled:
         return {"s": self.s, "u": self.u, "passes": self.passes}
 
     def __post_init__(self) -> None:
-        whole("s", self.s, 1)
+        counted("s", self.s, 1)
         if self.u != math.inf:
-            whole("u", self.u, 1)
-        whole("passes", self.passes, 1)
+            counted("u", self.u, 1)
+        counted("passes", self.passes, 1)
 
     @property
     def numbers(self) -> tuple[int, int, int]:

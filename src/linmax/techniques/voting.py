@@ -17,35 +17,43 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, typeof, types
 
-from linmax.checks import whole
+from linmax.checks import counted, one_of
 from linmax.contract import (
     GAUGE,
     KNOWN,
     SHIFT,
+    TRIALS,
     Bytes,
     Instances,
     InstancesT,
     Labels,
     Matrix,
+    Members,
+    MembersT,
     Panel,
     PanelT,
     State,
     StateT,
+    Vector,
     kernel,
 )
+from linmax.contract import RAW as RAW_AVERAGE
 from linmax.linear_max import score, top_two
-from linmax.means import BACK, CROSS, SQUARE, WEIGHT, squared_norm, term
-from linmax.member import LANES, Bench, Scratch, ScratchT
+from linmax.means import BACK, CROSS, IDLE, SQUARE, WEIGHT, squared_norm, term
+from linmax.member import LANES, Bench, Scratch, ScratchT, lay_out
 from linmax.search import doubt, filled, lane_leads, lane_scores, to_single
 from linmax.techniques import prefixed
 
-__all__ = ["DEFAULTS", "SCALES", "Ballot", "Log", "LogT", "Voted", "new_ballot", "take_version", "vote_on"]
+__all__ = ["DEFAULTS", "SCALES", "Ballot", "Log", "LogT", "Voted", "look", "new_ballot", "take_version", "vote_on"]
 
 L2, L1, RAW = 0, 1, 2
 SCALES = {"l2": L2, "l1": L1, "raw": RAW}
 
+FAINT = 1e-280  # squares below this have lost digits
+
 # What the log keeps of a version besides its weights.
-SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, TERMS = range(8)
+SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS = range(9)
+NUMBERS = 9
 
 
 class Log(NamedTuple):
@@ -53,7 +61,7 @@ class Log(NamedTuple):
 
     weights: np.ndarray  # (B, V, N)
     backlog: np.ndarray  # (B, V, N), or (B, V, 0)
-    numbers: np.ndarray  # (B, V, 8)
+    numbers: np.ndarray  # (B, V, 9)
     versions: np.ndarray  # int32 (B, C)
 
 
@@ -68,7 +76,7 @@ class Ballot(NamedTuple):
 
 SIZE, SPACING, CENTRE, OPEN, TAU, VOTING, BASIC, WAIT, RESTARTS, LATEST = range(10)
 
-_LOG = Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, 8)), np.zeros((1, 1), np.int32))
+_LOG = Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, NUMBERS)), np.zeros((1, 1), np.int32))
 _BALLOT = Ballot(np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64))
 LogT, BallotT = typeof(_LOG), typeof(_BALLOT)
 
@@ -89,12 +97,13 @@ def take_version(bench: Bench, log: Log, member: int, version: int, since: int, 
         for i in range(bench.backlog.size):
             log.backlog[member, version, i] = bench.backlog[i]
     numbers = log.numbers[member, version]
-    numbers[SINCE] = since
+    numbers[SINCE] = since - bench.sums[IDLE]
     numbers[G] = bench.sums[WEIGHT]
     numbers[STEP_G] = term(bench.kind, bench.scalars, bench.sums) if bench.kind else 0.0
     numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = bench.sums[SQUARE], bench.sums[CROSS], bench.sums[BACK]
     numbers[LOG_SCALE] = bench.scalars[SHIFT] + bench.scalars[GAUGE]
-    numbers[TERMS] = terms
+    numbers[MEAN_SCALE] = bench.scalars[SHIFT] if bench.kind == RAW_AVERAGE else 0.0
+    numbers[TERMS] = terms - bench.sums[IDLE]
 
 
 @kernel()
@@ -105,22 +114,42 @@ def multiple(log: Log, output: int, version: int, after: int) -> float:
 
 
 @kernel()
+def weight_of(log: Log, output: int, version: int, factor: float, i: int) -> float:
+    """One weight of the hypothesis of an output."""
+    weight = log.weights[output // 2, version, i]
+    return factor * weight - log.backlog[output // 2, version, i] if output % 2 else weight
+
+
+@kernel()
 def size_of(log: Log, output: int, version: int, after: int, scale: int) -> float:
     """What the hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
     member = output // 2
     numbers = log.numbers[member, version]
     factor = multiple(log, output, version, after)
     if scale == L2:
+        square = numbers[LOG_SQUARE]
         if output % 2:
-            return math.sqrt(squared_norm(factor, numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK]))
-        return math.sqrt(numbers[LOG_SQUARE])
-    if scale == L1:
-        total = 0.0
-        weights = log.weights[member, version]
-        for i in range(weights.size):
-            total += abs(factor * weights[i] - log.backlog[member, version, i]) if output % 2 else abs(weights[i])
-        return total
-    return (numbers[TERMS] + after - numbers[SINCE] if output % 2 else 1.0) * math.exp(-numbers[LOG_SCALE])
+            square = squared_norm(factor, square, numbers[LOG_CROSS], numbers[LOG_BACK])
+        if square > FAINT:
+            return math.sqrt(square)
+    if scale == L1 or scale == L2:
+        largest, total = 0.0, 0.0
+        for i in range(log.weights.shape[2]):
+            largest = max(largest, abs(weight_of(log, output, version, factor, i)))
+        for i in range(log.weights.shape[2]):
+            part = abs(weight_of(log, output, version, factor, i)) / largest if largest > 0.0 else 0.0
+            total += part if scale == L1 else part * part
+        return largest * (total if scale == L1 else math.sqrt(total))
+    if output % 2:
+        return (numbers[TERMS] + after - numbers[SINCE]) * math.exp(-numbers[MEAN_SCALE])
+    return math.exp(-numbers[LOG_SCALE])
+
+
+@kernel()
+def inverse_size(log: Log, output: int, version: int, after: int, scale: int) -> float:
+    """What the hypothesis is multiplied by before it votes; not finite when its raw weights outgrow a float."""
+    size = size_of(log, output, version, after, scale)
+    return 1.0 / size if size > 0.0 else (np.inf if scale == RAW else 0.0)
 
 
 @kernel()
@@ -132,10 +161,11 @@ def rate(
     output: int,
     version: int,
     after: int,
+    scale: int,
     scores: np.ndarray,
     spare: np.ndarray,
 ) -> None:
-    """Scores of instance t under an output's hypothesis after trial ``after`` of the chunk."""
+    """Scores of instance t under an output's hypothesis, at its voting scale, after trial ``after`` of the chunk."""
     member = output // 2
     score(instances, t, shape, log.weights[member, version], scores)
     if output % 2:
@@ -143,6 +173,27 @@ def rate(
         score(instances, t, shape, log.backlog[member, version], spare)
         for c in range(scores.size):
             scores[c] = factor * scores[c] - spare[c]
+    inverse = inverse_size(log, output, version, after, scale)
+    for c in range(scores.size):
+        scores[c] *= inverse
+
+
+@kernel(types.void(MembersT, StateT, ScratchT, LogT, int64, int64, InstancesT, int64, Vector))
+def look(
+    members: Members,
+    state: State,
+    room: Scratch,
+    log: Log,
+    output: int,
+    scale: int,
+    instances: Instances,
+    t: int,
+    own: np.ndarray,
+) -> None:
+    """`rate` for a log that is the state itself, before the trial changes it."""
+    member = output // 2
+    take_version(lay_out(members, state, member, 1), log, member, 0, -1, state.counts[member, TRIALS] + 1)
+    rate(instances, t, state.shape, log, output, 0, -1, scale, own, room.spare)
 
 
 @kernel()
@@ -177,13 +228,10 @@ def count_right(
 @kernel()
 def write_out(log: Log, output: int, version: int, after: int, scale: int, target: np.ndarray) -> None:
     """The hypothesis at its voting scale, coordinate by coordinate: O(n)."""
-    member = output // 2
     factor = multiple(log, output, version, after)
-    size = size_of(log, output, version, after, scale)
-    inverse = 1.0 / size if size > 0.0 else 0.0
+    inverse = inverse_size(log, output, version, after, scale)
     for i in range(target.size):
-        weight = log.weights[member, version, i]
-        target[i] = inverse * (factor * weight - log.backlog[member, version, i] if output % 2 else weight)
+        target[i] = inverse * weight_of(log, output, version, factor, i)
 
 
 @kernel()
@@ -219,9 +267,9 @@ def slot_for(ballot: Ballot) -> int:
 
 
 @kernel(
-    types.void(
+    int64(
         InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
-        Labels, Labels, Bytes, Labels, Labels, Matrix,
+        Labels, Labels, Bytes, Labels, Vector, Labels, Matrix,
     )
 )  # fmt: skip
 def vote_on(
@@ -242,13 +290,17 @@ def vote_on(
     chosen_after: np.ndarray,
     changed: np.ndarray,
     basic: np.ndarray,
+    seen: np.ndarray,
     predictions: np.ndarray,
     table: np.ndarray,
-) -> None:
+) -> int:
     """Play the vote over a chunk of trials begin..end of the instances; arrays of outcomes are indexed from begin.
 
     ``chosen_before`` and ``chosen_after`` name the output whose hypothesis is B's before and after each trial,
     ``basic`` is B's label, ``changed`` whether B's hypothesis is new. ``oldest`` is the first instance there is.
+    Where the log is the state itself, which has moved on, the chunk is one trial and ``seen`` has B's scores before it
+    (see `look`). ``table`` takes the mean scores of the voters, if it has rows. Returns -1, or the trial at which raw
+    weights outgrew a float.
     """
     shape, marks, candidate = state.shape, ballot.marks, room.candidate
     scores, spare, own = room.scores, room.spare, room.own
@@ -258,26 +310,22 @@ def vote_on(
         label = labels[t]
         output = chosen_before[c]
         version = log.versions[output // 2, c - 1] if c > 0 else 0
-        # With a one-version log the state has moved on already: the caller then plays one trial a chunk and B's
-        # scores before it come from `before_scores`, written into ``table``.
-        if log.weights.shape[1] > 1:
-            rate(instances, t, shape, log, output, version, c - 1, own, spare)
-            size = size_of(log, output, version, c - 1, scale)
-            inverse = 1.0 / size if size > 0.0 else 0.0
+        if seen.size:
             for j in range(width):
-                own[j] *= inverse
+                own[j] = seen[j]
         else:
-            for j in range(width):
-                own[j] = table[c, j]
+            rate(instances, t, shape, log, output, version, c - 1, scale, own, spare)
         score(instances, t, shape, ballot.total, scores)
         for j in range(width):
             scores[j] += own[j]
+            if not abs(scores[j]) < np.inf:
+                return t
         voted = top_two(scores, shape)[0]
         trusted = marks[VOTING] <= marks[BASIC]
         predictions[c] = voted if trusted else basic[c]
         if table.shape[0]:
             for j in range(table.shape[1]):
-                table[c, j] = scores[j] if trusted else own[j]
+                table[c, j] = scores[j] / (marks[SIZE] + 1.0) if trusted else own[j]
         if label >= shape[KNOWN]:  # discovered by this trial
             shape[KNOWN] = label + 1
         marks[VOTING] += voted != label
@@ -316,6 +364,7 @@ def vote_on(
             marks[WAIT] *= 2
             marks[RESTARTS] += 1
             add_up(ballot)
+    return -1
 
 
 DEFAULTS: dict[str, Any] = {"h": 20, "w": 100, "r": 100, "d": 100, "scale": "l2"}
@@ -336,9 +385,8 @@ class Voted:
         return prefixed("V", {key: getattr(self, key) for key in DEFAULTS}, DEFAULTS, self.base)
 
     def __post_init__(self) -> None:
-        whole("h", self.h, 1)
-        whole("w", self.w, 0)
-        whole("r", self.r, 1)
-        whole("d", self.d, 1)
-        if self.scale not in SCALES:
-            raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}")
+        counted("h", self.h, 1)
+        counted("w", self.w, 0)
+        counted("r", self.r, 1)
+        counted("d", self.d, 1)
+        one_of("scale", self.scale, SCALES)

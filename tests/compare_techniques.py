@@ -1,0 +1,163 @@
+"""Trial-by-trial comparison of techniques with their reference.
+
+`follow_technique` plays a learner of the library and the same from `reference_techniques` and fails where the two
+part without an excuse. Unlike a plain rule a technique has state that its predictions do not show, so a decision in
+doubt excuses whatever happens from its trial on; the number of trials that agreed is returned, for the caller to see
+that enough was compared.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from compare import CASES, ROUNDING, Case, Problem, in_order
+from linmax import run
+from linmax.composition import as_learner
+from linmax.contract import Rule
+from linmax.techniques.averaging import Averaged
+from linmax.techniques.combining import Combined, Stacked
+from linmax.techniques.recycling import Recycled
+from linmax.techniques.voting import Voted
+from reference import Hypothesis, LinearMax, Sasb, Vector, doubt, total
+from reference_techniques import Average, Combine, Recycle, Stack, Vote
+
+__all__ = ["Watchful", "assert_same_hypothesis", "by_text", "follow_technique", "slow_of"]
+
+BY_TEXT = {str(case.rule): case for case in CASES}
+
+
+def by_text(text: str) -> Case:
+    """The case of a rule."""
+    return BY_TEXT[text]
+
+
+class Watchful(LinearMax):
+    """A linear-max learner that also doubts decisions by what is left of weights that cancelled."""
+
+    crumbs = False  # whether weights that should be equal may differ by rounding (ALMA's opposite steps)
+
+    def decide(self, weights: Vector, x: Vector, without: int = -1) -> int:
+        self._watch(weights, x, [j for j in self.known if j != without])
+        return super().decide(weights, x, without)
+
+    def _learn(self, x: Vector, label: int) -> bool:
+        self._watch(self.hypothesis(), x, self.known)
+        return super()._learn(x, label)
+
+    def _watch(self, weights: Vector, x: Vector, classes: list[int]) -> None:
+        largest = float(np.abs(weights).max(initial=0.0))
+        if not largest or len(classes) < 2:
+            return
+        width = min(len(weights), x.shape[1])
+        scores = sorted(total(weights[:width] * x[j, :width]) for j in classes)
+        gap = min(b - a for a, b in pairwise(scores))
+        size = largest * float(np.abs(x).max(initial=0.0))
+        if gap < 1e-12 * size and (gap > 0.0 or self.crumbs):
+            doubt.smallest = min(doubt.smallest, gap / size)
+
+
+class TrueSasb(Sasb):
+    """SASB at the scale of its formula, which averages of raw weights add up at."""
+
+    @property
+    def log_scale(self) -> float:
+        return max((self._log_weight(float(v)) for v in self.v if v != 0.0), default=0.0)
+
+
+def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
+    """The reference of a description; ``crumbs`` if even its ties are decided by rounding."""
+    described = as_learner(learner)
+    if isinstance(described, Rule):
+        case = by_text(str(described))
+        linear = Watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
+        linear.crumbs = crumbs or described.name in ("alma", "p_norm")
+        return linear
+    if isinstance(described, Averaged):
+        return Average(slow_of(described.base, k, crumbs or not exact(described.base), **options), described.scale)
+    if isinstance(described, Recycled):
+        return Recycle(slow_of(described.base, k, crumbs, **options), described.s, described.u, described.passes)
+    if isinstance(described, Voted):
+        v = described
+        return Vote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)
+    members = [slow_of(member, k, crumbs, **options) for member in described.members]
+    if isinstance(described, Combined):
+        return Combine(members, described.how, described.beta)
+    assert isinstance(described, Stacked)
+    return Stack(members, slow_of(described.fusion, k, True, **options))
+
+
+def exact(described: Any) -> bool:
+    """Whether the rule underneath is free of rounding on small whole numbers."""
+    while not isinstance(described, Rule):
+        described = described.base
+    return by_text(str(described)).exact
+
+
+def assert_same_hypothesis(flat: Vector, log_scale: float, expected: Hypothesis, where: str) -> None:
+    """True weights to 1e-9, but for the rounding of sums that cancel."""
+    got = flat * math.exp(log_scale - expected.log_scale)
+    weights = expected.padded(len(flat)).weights
+    largest = float(np.abs(weights).max(initial=0.0))
+    np.testing.assert_allclose(got, weights, rtol=1e-9, atol=1e-12 * largest, err_msg=where)
+
+
+def linear(described: Any) -> bool:
+    """Whether the learner is one vector of weights."""
+    if isinstance(described, Combined):
+        return described.how == "best" and all(map(linear, described.members))
+    return not isinstance(described, Stacked)
+
+
+def follow_technique(learner: Any, given: Problem, **options: Any) -> int:
+    """Play both; returns the number of trials that agreed, all of them unless a decision was in doubt."""
+    described = as_learner(learner)
+    trace = run(described, given.instances, given.labels, **options)
+    machine = trace.learner
+    slow = slow_of(described, given.k, **options)
+    doubt.reset()
+    for t, x in enumerate(given.matrices):
+        label = given.labels[t]
+        expected = slow.trial(x, label)
+        predicted = -1 if trace.predictions[t] is None else trace.predictions[t]
+        if predicted != expected:
+            if doubt.smallest < ROUNDING:
+                return t
+            raise AssertionError(f"{described} at trial {t}: {predicted}, reference {expected}")
+        assert trace.wrong[t] == (expected != label)
+    assert trace.mistakes[-1] == slow.mistakes
+    try:
+        _compare_the_end(described, machine, slow, given)
+    except AssertionError:
+        if doubt.smallest < ROUNDING:
+            return 0
+        raise
+    return len(given.labels)
+
+
+def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) -> None:
+    where = f"{described} after {machine.trials} trials"
+    if hasattr(slow, "recycled"):
+        assert machine.recycled == slow.recycled, where
+        assert machine.updates == slow.updates, where
+    if linear(described):
+        weights, expected = machine.weights, slow.snapshot()
+        flat = in_order(weights.flat, machine, given.k)
+        assert_same_hypothesis(flat, weights.log_scale, expected, where)
+    known = [machine.classes.index(c) for c in slow.linear.known]
+    for t in range(max(0, len(given.labels) - 3), len(given.labels)):
+        one = given.instances[t : t + 1]
+        predicted = machine.predict(one)[0]
+        assert (-1 if predicted is None else predicted) == slow.predict(given.matrices[t]), where
+        if len(known) > 1:
+            ours, theirs = machine.scores(one)[0][known], slow.scores(given.matrices[t])[slow.linear.known]
+            assert_proportional(ours, theirs, where)
+
+
+def assert_proportional(ours: Vector, theirs: Vector, where: str) -> None:
+    """Scores up to one positive factor."""
+    a, b = (float(np.abs(scores).max()) for scores in (ours, theirs))
+    np.testing.assert_allclose(ours / (a or 1.0), theirs / (b or 1.0), atol=1e-8, err_msg=where)

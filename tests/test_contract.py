@@ -1,0 +1,171 @@
+"""Compiled code across processes: both modes agree, every kernel is read from the cache, and edits are noticed."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linmax import contract, rules
+from linmax.contract import JIT, OWN, REACH, STEP, Rule, address_of, as_number
+
+PACKAGE = Path(contract.__file__).parent
+compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
+
+KERNELS = """
+import json, pkgutil, importlib
+import linmax
+from numba.core.dispatcher import Dispatcher
+
+hits, misses, seen = 0, [], set()
+for info in pkgutil.walk_packages(linmax.__path__, "linmax."):
+    if info.name.startswith("linmax.cli"):
+        continue
+    for name, value in vars(importlib.import_module(info.name)).items():
+        if isinstance(value, Dispatcher) and id(value) not in seen and value.overloads:
+            seen.add(id(value))
+            hits += sum(value.stats.cache_hits.values())
+            misses += [f"{info.name}.{name}"] * sum(value.stats.cache_misses.values())
+print(json.dumps({"hits": hits, "misses": misses}))
+"""
+
+TRACES = """
+import json
+import numpy as np
+from linmax import LinearThreshold, experts, rules, run
+
+rng = np.random.default_rng(4)
+size = 40
+votes, labels = rng.integers(-1, 3, (size, 3)), rng.integers(3, size=size)
+instances = experts(
+    votes=votes, scores=rng.random((size, 2, 3)), attributes=rng.uniform(-1, 1, (size, 2)), abstain=-1, classes=range(3),
+    negated=True, split="all",
+)
+learners = [
+    "perceptron(margin=0.5)", "winnow(1.3)", "winnow(1.3, thickness=0.05)", "committee(2)", "balanced-winnow(1.5)",
+    "balanced-winnow(1.5, thickness=0.05)", "quasi-additive(sinh, rate=0.3)", "p-norm(3)", "p-norm(60)",
+    "alma(2.5, alpha=0.8)", "alma(3, project=False, normalise=False)", "sasb",
+]
+found = {}
+for text in learners:
+    trace = run(text, instances, labels, margins=True)
+    weights = trace.learner.weights
+    found[text] = [
+        trace.predictions.tolist(), trace.changed.tolist(), trace.margins.tolist(), weights.flat.tolist(),
+        weights.log_scale, trace.learner.scores(instances[:5]).tolist(),
+    ]
+x = np.abs(rng.uniform(-1, 1, (size, 4)))
+for text in ["winnow(2, threshold=1.5)", "winnow(1.5, thickness=0.25, threshold=1.5, demotion=0)", "perceptron", "sasb"]:
+    learner = LinearThreshold(text, labels=(0, 1))
+    trace = learner.run(x, labels > 0)
+    found["two classes: " + text] = [
+        trace.predictions.tolist(), trace.changed.tolist(), learner.weights.tolist(), learner.log_scale,
+        learner.score(x[:5]).tolist(),
+    ]
+print(json.dumps(found))
+"""
+
+
+def flat(value: Any) -> list[float]:
+    return [number for item in value for number in flat(item)] if isinstance(value, list) else [float(value)]
+
+
+@compiled
+def test_both_modes_agree(in_a_process: Callable[..., Any]) -> None:
+    fast, slow = in_a_process(TRACES), in_a_process(TRACES, NUMBA_DISABLE_JIT="1")
+    assert fast.keys() == slow.keys()
+    for text, outcome in fast.items():
+        assert outcome[:2] == slow[text][:2], text  # predictions and updates
+        np.testing.assert_allclose(flat(outcome[2:]), flat(slow[text][2:]), rtol=1e-11, atol=1e-13, err_msg=text)
+
+
+@compiled
+def test_a_second_process_reads_every_kernel_from_the_cache(in_a_process: Callable[..., Any]) -> None:
+    """This process has compiled or read them all."""
+    found = in_a_process(KERNELS)
+    assert found["misses"] == []
+    assert found["hits"] > 20
+
+
+@compiled
+def test_editing_a_rule_is_noticed(in_a_process: Callable[..., Any], tmp_path: Path) -> None:
+    copy = tmp_path / "src"
+    shutil.copytree(PACKAGE, copy / "linmax", ignore=shutil.ignore_patterns("__pycache__"))
+    script = """
+import json
+import numpy as np
+from linmax.rules.perceptron import perceptron, step
+weights = np.zeros(2)
+scalars = np.array(perceptron().first_scalars(2))
+step(weights, np.zeros((0, 2)), scalars, np.array([1]), np.array([0.5]), 0.0, np.array([1.0, 0.0]))
+print(json.dumps([weights[1], sum(step.stats.cache_hits.values()), step.stats.cache_path]))
+"""
+    cache = str(tmp_path / "cache")
+    weight, hits, folder = in_a_process(script, copy, NUMBA_CACHE_DIR=cache)
+    assert (weight, hits) == (0.5, 0)
+    assert folder.startswith(cache)
+    weight, hits, again = in_a_process(script, copy, NUMBA_CACHE_DIR=cache)
+    assert (weight, hits, again) == (0.5, 1, folder)
+    rule = copy / "linmax" / "rules" / "perceptron.py"
+    old = "weights[index[j]] += params[0] * z[j]"
+    text = rule.read_text()
+    assert old in text
+    rule.write_text(text.replace(old, "weights[index[j]] += 2.0 * params[0] * z[j]"))
+    weight, hits, other = in_a_process(script, copy, NUMBA_CACHE_DIR=cache)
+    assert (weight, hits) == (1.0, 0)
+    assert other != folder
+
+
+def test_every_file_with_kernels_names_the_cache() -> None:
+    """A file that Numba compiles but that is not in the list could go stale unnoticed."""
+    listed = {path.resolve() for path in contract._sources()}
+    with_kernels = {
+        path.resolve()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"^\s*@(kernel|njit|numba\.njit|intrinsic)\b", path.read_text(), re.MULTILINE)
+    }
+    assert len(with_kernels) > 10
+    assert with_kernels <= listed
+    assert all(path.exists() for path in listed)
+
+
+@compiled
+def test_the_cache_folder_follows_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    one, other = tmp_path / "a.py", tmp_path / "b.py"
+    one.write_text("1")
+    other.write_text("2")
+    monkeypatch.setattr(contract, "_sources", lambda: [one, other])
+    first = contract._cache_folder()
+    assert Path(first).parent == tmp_path
+    assert contract._cache_folder() == first
+    other.write_text("3")
+    assert contract._cache_folder() != first
+
+
+def test_addresses() -> None:
+    assert address_of(None, STEP) == 0
+    first, second = (address_of(rule.step, STEP) for rule in (rules.perceptron(), rules.winnow(1.1)))
+    assert first != second
+    assert first == address_of(rules.perceptron(rate=2).step, STEP)
+    assert np.float64(as_number(first)).view(np.int64) == first
+
+
+def test_a_rule_describes_itself() -> None:
+    rule = rules.winnow(1.5, thickness=0.25, start=2.0)
+    assert isinstance(rule, Rule)
+    assert repr(rule) == "<rule winnow(1.5, thickness=0.25, start=2)>"
+    scalars = rule.first_scalars(4)
+    assert scalars[REACH] == 0.25 * 8.0
+    assert len(scalars) == OWN
+    assert rules.perceptron(margin=0.5).first_scalars(4)[REACH] == 0.5
+    assert math.isinf(rules.alma(2, alpha=0.9).first_scalars(4)[REACH])
+    assert len(rules.alma().first_scalars(4)) == OWN + 2
+    with pytest.raises(AttributeError):
+        rule.name = "other"  # type: ignore[misc]
