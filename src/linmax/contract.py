@@ -20,6 +20,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,6 +88,7 @@ def _sources() -> list[Path]:
         "means.py",
         "member.py",
         "playing.py",
+        "straight.py",
         "threshold.py",
         "features.py",
         "regressors.py",
@@ -140,6 +142,26 @@ CACHE_FOLDER = _cache_folder() if JIT else ""
 
 # `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+
+
+class Deferred:
+    """A kernel that only Python calls, compiled (or read from the cache) when it is first called."""
+
+    def __init__(self, compile_it: Callable[[], Any]) -> None:
+        self._compile_it = compile_it
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The compiled function."""
+        return self._compile_it()
+
+    def __call__(self, *args: Any) -> Any:
+        return self.compiled(*args)
+
+
+def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`kernel` for functions that not every program needs: a single rule should not wait for voting to compile."""
+    return lambda function: Deferred(lambda: kernel(signature)(function))
 
 
 def kernel(

@@ -116,19 +116,36 @@ def difference(
             z[count] = value
             count += 1
     stride = shape[STRIDE]
-    base = shape[EXPERTS]
+    row = shape[EXPERTS]
     dense = instances.dense.shape[1]
     if instances.constant != 0.0:
-        count = put(index, z, count, base, label, rival, instances.constant)
-    base += stride
+        count = put(index, z, count, row, label, rival, instances.constant)
+    row += stride
+    low, high = min(label, rival), max(label, rival)
+    if low < 0:
+        for f in range(dense):
+            if instances.dense[t, f] != 0.0:
+                count = put(index, z, count, row + f * stride, label, rival, instances.dense[t, f])
+        if instances.indptr.size:
+            row += dense * stride
+            for place in range(instances.indptr[t], instances.indptr[t + 1]):
+                at = row + instances.indices[place] * stride
+                count = put(index, z, count, at, label, rival, instances.values[place])
+        return count
+    sign = 1.0 if low == label else -1.0
     for f in range(dense):
-        if instances.dense[t, f] != 0.0:
-            count = put(index, z, count, base + f * stride, label, rival, instances.dense[t, f])
+        value = sign * instances.dense[t, f]
+        index[count], index[count + 1] = row + low, row + high
+        z[count], z[count + 1] = value, -value
+        count += 2 * (value != 0.0)  # written in any case: a branch on zeros would be mispredicted
+        row += stride
     if instances.indptr.size:
-        base += dense * stride
         for place in range(instances.indptr[t], instances.indptr[t + 1]):
-            row = base + instances.indices[place] * stride
-            count = put(index, z, count, row, label, rival, instances.values[place])
+            at = row + instances.indices[place] * stride
+            value = sign * instances.values[place]
+            index[count], index[count + 1] = at + low, at + high
+            z[count], z[count + 1] = value, -value
+            count += 2
     return count
 
 

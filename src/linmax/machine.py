@@ -27,9 +27,10 @@ from linmax.contract import (
 )
 from linmax.instances import Layout, concatenate, cut
 from linmax.member import LANES, Scratch, scratch_for
-from linmax.nodes import Chunk, Run, Voting, lower
+from linmax.nodes import Chunk, Leaf, Run, Voting, lower
 from linmax.playing import judge_by_weights, play, start_means
 from linmax.search import fill_panel
+from linmax.straight import play_straight
 from linmax.techniques.voting import NUMBERS, Log
 
 __all__ = ["Engine", "Settings"]
@@ -210,12 +211,44 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((size, self.k)) if scored else None,
         )
+        if self._plain and not scored:
+            self._straight(instances, labels, outcome)
+            return outcome
         room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
         step = min(LONGEST, room) if self._small else LONGEST if self.memory else size
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
         return outcome
+
+    @property
+    def _plain(self) -> bool:
+        """Whether there is one rule and nothing else."""
+        return isinstance(self.top, Leaf) and not (self.memory or self.tracked or self.runs[0].rule.everywhere)
+
+    def _straight(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
+        """Play a rule without techniques."""
+        margins = np.zeros(0) if outcome.margins is None else outcome.margins
+        failed = play_straight(
+            self.members,
+            self.state,
+            self.scratch(instances),
+            instances,
+            labels,
+            outcome.predictions,
+            outcome.changed,
+            margins,
+        )
+        if failed < 0 and self.runs[0].rule.spread is None and not np.isfinite(self.state.weights.sum()):
+            failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
+        if failed >= 0:
+            self._overflowed(0, failed)
+
+    def _overflowed(self, member: int, trial: int) -> None:
+        raise OverflowError(
+            f"the weights of {self.runs[member].rule} left the range of floats at trial {trial}; scale the instances "
+            "down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
+        )
 
     @property
     def _small(self) -> bool:
@@ -315,10 +348,7 @@ class Engine:
                 tables[member] if scored else np.zeros((0, 0, 0)),
             )
             if failed >= 0:
-                raise OverflowError(
-                    f"the weights of {self.runs[member].rule} left the range of floats at trial {failed + shift}; "
-                    "scale the instances down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
-                )
+                self._overflowed(member, failed + shift)
         after = int(self.state.shape[KNOWN])
         chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         played = self.top.play(self, chunk)

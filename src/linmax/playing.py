@@ -26,6 +26,7 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
+    deferred,
     kernel,
 )
 from linmax.linear_max import TINY, rescore, score, top_two
@@ -113,7 +114,7 @@ def judge_by_average(
                 )
 
 
-@kernel(
+@deferred(
     int64(
         MembersT, StateT, ScratchT, int64, InstancesT, PanelT, Labels, int64, int64, int64, int64, UseTable, LabelTable,
         Bytes, Vector, LogT, Cube,
@@ -213,7 +214,7 @@ def play(
     return -1
 
 
-@kernel(types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix))
+@deferred(types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix))
 def judge(
     members: Members,
     state: State,
@@ -247,7 +248,7 @@ def judge(
                 table[t, c] = scores[c]
 
 
-@kernel(types.void(StateT, ScratchT, InstancesT, Vector, int64, Labels, Matrix))
+@deferred(types.void(StateT, ScratchT, InstancesT, Vector, int64, Labels, Matrix))
 def judge_by_weights(
     state: State,
     scratch: Scratch,

@@ -29,6 +29,7 @@ from linmax.contract import (
     PanelT,
     State,
     StateT,
+    deferred,
     kernel,
 )
 from linmax.linear_max import TINY, rescore, score, top_two
@@ -44,7 +45,7 @@ def row_of(cls: int, label: int) -> int:
     return 0 if cls == label else (cls + 1 if cls < label else cls)
 
 
-@kernel(types.void(InstancesT, Labels, StateT, PanelT))
+@deferred(types.void(InstancesT, Labels, StateT, PanelT))
 def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: Panel) -> None:
     """Write the instances out, one lane each."""
     shape = state.shape

@@ -23,7 +23,7 @@ __all__ = ["add_dense", "add_lanes", "add_rows", "next_lane", "plain_add_dense",
 
 _WIDTHS = (16, 8, 4, 2, 1)
 _ACCUMULATORS = 4
-_AHEAD = 8  # rows fetched early; more gains nothing, fewer leaves misses
+_AHEAD = 12  # rows fetched early; more gains nothing, fewer leaves misses
 
 
 def plain_add_rows(
@@ -64,8 +64,12 @@ def _emit(
     count: Any,
     widths: Sequence[int] = _WIDTHS,
     number: Any = DOUBLE,
+    within: Any = None,
 ) -> None:
-    """Write the passes. ``rows`` is a pointer to int32, or None when attribute j sits at row j."""
+    """Write the passes. ``rows`` is a pointer to int32, or None when attribute j sits at row j.
+
+    ``within`` is how many rows may be looked at ahead: those of coming instances too, whose first misses would stall.
+    """
     function, module = builder.function, builder.module
     prefetch = cgutils.get_or_insert_function(
         module, ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), I32, I32, I32]), "llvm.prefetch.p0"
@@ -109,7 +113,7 @@ def _emit(
             builder.position_at_end(body)
             if rows is not None and step > 1:
                 coming = builder.add(j, ir.Constant(I64, _AHEAD))
-                with builder.if_then(builder.icmp_signed("<=", builder.add(coming, ir.Constant(I64, step)), stop)):
+                with builder.if_then(builder.icmp_signed("<=", builder.add(coming, ir.Constant(I64, step)), within)):
                     for a in range(step):
                         at = builder.add(offset(builder.add(coming, ir.Constant(I64, a))), first)
                         pointer = builder.bitcast(builder.gep(weights, [at]), ir.IntType(8).as_pointer())
@@ -270,6 +274,7 @@ if JIT:
                 _data(context, builder, sig.args[4], r, lo_),
                 _data(context, builder, sig.args[5], v, lo_),
                 builder.sub(hi_, lo_),
+                within=builder.sub(cgutils.create_struct_proxy(sig.args[4])(context, builder, r).nitems, lo_),
             )
             return context.get_dummy_value()
 

@@ -34,6 +34,7 @@ from linmax.contract import (
     StateT,
     Vector,
     address_of,
+    deferred,
     kernel,
 )
 from linmax.instances import Experts, Layout, experts
@@ -82,7 +83,7 @@ def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
     return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
 
 
-@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
+@deferred(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
 def learn(
     members: Members,
     state: State,
@@ -271,7 +272,7 @@ class LinearThreshold:
             )
             if least < 0.0:
                 raise ValueError(
-                    f"{rule} needs attributes in [0, 1], got {least:g}; use balanced_winnow or features.negated_literals"
+                    f"{rule} needs attributes in [0, 1], got {least:g}; use balanced_winnow or negated literals"
                 )
         return instances
 

@@ -74,7 +74,13 @@ def _learners(arguments: argparse.Namespace, instances: Experts) -> list[str]:
         return [text.strip() for text in arguments.learners.split(";") if text.strip()]
     layout = instances.layout
     count = layout.voters + layout.raters + layout.dense + layout.sparse
-    return ["perceptron", "winnow", "balanced-winnow", f"p-norm({max(2.0, 2.0 * math.log(max(2, count))):.3g})", "alma(2)"]
+    return [
+        "perceptron",
+        "winnow",
+        "balanced-winnow",
+        f"p-norm({max(2.0, 2.0 * math.log(max(2, count))):.3g})",
+        "alma(2)",
+    ]
 
 
 def _row(certificate: Certificate) -> dict[str, Any]:

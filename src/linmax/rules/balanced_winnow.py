@@ -19,10 +19,10 @@ NEAR = 200.0  # powers are written out while their logarithm is within this; bey
 
 
 @kernel()
-def difference_of_powers(s: float, alpha: float, power: float) -> float:
+def difference_of_powers(s: float, lg_alpha: float, power: float) -> float:
     """alpha^s - alpha^-s, power = s ln alpha: odd in s, and exact for whole powers of 2, so that ties stay ties."""
     if abs(power) > SMALL:
-        plus = alpha ** abs(s)
+        plus = np.exp2(abs(s) * lg_alpha)
         return math.copysign(plus - 1.0 / plus, s)
     return 2.0 * math.sinh(power)
 
@@ -45,21 +45,26 @@ def step(
     margin: float,
     params: np.ndarray,
 ) -> bool:
-    alpha, log_alpha, thickness, thick = params[0], params[1], params[2], params[3]
+    lg_alpha, log_alpha, thickness, thick = params[0], params[1], params[2], params[3]
     shift = scalars[SHIFT]
     if margin > thickness * scalars[MASS] + thick * math.exp(-shift):
         return False
     least = 4.0 * math.exp(-2.0 * shift)  # w+ + w- = sqrt(w^2 + 4)
+    for j in range(index.size):  # a loop of its own, so that the memory's cache misses overlap
+        memory[0, index[j]] += z[j]
     for j in range(index.size):
         i = index[j]
-        memory[0, i] += z[j]
         power = memory[0, i] * log_alpha
         if shift == 0.0:
-            weight = difference_of_powers(memory[0, i], alpha, power)
+            weight = difference_of_powers(memory[0, i], lg_alpha, power)
         else:
             weight = math.copysign(-math.expm1(-2.0 * abs(power)) * math.exp(abs(power) - shift), power)
-        scalars[MASS] += math.sqrt(weight * weight + least) - math.sqrt(weights[i] * weights[i] + least)
+        if thickness > 0.0:
+            scalars[MASS] += math.sqrt(weight * weight + least) - math.sqrt(weights[i] * weights[i] + least)
         weights[i] = weight
+    if thickness == 0.0:
+        scalars[REACH] = thick * math.exp(-shift)
+        return True
     scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
     if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
         total = 0.0
@@ -111,7 +116,7 @@ def balanced_winnow(alpha: float, margin: float = 0.0, thickness: float = 0.0) -
         "balanced_winnow",
         {"alpha": alpha, "margin": margin, "thickness": thickness},
         step,
-        values=(alpha, math.log(alpha), thickness, margin),
+        values=(math.log2(alpha), math.log(alpha), thickness, margin),
         slots=(0.0,),
         reach=margin,
         mass=2.0,

@@ -11,7 +11,20 @@ import numpy as np
 from numba import float64, int64, types
 
 from linmax.checks import finite, one_of
-from linmax.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector, kernel
+from linmax.contract import (
+    KNOWN,
+    Bytes,
+    Cube,
+    Indices,
+    Labels,
+    LabelTable,
+    Matrix,
+    State,
+    StateT,
+    Vector,
+    deferred,
+    kernel,
+)
 from linmax.linear_max import top_two
 from linmax.techniques import bracketed
 
@@ -32,7 +45,7 @@ def least(mistakes: np.ndarray) -> int:
     return best
 
 
-@kernel(types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes))
+@deferred(types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes))
 def follow_best(
     proposals: np.ndarray,
     changes: np.ndarray,
@@ -63,7 +76,7 @@ def weights_of(how: int, beta: float, mistakes: np.ndarray, weights: np.ndarray)
         weights[i] = math.exp(-eta * (mistakes[i] - fewest))
 
 
-@kernel(types.void(int64, float64, LabelTable, Cube, Labels, Indices, StateT, Vector, Labels, Matrix, types.boolean))
+@deferred(types.void(int64, float64, LabelTable, Cube, Labels, Indices, StateT, Vector, Labels, Matrix, types.boolean))
 def weigh(
     how: int,
     beta: float,

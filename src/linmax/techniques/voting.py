@@ -35,6 +35,7 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
+    deferred,
     kernel,
 )
 from linmax.contract import RAW as RAW_AVERAGE
@@ -266,7 +267,7 @@ def slot_for(ballot: Ballot) -> int:
     return oldest
 
 
-@kernel(
+@deferred(
     int64(
         InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
         Labels, Labels, Bytes, Labels, Vector, Labels, Matrix,
