@@ -264,9 +264,7 @@ def problems(trials: int) -> dict[str, Problem]:
         "split votes": random_votes(trials, 2, 3, 5, abstain=0.2, split="all"),
         "one split": random_votes(trials, 3, 4, 6, split={1: 2}),
         "scores": problem(labels(3), 3, scores=ratings(5, 3)),
-        "negated scores, split": problem(
-            labels(3), 3, scores=ratings(2, 3), negated=True, split={0: "all", 1: 1}
-        ),
+        "negated scores, split": problem(labels(3), 3, scores=ratings(2, 3), negated=True, split={0: "all", 1: 1}),
         "dense": problem(labels(4), 4, attributes=dense(3)),
         "dense, no thresholds": problem(labels(3), 3, attributes=dense(4), thresholds=False),
         "sparse": problem(labels(3), 3, attributes=thin(6), as_sparse=True),

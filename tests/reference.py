@@ -376,9 +376,7 @@ class Sasb(Rule):
         return weights
 
     def _log_weight(self, v: float) -> float:
-        return (
-            math.log(abs(v)) + math.lgamma((self.m + v) / 2.0 + 1.0) + math.lgamma((self.m - v) / 2.0 + 1.0)
-        )
+        return math.log(abs(v)) + math.lgamma((self.m + v) / 2.0 + 1.0) + math.lgamma((self.m - v) / 2.0 + 1.0)
 
     def update(self, z: Vector) -> bool:
         if float(np.abs(z).max(initial=0.0)) > 1.0:

@@ -272,9 +272,7 @@ class Vote(_Linear):
 
     changed = True
 
-    def __init__(
-        self, base: Learner, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1"
-    ) -> None:
+    def __init__(self, base: Learner, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1") -> None:
         if h < 1:
             raise ValueError(f"h must be >= 1, got {h}; try 20")
         if scale not in ("raw", "max", "l1", "l2", "vote"):
@@ -399,9 +397,7 @@ class Vote(_Linear):
 
     def accuracy(self, hypothesis: Hypothesis) -> int:
         """On how many of the recent instances a hypothesis is right, with the classes known now."""
-        return sum(
-            self.linear.decide(hypothesis.padded(x.shape[1]).weights, x) == label for x, label in self.recent
-        )
+        return sum(self.linear.decide(hypothesis.padded(x.shape[1]).weights, x) == label for x, label in self.recent)
 
     def _close(self) -> None:
         self.is_open = False

@@ -154,9 +154,7 @@ class TestErrors:
         os.close(reading)
         try:
             command = [sys.executable, "-m", "linmax.cli", *arguments]
-            done = subprocess.run(
-                command, env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True
-            )
+            done = subprocess.run(command, env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True)
         finally:
             os.close(writing)
         assert done.returncode == 1
@@ -247,10 +245,7 @@ class TestDemo:
         assert 'pip install "linmax[plot]"' in capsys.readouterr().err
 
     def test_fewer_trials_than_frames(self, tmp_path):
-        assert (
-            figures_of(tmp_path, "demo", "--trials", "1", "--no-plot")["learners"]["perceptron"]["updates"]
-            == 1
-        )
+        assert figures_of(tmp_path, "demo", "--trials", "1", "--no-plot")["learners"]["perceptron"]["updates"] == 1
 
 
 class TestReadme:

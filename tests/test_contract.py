@@ -44,8 +44,8 @@ rng = np.random.default_rng(4)
 size = 40
 votes, labels = rng.integers(-1, 3, (size, 3)), rng.integers(3, size=size)
 instances = experts(
-    votes=votes, scores=rng.random((size, 2, 3)), attributes=rng.uniform(-1, 1, (size, 2)), abstain=-1, classes=range(3),
-    negated=True, split="all",
+    votes=votes, scores=rng.random((size, 2, 3)), attributes=rng.uniform(-1, 1, (size, 2)), abstain=-1,
+    classes=range(3), negated=True, split="all",
 )
 learners = [
     "perceptron(margin=0.5)", "winnow(1.3)", "winnow(1.3, thickness=0.05)", "committee(2)", "balanced-winnow(1.5)",
@@ -61,7 +61,8 @@ for text in learners:
         weights.log_scale, trace.learner.scores(instances[:5]).tolist(),
     ]
 x = np.abs(rng.uniform(-1, 1, (size, 4)))
-for text in ["winnow(2, threshold=1.5)", "winnow(1.5, thickness=0.25, threshold=1.5, demotion=0)", "perceptron", "sasb"]:
+thick = "winnow(1.5, thickness=0.25, threshold=1.5, demotion=0)"
+for text in ["winnow(2, threshold=1.5)", thick, "perceptron", "sasb"]:
     learner = LinearThreshold(text, labels=(0, 1))
     trace = learner.run(x, labels > 0)
     found["two classes: " + text] = [

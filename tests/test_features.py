@@ -197,9 +197,7 @@ def test_xor_is_learned_through_conjunctions():
 
 @settings(max_examples=50, deadline=None)
 @given(
-    st.dictionaries(
-        st.text("ab&~\\ ", max_size=3), st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 3.0]), max_size=5
-    ),
+    st.dictionaries(st.text("ab&~\\ ", max_size=3), st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 3.0]), max_size=5),
     st.integers(1, 6),
 )
 def test_conjunctions_of_a_dict_equal_brute_force(instance, k):

@@ -66,7 +66,19 @@ def strided(array: np.ndarray) -> np.ndarray:
         lambda a: [list(row) for row in a],
         lambda a: a.astype(object),
     ],
-    ids=["float32", "float16", "longdouble", "big-endian", "Fortran", "read-only", "strided", "reversed", "list", "rows", "objects"],
+    ids=[
+        "float32",
+        "float16",
+        "longdouble",
+        "big-endian",
+        "Fortran",
+        "read-only",
+        "strided",
+        "reversed",
+        "list",
+        "rows",
+        "objects",
+    ],
 )
 def test_numbers_of_any_form(form: Any) -> None:
     expected = outcome(experts(attributes=DENSE, scores=RATINGS))
@@ -122,7 +134,9 @@ def test_sparse_in_any_state() -> None:
     for matrix in (locked, wide, twice, zeros, canonical.astype(np.float32)):
         before = (matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy())
         assert outcome(experts(attributes=matrix)) == expected
-        assert all(np.array_equal(a, b) for a, b in zip(before, (matrix.data, matrix.indices, matrix.indptr), strict=True))
+        assert all(
+            np.array_equal(a, b) for a, b in zip(before, (matrix.data, matrix.indices, matrix.indptr), strict=True)
+        )
     bits = sparse.csr_array(DENSE > 0)
     assert outcome(experts(attributes=bits)) == outcome(experts(attributes=(DENSE > 0).astype(float)))
 
@@ -140,7 +154,14 @@ def test_inputs_are_not_changed() -> None:
 def test_votes_of_any_form() -> None:
     expected = outcome(experts(votes=VOTES))
     letters = np.array(["a", "b", "c"])
-    for form in (VOTES.tolist(), VOTES.astype(np.int8), VOTES.astype(float), strided(VOTES), frozen(VOTES), VOTES.astype(object)):
+    for form in (
+        VOTES.tolist(),
+        VOTES.astype(np.int8),
+        VOTES.astype(float),
+        strided(VOTES),
+        frozen(VOTES),
+        VOTES.astype(object),
+    ):
         assert outcome(experts(votes=form)) == expected
     named = [run(rule, experts(votes=letters[VOTES]), letters[LABELS]).predictions for rule in RULES]
     assert [letters[p].tolist() for p in (np.array(e[0]) for e in expected)] == [p.tolist() for p in named]
@@ -159,8 +180,12 @@ def test_abstaining() -> None:
         {"votes": np.where(silent, "?", VOTES.astype(object)), "abstain": "?"},
         {"votes": pd.DataFrame(VOTES).mask(silent)},
         {"votes": pd.DataFrame(VOTES).astype("Int64").mask(silent)},
-        {"votes": [[None if s else int(v) for v, s in zip(*row, strict=True)] for row in zip(VOTES, silent, strict=True)]},
-    ]  # fmt: skip
+        {
+            "votes": [
+                [None if s else int(v) for v, s in zip(*row, strict=True)] for row in zip(VOTES, silent, strict=True)
+            ]
+        },
+    ]
     for form in forms:
         assert np.array_equal(experts(**form, classes=range(3)).votes, expected)
     nobody = experts(votes=[[None, None]] * 3, classes=["a", "b"], thresholds=False)
@@ -263,44 +288,112 @@ def test_the_names_of_copies_and_splits() -> None:
 
 BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: experts(), ValueError, r"experts\(\) needs votes, scores or attributes; got none"),
-    (lambda: experts(votes=[["a"]], attributes=[[1.0], [2.0]]), ValueError, "one row a trial, but votes has 1, attributes has 2"),
+    (
+        lambda: experts(votes=[["a"]], attributes=[[1.0], [2.0]]),
+        ValueError,
+        "one row a trial, but votes has 1, attributes has 2",
+    ),
     (lambda: experts(votes=3), TypeError, "votes must be an array with one row a trial, got int"),
     (lambda: experts(votes=[1, 2, 3]), ValueError, "votes must be .*got 1 at trial 0; one voter is"),
     (lambda: experts(votes=["a", "b"]), ValueError, "votes must be .*got 'a' at trial 0; one voter is"),
     (lambda: experts(votes=[["a", "b"], ["a"]]), ValueError, r"same length, got \['a'\] at trial 1; one voter"),
-    (lambda: experts(votes=np.array([1, 2])), ValueError, r"votes must be \(trials, voters\), got shape \(2,\); one voter is"),
-    (lambda: experts(votes=[["a", "x"]], classes=["a", "b"]), ValueError, "voter '1' voted for 'x' at trial 0, .*not among classes=.*add it"),
-    (lambda: experts(attributes=[1.0, 2.0]), ValueError, r"attributes must be \(trials, attributes\), got shape \(2,\); reshape"),
-    (lambda: experts(attributes=[[1.0], [1.0, 2.0]]), ValueError, "attributes must be .*different lengths; make them equally long"),
+    (
+        lambda: experts(votes=np.array([1, 2])),
+        ValueError,
+        r"votes must be \(trials, voters\), got shape \(2,\); one voter is",
+    ),
+    (
+        lambda: experts(votes=[["a", "x"]], classes=["a", "b"]),
+        ValueError,
+        "voter '1' voted for 'x' at trial 0, .*not among classes=.*add it",
+    ),
+    (
+        lambda: experts(attributes=[1.0, 2.0]),
+        ValueError,
+        r"attributes must be \(trials, attributes\), got shape \(2,\); reshape",
+    ),
+    (
+        lambda: experts(attributes=[[1.0], [1.0, 2.0]]),
+        ValueError,
+        "attributes must be .*different lengths; make them equally long",
+    ),
     (lambda: experts(attributes=[[1.0, "x"]]), TypeError, "attributes must be numbers, got 'x'; encode text"),
     (lambda: experts(attributes=[["1", "2"]]), TypeError, "attributes must be numbers, got '1'; encode text"),
-    (lambda: experts(attributes=[[1.0, None]]), ValueError, r"attributes must be finite, got nan at \(0, 1\); fill or drop it"),
+    (
+        lambda: experts(attributes=[[1.0, None]]),
+        ValueError,
+        r"attributes must be finite, got nan at \(0, 1\); fill or drop it",
+    ),
     (lambda: experts(attributes=[[1j]]), TypeError, r"attributes must be numbers, got 1j; encode"),
-    (lambda: experts(attributes=[[math.nan]]), ValueError, r"attributes must be finite, got nan at \(0, 0\); fill or drop it"),
-    (lambda: experts(attributes=[[0.0], [math.inf]]), ValueError, r"attributes must be finite, got inf at \(1, 0\); fill"),
-    (lambda: experts(attributes=[[math.inf], [-math.inf]]), ValueError, r"attributes must be finite, got inf at \(0, 0\)"),
+    (
+        lambda: experts(attributes=[[math.nan]]),
+        ValueError,
+        r"attributes must be finite, got nan at \(0, 0\); fill or drop it",
+    ),
+    (
+        lambda: experts(attributes=[[0.0], [math.inf]]),
+        ValueError,
+        r"attributes must be finite, got inf at \(1, 0\); fill",
+    ),
+    (
+        lambda: experts(attributes=[[math.inf], [-math.inf]]),
+        ValueError,
+        r"attributes must be finite, got inf at \(0, 0\)",
+    ),
     (lambda: experts(attributes=sparse.csr_array([[math.nan]])), ValueError, "attributes must be finite, got nan at"),
-    (lambda: experts(attributes=sparse.csr_array([[1j]])), TypeError, "attributes must be numbers, got a sparse array of complex"),
+    (
+        lambda: experts(attributes=sparse.csr_array([[1j]])),
+        TypeError,
+        "attributes must be numbers, got a sparse array of complex",
+    ),
     (lambda: experts(attributes=[{"a": math.nan}]), ValueError, "nan"),
     (lambda: experts(attributes=[{"a": "x"}]), TypeError, "'x'"),
-    (lambda: experts(scores=[[1.0, 2.0]]), ValueError, r"scores must be \(trials, raters, classes\), got shape \(1, 2\); reshape"),
+    (
+        lambda: experts(scores=[[1.0, 2.0]]),
+        ValueError,
+        r"scores must be \(trials, raters, classes\), got shape \(1, 2\); reshape",
+    ),
     (lambda: experts(scores=[[[1.0, math.nan]]]), ValueError, r"scores must be finite, got nan at \(0, 0, 1\)"),
-    (lambda: experts(scores=[[[1.0, 2.0]]], classes=["a"]), ValueError, "scores rate 2 classes, but classes= names 1; give each"),
-    (lambda: experts(votes=[[5]], scores=[[[1.0, 2.0]]]), ValueError, "votes: 5 is not among the 2 classes that scores rate; pass classes="),
-    (lambda: experts(votes=[["a"]], classes="ab"), TypeError, r"classes must be a list of labels, got the text 'ab'; try list"),
+    (
+        lambda: experts(scores=[[[1.0, 2.0]]], classes=["a"]),
+        ValueError,
+        "scores rate 2 classes, but classes= names 1; give each",
+    ),
+    (
+        lambda: experts(votes=[[5]], scores=[[[1.0, 2.0]]]),
+        ValueError,
+        "votes: 5 is not among the 2 classes that scores rate; pass classes=",
+    ),
+    (
+        lambda: experts(votes=[["a"]], classes="ab"),
+        TypeError,
+        r"classes must be a list of labels, got the text 'ab'; try list",
+    ),
     (lambda: experts(votes=[["a"]], classes=["a", "b", "a"]), ValueError, "classes must be distinct, got 'a' twice"),
     (lambda: experts(votes=[["a"]], classes=[]), ValueError, "classes must not be empty; leave it out"),
-    (lambda: experts(votes=[["a"]], split="some"), ValueError, "split must be 'all' or a dict from voter to class, got 'some'"),
-    (lambda: experts(votes=[["a"]], split=["a"]), TypeError, r"split must be 'all' or a dict from voter to class, got \['a'\]"),
+    (
+        lambda: experts(votes=[["a"]], split="some"),
+        ValueError,
+        "split must be 'all' or a dict from voter to class, got 'some'",
+    ),
+    (
+        lambda: experts(votes=[["a"]], split=["a"]),
+        TypeError,
+        r"split must be 'all' or a dict from voter to class, got \['a'\]",
+    ),
     (lambda: experts(votes=[["a"]], split={1: "a"}), ValueError, "split: 1 is not the number of a voter or rater"),
     (lambda: experts(votes=[["a"]], split={0: "q"}), ValueError, "split: 'q' is not among the classes"),
     (lambda: experts(attributes=[[1.0]], scale="min"), ValueError, "scale must be 'max', a number or .*got 'min'"),
     (lambda: experts(attributes=[[1.0]], scale=0), ValueError, "scale must be > 0, got 0; try 'max'"),
     (lambda: experts(attributes=[[1.0]], scale=math.nan), ValueError, "scale must be finite, got nan"),
-    (lambda: experts(attributes=[[1.0, 2.0]], scale=experts(attributes=[[1.0]], scale="max").scale), ValueError, "scale was taken from 1 attributes"),
+    (
+        lambda: experts(attributes=[[1.0, 2.0]], scale=experts(attributes=[[1.0]], scale="max").scale),
+        ValueError,
+        "scale was taken from 1 attributes",
+    ),
     (lambda: experts(votes=[["a"]], thresholds="no"), TypeError, "thresholds must be True or False, got 'no'"),
     (lambda: experts(votes=[["a"]], negated=2), TypeError, "negated must be True or False, got 2"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), BAD, ids=[message for _, _, message in BAD])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from compare import CASES, Case, Problem, problem, problems
@@ -20,7 +21,8 @@ lifted = pytest.mark.parametrize("case", CASES, ids=str)
 PROBLEMS = {
     name: given
     for name, given in problems(TRIALS).items()
-    if name in ("abstaining votes", "negated votes", "scores", "dense", "sparse, no thresholds", "sparse hybrid", "ties")
+    if name
+    in ("abstaining votes", "negated votes", "scores", "dense", "sparse, no thresholds", "sparse hybrid", "ties")
 }
 
 
@@ -134,7 +136,7 @@ def test_two_classes_are_the_two_class_rule(case: Case) -> None:
 
 @pytest.mark.small
 @settings(max_examples=200 if JIT else 50, deadline=None)
-@given(st.lists(st.integers(-2, 2), min_size=1, max_size=6), st.booleans(), st.integers(0, 6))
+@hypothesis.given(st.lists(st.integers(-2, 2), min_size=1, max_size=6), st.booleans(), st.integers(0, 6))
 def test_top_two(values: list[int], largest: bool, known: int) -> None:
     known = min(known, len(values))
     shape = np.zeros(5, np.int64)

@@ -66,7 +66,11 @@ def test_ways_of_writing(text: str, printed: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("percepton", ValueError, "unknown learner 'percepton'; did you mean 'perceptron'.* known: alma, balanced-winnow"),
+        (
+            "percepton",
+            ValueError,
+            "unknown learner 'percepton'; did you mean 'perceptron'.* known: alma, balanced-winnow",
+        ),
         ("", ValueError, "learner '' cannot be read; write a name and its parameters, such as"),
         ("3", ValueError, "learner '3' cannot be read; write a name"),
         ("winnow(1.1", ValueError, "learner 'winnow.1.1'"),

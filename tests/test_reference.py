@@ -547,9 +547,7 @@ def test_multiclass_perceptron_of_two_classes() -> None:
     assert np.array_equal(result.weights[0], -result.weights[1])
     w = result.weights[0]
     signs = np.where(np.array(labels) == 0, 1.0, -1.0)
-    assert margin(result.weights, p, labels) == pytest.approx(
-        float((signs * (p @ w)).min() / np.linalg.norm(w))
-    )
+    assert margin(result.weights, p, labels) == pytest.approx(float((signs * (p @ w)).min() / np.linalg.norm(w)))
 
 
 def test_multiclass_perceptron_stops() -> None:
@@ -946,9 +944,7 @@ def test_weighted_scores() -> None:
         expected = np.zeros(5)
         for member in learner.members:
             scores = member.scores(x)
-            expected += (
-                np.exp(-eta * (member.mistakes - mistakes.min())) * scores / (np.linalg.norm(scores) or 1.0)
-            )
+            expected += np.exp(-eta * (member.mistakes - mistakes.min())) * scores / (np.linalg.norm(scores) or 1.0)
         assert learner.scores(x) == pytest.approx(expected, abs=1e-12)
         assert learner.trial(x, label) in np.flatnonzero(expected >= expected.max() - 1e-9)
     assert Combine(pool()[:1], how="weighted").member_weights().tolist() == [1.0]

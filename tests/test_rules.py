@@ -7,9 +7,10 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import reference
@@ -27,9 +28,7 @@ compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 
 
 def test_every_rule_of_the_registry_is_compared() -> None:
-    assert {case.rule.name for case in CASES} | {"elimination"} == {
-        name.replace("-", "_") for name in rules.REGISTRY
-    }
+    assert {case.rule.name for case in CASES} | {"elimination"} == {name.replace("-", "_") for name in rules.REGISTRY}
     assert not rules.elimination().lifts
     assert not rules.winnow(2, threshold=3).lifts
 
@@ -85,14 +84,14 @@ def small_problems(draw: st.DrawFn) -> Problem:
 
 @pytest.mark.small
 @settings(max_examples=250 if JIT else 25, deadline=None)
-@given(st.sampled_from(CASES), small_problems(), st.sampled_from(["smallest", "largest"]), st.booleans())
+@hypothesis.given(st.sampled_from(CASES), small_problems(), st.sampled_from(["smallest", "largest"]), st.booleans())
 def test_equals_reference_on_anything(case: Case, given: Problem, tie: str, update_on_tie: bool) -> None:
     follow(case, given, tie=tie, update_on_tie=update_on_tie)
 
 
 @pytest.mark.small
 @settings(max_examples=60 if JIT else 10, deadline=None)
-@given(st.sampled_from(CASES), small_problems(), st.sampled_from(["smallest", "largest"]))
+@hypothesis.given(st.sampled_from(CASES), small_problems(), st.sampled_from(["smallest", "largest"]))
 def test_equals_reference_when_classes_are_discovered(case: Case, given: Problem, tie: str) -> None:
     follow(case, given, tie=tie, discover=True)
 

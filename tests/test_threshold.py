@@ -26,7 +26,14 @@ def data(trials: int = TRIALS, m: int = 4, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def state(learner: LinearThreshold) -> tuple[Any, ...]:
-    return learner.weights.tolist(), learner.log_scale, learner.trials, learner.updates, learner.mistakes, learner.labels
+    return (
+        learner.weights.tolist(),
+        learner.log_scale,
+        learner.trials,
+        learner.updates,
+        learner.mistakes,
+        learner.labels,
+    )
 
 
 @pytest.mark.small
@@ -161,7 +168,10 @@ def test_attributes_by_name_grow(case: Case) -> None:
     before = named.weights
     assert named.predict([{"never seen": 1.0}, {}]).tolist() == [1, 1]
     assert named.weights[:6].tolist() == before.tolist()
-    assert named.weights[6] == pytest.approx(case.rule.start * np.exp(-named.log_scale), abs=1e-300) or case.rule.start == 0
+    assert (
+        named.weights[6] == pytest.approx(case.rule.start * np.exp(-named.log_scale), abs=1e-300)
+        or case.rule.start == 0
+    )
 
 
 @pytest.mark.small
@@ -219,7 +229,14 @@ def test_inputs_of_any_kind() -> None:
     expected.run(x, y)
     frozen = x.copy()
     frozen.flags.writeable = False
-    for block in (x.astype(np.float32), x.astype(np.float16), np.asfortranarray(x), frozen, x.tolist(), pd.DataFrame(x)):
+    for block in (
+        x.astype(np.float32),
+        x.astype(np.float16),
+        np.asfortranarray(x),
+        frozen,
+        x.tolist(),
+        pd.DataFrame(x),
+    ):
         learner = LinearThreshold("winnow(1.5)", labels=(-1, 1))
         learner.run(block, y)
         assert np.array_equal(learner.weights, expected.weights)
@@ -244,12 +261,28 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: LinearThreshold(5), TypeError, "learner must be a rule.* got 5"),
     (lambda: LinearThreshold("A-perceptron"), TypeError, "a plain rule is needed here, got A-perceptron"),
     (lambda: LinearThreshold("winnow(2, threshold=3)", zero_label=0), ValueError, "zero_label=0: .*leave it out"),
-    (lambda: LinearThreshold("perceptron", zero_label="c").run([[1], [2]], ["a", "b"]), ValueError, "zero_label must be 'a' or 'b', got 'c'"),
-    (lambda: LinearThreshold("perceptron").run([[1.0]], ["a"]), ValueError, r"labels must be two .*got \['a'\]; pass labels="),
-    (lambda: LinearThreshold("perceptron").learn([1.0], "a"), ValueError, r"learn\(\) needs to know both labels; pass labels="),
-    (lambda: LinearThreshold("perceptron").predict([[1.0]]), ValueError, "has seen no instance yet; call run or learn first"),
+    (
+        lambda: LinearThreshold("perceptron", zero_label="c").run([[1], [2]], ["a", "b"]),
+        ValueError,
+        "zero_label must be 'a' or 'b', got 'c'",
+    ),
+    (
+        lambda: LinearThreshold("perceptron").run([[1.0]], ["a"]),
+        ValueError,
+        r"labels must be two .*got \['a'\]; pass labels=",
+    ),
+    (
+        lambda: LinearThreshold("perceptron").learn([1.0], "a"),
+        ValueError,
+        r"learn\(\) needs to know both labels; pass labels=",
+    ),
+    (
+        lambda: LinearThreshold("perceptron").predict([[1.0]]),
+        ValueError,
+        "has seen no instance yet; call run or learn first",
+    ),
     (lambda: LinearThreshold("perceptron").weights, ValueError, "has seen no instance yet"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), BAD, ids=[message for _, _, message in BAD])
@@ -271,7 +304,11 @@ def test_a_refused_run_changes_nothing(text: str) -> None:
     refused: list[tuple[Any, Any, str]] = [
         (np.eye(2), ["no"], r"labels must be one a trial: got shape \(1,\) for 2 instances"),
         (np.eye(2), ["no", None], "labels: None at trial 1 is not a class; drop"),
-        (np.eye(3), ["no", "no", "no"], "3 attributes and no thresholds, but the learner was made for .*give it the same"),
+        (
+            np.eye(3),
+            ["no", "no", "no"],
+            "3 attributes and no thresholds, but the learner was made for .*give it the same",
+        ),
         ([[np.nan, 1.0]], ["no"], r"attributes must be finite, got nan at \(0, 0\); fill or drop it"),
         ([[np.inf, 1.0]], ["no"], r"attributes must be finite, got inf at \(0, 0\)"),
         ([1.0, 2.0], ["no", "yes"], r"attributes must be \(trials, attributes\), got shape \(2,\); reshape it"),

@@ -200,7 +200,9 @@ def test_labels_of_any_kind(names: Any) -> None:
     """Predictions are labels as they were given, equal in value and kind."""
     given = list(names)
     trace = simple(names)
-    kinds = {type(name) for name in np.asarray(given, dtype=object).ravel()} if not isinstance(given[0], tuple) else {tuple}
+    kinds = (
+        {type(name) for name in np.asarray(given, dtype=object).ravel()} if not isinstance(given[0], tuple) else {tuple}
+    )
     assert set(trace.predictions.tolist()) <= set(given)
     assert [bool(w) for w in trace.wrong] == [p != g for p, g in zip(trace.predictions.tolist(), given, strict=True)]
     assert set(trace.learner.classes) == set(given)
@@ -264,13 +266,25 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: run("perceptron", GOOD, [1.0, math.nan]), ValueError, "labels: nan at trial 1 is not a class; drop"),
     (lambda: run("perceptron", GOOD, np.array([1.0, np.nan])), ValueError, "at trial 1 is not a class; drop"),
     (lambda: run("perceptron", GOOD, ["a", pd.NA]), ValueError, "labels: <NA> at trial 1 is not a class"),
-    (lambda: run("perceptron", np.eye(2), ["a", "b"]), TypeError, r"instances must come from experts\(...\), got ndarray"),
+    (
+        lambda: run("perceptron", np.eye(2), ["a", "b"]),
+        TypeError,
+        r"instances must come from experts\(...\), got ndarray",
+    ),
     (lambda: run(3, GOOD, ["a", "b"]), TypeError, "learner must be a rule.* got 3"),
     (lambda: run(rules.winnow, GOOD, ["a", "b"]), TypeError, r"got the function winnow; call it: winnow\(...\)"),
     (lambda: run("winnow(0.9)", GOOD, ["a", "b"]), ValueError, "alpha must be > 1, got 0.9; try 1.1"),
-    (lambda: run("perceptron", GOOD, ["a", "b"], tie="first"), ValueError, "tie must be 'smallest' or 'largest', got 'first'"),
+    (
+        lambda: run("perceptron", GOOD, ["a", "b"], tie="first"),
+        ValueError,
+        "tie must be 'smallest' or 'largest', got 'first'",
+    ),
     (lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=0), ValueError, "max_epochs must be >= 1, got 0; try 1"),
-    (lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=1.5), TypeError, "max_epochs must be a whole number, got 1.5"),
+    (
+        lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=1.5),
+        TypeError,
+        "max_epochs must be a whole number, got 1.5",
+    ),
     (lambda: run("perceptron", GOOD, ["a", "b"], margins="yes"), TypeError, "margins must be True or False, got 'yes'"),
     (lambda: run("perceptron", GOOD, ["a", "b"], discover=2), TypeError, "discover must be True or False, got 2"),
     (lambda: run("perceptron", GOOD, ["a", "b"], update_on_tie=None), TypeError, "update_on_tie must be True or False"),
@@ -366,7 +380,10 @@ def test_a_margin_needs_something_to_measure() -> None:
 
 
 def exact_margin(given: Problem, weights: np.ndarray) -> float:
-    leads = [x[label] @ weights - max(np.delete(x @ weights, label)) for x, label in zip(given.matrices, given.labels, strict=True)]
+    leads = [
+        x[label] @ weights - max(np.delete(x @ weights, label))
+        for x, label in zip(given.matrices, given.labels, strict=True)
+    ]
     return float(min(leads) / (math.sqrt(2.0) * np.linalg.norm(weights)))
 
 
