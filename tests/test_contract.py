@@ -22,12 +22,14 @@ KERNELS = """
 import json, pkgutil, importlib
 import linmax
 from numba.core.dispatcher import Dispatcher
+from linmax.contract import Deferred
 
 hits, misses, seen = 0, [], set()
 for info in pkgutil.walk_packages(linmax.__path__, "linmax."):
     if info.name.startswith("linmax.cli"):
         continue
     for name, value in vars(importlib.import_module(info.name)).items():
+        value = value.compiled if isinstance(value, Deferred) else value
         if isinstance(value, Dispatcher) and id(value) not in seen and value.overloads:
             seen.add(id(value))
             hits += sum(value.stats.cache_hits.values())

@@ -21,7 +21,7 @@ from linmax.contract import JIT, Rule
 PROBLEMS = problems(25 if JIT else 8)
 EXACT = [case for case in CASES if case.exact]
 lifted = pytest.mark.parametrize("case", CASES, ids=str)
-compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
+compiled = pytest.mark.skipif(not JIT, reason="needs many trials, or is about compiled arithmetic")
 
 
 # -- against the reference -----------------------------------------------------------------------------------
@@ -326,6 +326,17 @@ def test_p_norm_at_any_scale(p: float, size: float) -> None:
     assert t > trials // 2
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("p", [3.0, 120.0, 1000.0])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_p_norm_at_any_scale_with_many_classes(p: float, size: float) -> None:
+    trials = 30 if JIT else 10
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(trials, 2)) * size * 10.0 ** rng.integers(-3, 2, size=(trials, 1))
+    given = problem(rng.integers(3, size=trials), 3, attributes=x, thresholds=False)
+    assert follow(Case(rules.p_norm(p), lambda n: reference.PNorm(n, p)), given) > trials // 2
+
+
 class ExactWinnow:
     """Mistake-driven Winnow (or Balanced Winnow) over voters in fractions: nothing is rounded."""
 
@@ -427,6 +438,23 @@ def test_predictions_are_exact_where_weights_underflow(balanced: bool, alpha: fl
     assert machine.predict(asked).tolist() == [classes[scores.index(max(scores))] for scores in expected]
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("prefix", ["", "R(s=1, u=1)-"], ids=["straight", "with a technique"])
+def test_a_thick_rule_finds_its_rival_where_weights_underflow(prefix: str) -> None:
+    """The label leads by far and is still updated; which of the others is the rival hangs on weights near 0."""
+    growth = 3000 if JIT else 1000
+    ratings = np.zeros((growth + 4, 4, 3))
+    ratings[:growth, :2, 0] = 1.0  # two giants
+    ratings[growth : growth + 3, 3, 0] = 1.0  # s = 3 for the last, 0 for the one before
+    ratings[-1] = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]  # giant for 0; the rivals: 1 with s = 0, 2 with s = 3
+    instances = experts(scores=ratings, thresholds=False)
+    machine = run(f"{prefix}winnow(4, thickness=2)", instances, labels(0, growth + 4)).learner
+    spread = machine.scores(experts(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]]], thresholds=False))[0]
+    assert spread[1] > spread[2] > 0.0
+    even = machine.scores(experts(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1 / 17, 0]]], thresholds=False))[0]
+    assert even[1] < even[2]  # 4^2 / 17 < 1: the last was demoted from 4^3, the one before was not
+
+
 # -- descriptions and bad parameters -------------------------------------------------------------------------
 
 ALL_RULES = [
@@ -494,8 +522,10 @@ def test_bad_parameters(call: Any, kind: type[Exception], message: str) -> None:
         call()
 
 
-@pytest.mark.small
+@compiled
 def test_a_link_that_outgrows_a_float_is_refused() -> None:
     instances = experts(votes=[["a", "b"]], thresholds=False)
     with pytest.raises(OverflowError, match="left the range of floats at trial 0; scale the instances down"):
-        run(rules.quasi_additive("exp", rate=300.0), instances, ["b"])
+        run(rules.quasi_additive("exp", rate=800.0), instances, ["b"])
+    with pytest.raises(OverflowError, match="left the range of floats at trial 1; scale the instances down"):
+        run(rules.perceptron(), experts(attributes=[[1e308], [1e308]], classes=["a", "b"]), ["b", "a"])

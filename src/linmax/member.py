@@ -151,7 +151,7 @@ def rescale(bench: Bench) -> None:
     for i in range(weights.size):
         factor, log = call_spread(bench.spread, memory, scalars, i, bench.params)
         if factor == factor:  # nan: the coordinate does not exist
-            weights[i] = factor * math.exp(log - largest)
+            weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
     means.shift(bench.kind, shrink, weights, bench.backlog, bench.sums)
 
 

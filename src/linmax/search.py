@@ -222,7 +222,9 @@ def search(
         else:
             score(instances, t, shape, bench.weights, scores)
         first, second = top_two(scores, shape)
-        if bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
+        # Of a right prediction by a thick rule the rival matters, too.
+        thick = first == labels[t] and second >= 0 and bench.scalars[REACH] > 0.0 and abs(scores[second]) < TINY
+        if bench.spread != 0 and first >= 0 and (thick or abs(scores[first]) < TINY):
             rescore(
                 instances,
                 t,

@@ -17,8 +17,10 @@ from linmax.contract import (
     JIT,
     KNOWN,
     LARGEST,
+    MASS,
     ON_TIES,
     OPTIONS,
+    PEAK,
     REACH,
     SHIFT,
     TRIALS,
@@ -40,6 +42,9 @@ from linmax.linear_max import TINY, difference, rescore, score
 from linmax.member import Scratch, ScratchT, lay_out, rescale
 
 __all__ = ["play_straight"]
+
+
+OFTEN = 64  # weights looked at for each trial, after all trials
 
 
 def written_out(helper: Any) -> Any:
@@ -87,7 +92,7 @@ def play_straight(
         score_here(instances, t, shape, weights, scores)
         rival = best_but(scores, label, shape[KNOWN], shape[LARGEST])
         new = label >= shape[KNOWN]
-        if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or abs(scores[label]) < TINY):
+        if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
             rival = best_but(scores, label, shape[KNOWN], shape[LARGEST])
         first = rival
@@ -108,6 +113,10 @@ def play_straight(
             margins[t] = margin * math.exp(scalars[SHIFT] + scalars[GAUGE])
         if not new and (margin > scalars[REACH] or (first == label and not shape[ON_TIES] and margin <= 0.0)):
             continue
+        if spread != 0 and margin > 0.0 and not new and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
+            rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
+            rival = best_but(scores, label, shape[KNOWN], shape[LARGEST])
+            margin = scores[label] - scores[rival]
         count = difference_here(instances, t, shape, -1 if new else label, rival, support, z)
         if not call_step(step, weights, memory, scalars, support[:count], z[:count], margin, params):
             continue
@@ -117,6 +126,10 @@ def play_straight(
             largest = 0.0
             for place in range(count):
                 largest = max(largest, abs(weights[support[place]]))
-            if not largest < HUGE:
+            if not largest < HUGE or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
                 rescale(lay_out(members, state, 0, 0))
+    if spread == 0 and weights.size <= OFTEN * labels.size:  # weights that went out of range and were not met again
+        for i in range(weights.size):
+            if not abs(weights[i]) < np.inf:
+                return labels.size - 1
     return -1
