@@ -9,6 +9,8 @@ that enough was compared.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -21,24 +23,34 @@ from linmax.contract import Rule
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined, Stacked
 from linmax.techniques.recycling import Recycled
-from linmax.techniques.voting import Voted
-from reference import Hypothesis, LinearMax, Sasb, Vector, doubt, total
+from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
+from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt, total
 from reference_techniques import Average, Combine, Recycle, Stack, Vote
 
-__all__ = ["Watchful", "assert_same_hypothesis", "by_text", "follow_technique", "slow_of"]
+__all__ = ["Watchful", "assert_same_hypothesis", "case_of", "follow_technique", "slow_of"]
 
 BY_TEXT = {str(case.rule): case for case in CASES}
 
 
-def by_text(text: str) -> Case:
-    """The case of a rule."""
-    return BY_TEXT[text]
+def case_of(rule: Rule) -> Case:
+    """The case of a rule, also for other parameters of the rules of the papers' pool."""
+    if str(rule) in BY_TEXT:
+        return BY_TEXT[str(rule)]
+    first = rule.values[0]
+    if rule.name == "alma":
+        return Case(rule, lambda n: Alma(n, first))
+    assert str(rule) == f"winnow({first:g})"
+    return Case(rule, lambda n: Multiplicative(n, first))
 
 
 class Watchful(LinearMax):
-    """A linear-max learner that also doubts decisions by what is left of weights that cancelled."""
+    """A linear-max learner that also doubts decisions by what is left of weights that cancelled.
 
-    crumbs = False  # whether weights that should be equal may differ by rounding (ALMA's opposite steps)
+    With ``crumbs`` even ties are doubted: weights that should be equal may differ by rounding, when they came about
+    in different ways (ALMA's opposite steps, sums of hypotheses).
+    """
+
+    crumbs = False
 
     def decide(self, weights: Vector, x: Vector, without: int = -1) -> int:
         self._watch(weights, x, [j for j in self.known if j != without])
@@ -50,14 +62,52 @@ class Watchful(LinearMax):
 
     def _watch(self, weights: Vector, x: Vector, classes: list[int]) -> None:
         largest = float(np.abs(weights).max(initial=0.0))
-        if not largest or len(classes) < 2:
+        if len(classes) < 2 or ((weights == weights[:1]).all() and not self.updates):
             return
         width = min(len(weights), x.shape[1])
         scores = sorted(total(weights[:width] * x[j, :width]) for j in classes)
         gap = min(b - a for a, b in pairwise(scores))
         size = largest * float(np.abs(x).max(initial=0.0))
-        if gap < 1e-12 * size and (gap > 0.0 or self.crumbs):
-            doubt.smallest = min(doubt.smallest, gap / size)
+        if 0.0 < gap < 1e-12 * size or (gap == 0.0 and self.crumbs):
+            doubt.smallest = min(doubt.smallest, gap / (size or 1.0))
+
+
+@contextmanager
+def doubting_ties(linear: Any, doubted: bool) -> Iterator[None]:
+    """Ties are doubted meanwhile."""
+    before, linear.crumbs = linear.crumbs, linear.crumbs or doubted
+    yield
+    linear.crumbs = before
+
+
+class WatchfulAverage(Average):
+    """An average whose ties are doubted unless it is free of rounding."""
+
+    inexact = False
+
+    def predict(self, x: Vector) -> int:
+        with doubting_ties(self.linear, self.inexact):
+            return super().predict(x)
+
+
+class WatchfulVote(Vote):
+    """A vote whose ties are doubted: hypotheses that were divided by a norm add up to what rounding makes of them.
+
+    So is a hypothesis that has come back to 0: what rounding left of it would be divided by its norm.
+    """
+
+    def _at_voting_scale(self, hypothesis: Hypothesis) -> Hypothesis:
+        if self.linear.updates and not hypothesis.weights.any():
+            doubt.smallest = 0.0
+        return super()._at_voting_scale(hypothesis)
+
+    def voting_label(self, x: Vector) -> int:
+        with doubting_ties(self.linear, True):
+            return super().voting_label(x)
+
+    def accuracy(self, hypothesis: Hypothesis) -> int:
+        with doubting_ties(self.linear, True):
+            return super().accuracy(hypothesis)
 
 
 class TrueSasb(Sasb):
@@ -72,17 +122,19 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
     """The reference of a description; ``crumbs`` if even its ties are decided by rounding."""
     described = as_learner(learner)
     if isinstance(described, Rule):
-        case = by_text(str(described))
+        case = case_of(described)
         linear = Watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
         linear.crumbs = crumbs or described.name in ("alma", "p_norm")
         return linear
     if isinstance(described, Averaged):
-        return Average(slow_of(described.base, k, crumbs or not exact(described.base), **options), described.scale)
+        averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale)
+        averaged.inexact = described.scale != "raw" or not exact(described.base)
+        return averaged
     if isinstance(described, Recycled):
         return Recycle(slow_of(described.base, k, crumbs, **options), described.s, described.u, described.passes)
     if isinstance(described, Voted):
         v = described
-        return Vote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)
+        return WatchfulVote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)
     members = [slow_of(member, k, crumbs, **options) for member in described.members]
     if isinstance(described, Combined):
         return Combine(members, described.how, described.beta)
@@ -94,7 +146,7 @@ def exact(described: Any) -> bool:
     """Whether the rule underneath is free of rounding on small whole numbers."""
     while not isinstance(described, Rule):
         described = described.base
-    return by_text(str(described)).exact
+    return case_of(described).exact
 
 
 def assert_same_hypothesis(flat: Vector, log_scale: float, expected: Hypothesis, where: str) -> None:
@@ -143,6 +195,14 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
     if hasattr(slow, "recycled"):
         assert machine.recycled == slow.recycled, where
         assert machine.updates == slow.updates, where
+    if isinstance(slow, Vote):
+        ballot = machine.engine.top.ballot
+        marks = ballot.marks
+        assert sorted(ballot.centres[: marks[SIZE]]) == [voter.number for voter in slow.voters], where
+        ours = [int(marks[i]) for i in (SPACING, CENTRE, OPEN, TAU, VOTING, BASIC, WAIT, RESTARTS)]
+        theirs = [slow.spacing, slow.centre, int(slow.is_open), slow.tau]
+        theirs += [slow.voting_mistakes, slow.basic_mistakes, slow.wait, slow.restarts]
+        assert ours == theirs, where
     if linear(described):
         weights, expected = machine.weights, slow.snapshot()
         flat = in_order(weights.flat, machine, given.k)
