@@ -131,7 +131,7 @@ def test_every_file_with_kernels_names_the_cache() -> None:
     with_kernels = {
         path.resolve()
         for path in PACKAGE.rglob("*.py")
-        if re.search(r"^\s*@(kernel|njit|numba\.njit|intrinsic)\b", path.read_text(), re.MULTILINE)
+        if re.search(r"^\s*@(kernel|deferred|njit|numba\.njit|intrinsic)\b", path.read_text(), re.MULTILINE)
     }
     assert len(with_kernels) > 10
     assert with_kernels <= listed

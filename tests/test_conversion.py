@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import linmax
 import reference
-from linmax import bounds
+from linmax import bounds, conversion
 from linmax.conversion import drawn, first_survivor, longest_survivor, selected, two_phase
 
 Example = tuple[Any, int]
@@ -269,3 +270,24 @@ def test_mean_risk_of_the_hypotheses_holds_often_enough() -> None:
 def test_bad_input_is_named(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "AR-winnow(1.2)", "V-perceptron"])
+@pytest.mark.parametrize("kind", ["votes", "attributes", "scores"])
+def test_one_by_one_equals_a_run(learner: str, kind: str) -> None:
+    data = linmax.majority_problem(n=4, r=3, k=3, trials=40, seed=3)
+    ratings = np.eye(3)[data.votes]
+    blocks = {"votes": data.votes, "scores": ratings, "attributes": ratings.reshape(40, -1)}
+    whole_run = linmax.run(learner, linmax.experts(**{kind: blocks[kind]}, classes=range(3)), data.labels)
+    single = conversion.OneByOne(learner, range(3), kind)
+    predictions = []
+    for x, label in zip(blocks[kind], data.labels.tolist(), strict=True):
+        first = single.predict(x)
+        assert single.learn(x, label) == first
+        predictions.append(first)
+    assert predictions == whole_run.predictions.tolist()
+
+
+def test_one_by_one_refuses_other_kinds() -> None:
+    with pytest.raises(ValueError, match="kind must be 'attributes', 'votes' or 'scores', got 'text'"):
+        conversion.OneByOne("perceptron", [0, 1], kind="text")

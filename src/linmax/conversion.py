@@ -1,6 +1,7 @@
 """From on-line to batch: a hypothesis with a guarantee out of any on-line learner.
 
-A learner here is any object with ``predict(x)`` and ``learn(x, label)``; examples are pairs (x, label),
+A learner here is any object with ``predict(x)`` and ``learn(x, label)`` (`OneByOne` makes one of any learner of this
+library); examples are pairs (x, label),
 drawn independently from one distribution. Each function runs the learner, returns one of its hypotheses (a
 deep copy) and states what is guaranteed of it: error at most ``error`` with probability at least 1 -
 ``failure``.
@@ -13,7 +14,7 @@ and a hypothesis lasts from one mistake to the next.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -22,8 +23,11 @@ import numpy as np
 
 from linmax import bounds
 from linmax.checks import whole
+from linmax.composition import as_learner
+from linmax.instances import Experts, experts
+from linmax.trials import Machine
 
-__all__ = ["Guaranteed", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
+__all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
 
 
 class Learner(Protocol):
@@ -32,6 +36,57 @@ class Learner(Protocol):
     def predict(self, x: Any) -> Any: ...
 
     def learn(self, x: Any, label: Any) -> Any: ...
+
+
+class OneByOne:
+    """A learner of this library as these functions want it: one instance at a time.
+
+    Parameters
+    ----------
+    learner
+        A rule, a technique or text, as for `linmax.run`.
+    classes
+        All classes.
+    kind
+        What an instance is: "attributes" (numbers, or a dict of strengths), "votes" (one class a voter) or "scores"
+        (one row of k ratings a rater).
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(n=3, r=3, k=2, trials=2000, seed=1)
+    >>> learner = OneByOne("winnow(1.2)", classes=[0, 1], kind="votes")
+    >>> found = longest_survivor(learner, zip(data.votes, data.labels), failure=0.05)
+    >>> found.error < 0.05, found.hypothesis.predict([0, 0, 1])
+    (True, 0)
+    """
+
+    def __init__(self, learner: Any, classes: Sequence[Any], kind: str = "attributes") -> None:
+        if kind not in ("attributes", "votes", "scores"):
+            raise ValueError(f"kind must be 'attributes', 'votes' or 'scores', got {kind!r}")
+        self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
+        self._machine: Machine | None = None
+
+    def _instances(self, x: Any) -> Experts:
+        block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
+        instances = experts(**block, classes=self.classes)
+        if self._machine is None:
+            self._machine = Machine(
+                self.learner, instances, self.classes, tie="smallest", update_on_tie=True, discover=False
+            )
+        return instances
+
+    def predict(self, x: Any) -> Any:
+        """The class of one instance; nothing is learned."""
+        instances = self._instances(x)
+        assert self._machine is not None
+        return self._machine.predict(instances)[0].item()
+
+    def learn(self, x: Any, label: Any) -> Any:
+        """One trial; returns the prediction."""
+        instances = self._instances(x)
+        assert self._machine is not None
+        return self._machine.run(instances, [label]).predictions[0].item()
 
 
 @dataclass(frozen=True, eq=False)
