@@ -105,6 +105,8 @@ def play_straight(
         if new:
             shape[KNOWN] = label + 1
         if rival < 0:
+            if margins.size and not new:
+                margins[t] = np.inf
             continue
         margin = (0.0 if new else scores[label]) - scores[rival]
         if not abs(margin) < np.inf:

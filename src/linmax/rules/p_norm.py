@@ -32,7 +32,7 @@ def power(base: float, exponent: float) -> float:
     """base^exponent, base >= 0; small multiples of 1/2 by multiplication, which takes a tenth of the time."""
     halves = 2.0 * exponent
     if not (halves == math.floor(halves) and 0.0 <= halves <= 32.0):
-        return base**exponent
+        return base**exponent if base <= 1.0 or exponent * math.log(base) < 700.0 else math.inf
     left = int(halves)
     result = math.sqrt(base) if left % 2 else 1.0
     left //= 2
