@@ -313,7 +313,7 @@ def follow(
     """
     slow = LinearMax(case.reference, given.k, **options)
     machine = None
-    peak = 0.0
+    peak, flat = 0.0, np.zeros(0)
     for t, x in enumerate(given.matrices):
         label = given.labels[t]
         one = given.instances[t : t + 1]
@@ -323,7 +323,7 @@ def follow(
         trace = machine.run(one, [label]) if machine else run(case.rule, one, [label], **options)
         machine = trace.learner
         doubt.reset()
-        before, weights_before = slow.updates, slow.hypothesis()
+        before, weights_before = slow.updates, (slow.hypothesis(), flat)
         expected = slow.trial(x, label)
         where = f"{case} at trial {t}"
         try:
@@ -339,7 +339,7 @@ def follow(
             flat = in_order(weights.flat, machine, given.k)
             assert_same_weights(flat, weights.log_scale, slow.rule, case.scale_free, where)
         except AssertionError:
-            if doubt.smallest < ROUNDING or _too_close(weights_before, x):
+            if doubt.smallest < ROUNDING or any(_too_close(weights, x) for weights in weights_before):
                 return t
             raise
     assert machine is not None
@@ -352,7 +352,7 @@ def _too_close(weights: Vector, x: Vector) -> bool:
     """Whether rounding may have decided between two classes.
 
     `doubt` looks at the terms in which two classes differ. The scores may have large terms in common as well, and
-    ALMA's opposite steps leave crumbs of rounding as weights.
+    opposite steps leave crumbs of rounding as weights, in one of the two programs or in both.
     """
     terms = np.abs(weights * x) if weights.size else np.zeros(1)
     if not terms.any() or reference._sums_exactly(terms[terms > 0.0]):

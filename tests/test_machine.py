@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import linmax.machine as machine_module
-from compare import Problem, problem, problems, random_votes
+from compare import CASES, Case, Problem, problem, problems, random_votes
 from linmax import average, combine, experts, majority_problem, parse, recycle, run, vote, vr_combine
 from linmax.contract import JIT
 
@@ -50,6 +51,13 @@ LEARNERS = [
     "combine(V(h=4, scale=l1)A-alma(3), V(h=4, scale=raw)-winnow(1.3))",
     "stack(perceptron, A-winnow(1.3), V(h=4)A-alma(3), fusion=AR-winnow(1.3))",
 ]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"discover": True, "margins": True},
+    {"tie": "largest", "update_on_tie": False},
+    {"margins": True},
+    {"discover": True, "tie": "largest"},
+]
 learners = pytest.mark.parametrize("learner", LEARNERS)
 
 
@@ -69,6 +77,7 @@ def assert_same(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> N
 
 def in_pieces(learner: Any, given: Problem, length: int, **options: Any) -> dict[str, np.ndarray]:
     """The same trials in several runs of one machine."""
+    options.pop("margins", None)
     trace = run(learner, given.instances[:length], given.labels[:length], **options)
     traces = [trace]
     for begin in range(length, len(given.labels), length):
@@ -144,6 +153,21 @@ def test_margins_are_kept_and_change_nothing(learner: str) -> None:
     with_margins = run(learner, given.instances, given.labels, margins=True)
     assert_same(everything(plain), everything(with_margins))
     assert with_margins.margins.shape == (TRIALS,)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_rule_alone_takes_a_shorter_way_to_the_same_end(case: Case) -> None:
+    """A combination of one rule goes the way of all techniques."""
+    for given, options in zip(PROBLEMS.values(), cycle(OPTIONS), strict=False):
+        alone = run(case.rule, given.instances, given.labels, **options)
+        combined = run(combine([case.rule]), given.instances, given.labels, **options)
+        ours, theirs = everything(alone), everything(combined)
+        theirs.pop("node0.mistakes")
+        assert_same(ours, theirs)
+        if options.get("margins"):
+            np.testing.assert_array_equal(alone.margins, combined.margins)
+        assert_same(in_pieces(case.rule, given, 7, **options), ours)
 
 
 # -- memory ----------------------------------------------------------------------------------------------------
