@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -125,31 +125,34 @@ print(json.dumps([weights[1], sum(step.stats.cache_hits.values()), step.stats.ca
     assert other != folder
 
 
-def test_every_file_with_kernels_names_the_cache() -> None:
-    """A file that Numba compiles but that is not in the list could go stale unnoticed."""
-    listed = {path.resolve() for path in contract._sources()}
-    with_kernels = {
-        path.resolve()
-        for path in PACKAGE.rglob("*.py")
-        if re.search(r"^\s*@(kernel|deferred|njit|numba\.njit|intrinsic)\b", path.read_text(), re.MULTILINE)
-    }
-    assert len(with_kernels) > 10
-    assert with_kernels <= listed
-    assert all(path.exists() for path in listed)
+def test_a_file_depends_on_the_kernels_that_it_calls() -> None:
+    loop = {str(path.relative_to(PACKAGE)) for path in contract.sources_of(PACKAGE / "playing.py")}
+    assert {"playing.py", "contract.py", "means.py", "member.py", "simd.py", "techniques/recycling.py"} <= loop
+    assert not any(path.startswith("rules") for path in loop)  # which are called by address
+    alma = {path.name for path in contract.sources_of(PACKAGE / "rules" / "alma.py")}
+    assert alma == {"alma.py", "p_norm.py", "contract.py"}
 
 
 @compiled
 def test_the_cache_folder_follows_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     one, other = tmp_path / "a.py", tmp_path / "b.py"
     one.write_text("1")
-    other.write_text("2")
-    monkeypatch.setattr(contract, "_sources", lambda: [one, other])
-    first = contract._cache_folder()
-    assert Path(first).parent == tmp_path
-    assert contract._cache_folder() == first
-    other.write_text("3")
-    assert contract._cache_folder() != first
+    monkeypatch.setattr(contract, "_cache_base", lambda: tmp_path / "cache")
+    monkeypatch.setattr(contract, "sources_of", lambda _: [one, other])
+    seen = []
+    for state in range(contract.KEPT + 2):
+        other.write_text(str(state))
+        contract.cache_folder.cache_clear()
+        folder = Path(contract.cache_folder(str(one)))
+        contract.cache_folder.cache_clear()
+        assert folder.parent == tmp_path / "cache"
+        assert Path(contract.cache_folder(str(one))) == folder
+        folder.mkdir(parents=True)
+        os.utime(folder, (state, state))
+        seen.append(folder)
+    contract.cache_folder.cache_clear()
+    assert len(set(seen)) == len(seen)
+    assert [folder.exists() for folder in seen] == [False] * 2 + [True] * contract.KEPT  # the oldest are gone
 
 
 def test_addresses() -> None:

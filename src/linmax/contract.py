@@ -17,10 +17,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,24 +79,36 @@ LINK = float64(float64)
 # -- compiling ----------------------------------------------------------------------------------------------------
 
 
-def _sources() -> list[Path]:
-    """The files that hold kernels; a change in any of them makes every cached kernel stale."""
-    here = Path(__file__).parent
-    names = [
-        "contract.py",
-        "simd.py",
-        "linear_max.py",
-        "search.py",
-        "means.py",
-        "member.py",
-        "playing.py",
-        "straight.py",
-        "threshold.py",
-        "features.py",
-        "regressors.py",
-    ]
-    folders = [here / "rules", here / "techniques"]
-    return [here / name for name in names] + sorted(p for folder in folders for p in folder.glob("*.py"))
+HERE = Path(__file__).parent
+KEPT = 8  # states of one file whose compiled code is kept
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text()
+
+
+def holds_kernels(path: Path) -> bool:
+    """Whether functions of this file are compiled."""
+    return re.search(r"^\s*@(kernel|deferred|intrinsic)\b", _text(path), re.MULTILINE) is not None
+
+
+def sources_of(path: Path) -> list[Path]:
+    """The file and those whose compiled functions it calls: a change in any of them makes its cached kernels stale.
+
+    Numba looks only at the file of the outermost function, and would run old code after a file that it calls into
+    was edited. Rules are called by address, so the loops do not depend on them.
+    """
+    found, waiting = {path}, [path]
+    imports = re.compile(r"^from linmax([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+    while waiting:
+        for package, names in imports.findall(_text(waiting.pop())):
+            base = HERE.joinpath(*package.split("."))
+            for other in [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]:
+                if other not in found and other.is_file() and holds_kernels(other):
+                    found.add(other)
+                    waiting.append(other)
+    return sorted(found)
 
 
 def _writable(folder: Path) -> bool:
@@ -106,26 +120,29 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _cache_folder() -> str:
-    """One folder per state of the sources.
-
-    Numba looks only at the file of the outermost function, and would run old code after a file that it calls into
-    was edited; naming the folder by the hash of all of them closes that hole.
-    """
-    digest = hashlib.sha256()
-    for path in _sources():
-        if path.exists():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    name = f"kernels-{digest.hexdigest()[:16]}"
-    bases = [
-        os.environ.get("NUMBA_CACHE_DIR"),
-        Path(__file__).parent / "__pycache__",
-        Path.home() / ".cache" / "linmax",
-    ]
+@cache
+def _cache_base() -> Path:
+    bases = [os.environ.get("NUMBA_CACHE_DIR"), HERE / "__pycache__", Path.home() / ".cache" / "linmax"]
     for base in bases:
         if base and _writable(Path(base)):
-            return str(Path(base) / name)
-    return str(Path(tempfile.gettempdir()) / f"linmax-{os.getuid() if hasattr(os, 'getuid') else 0}" / name)
+            return Path(base) / "kernels"
+    return Path(tempfile.gettempdir()) / f"linmax-{os.getuid() if hasattr(os, 'getuid') else 0}"
+
+
+@cache
+def cache_folder(file: str) -> str:
+    """Where compiled functions of a file are kept: one folder per state of its sources, of which a few remain."""
+    digest = hashlib.sha256()
+    for path in sources_of(Path(file)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    stem = Path(file).stem
+    folder = _cache_base() / f"{stem}-{digest.hexdigest()[:16]}"
+    if not folder.exists():
+        with contextlib.suppress(OSError):
+            others = sorted(folder.parent.glob(f"{stem}-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+            for old in others[KEPT - 1 :]:
+                shutil.rmtree(old, ignore_errors=True)
+    return str(folder)
 
 
 @contextlib.contextmanager
@@ -137,8 +154,6 @@ def caching_in(folder: str) -> Any:
     finally:
         numba.config.CACHE_DIR = before
 
-
-CACHE_FOLDER = _cache_folder() if JIT else ""
 
 # `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
@@ -186,7 +201,7 @@ def kernel(
             return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **options)(function)
         if signature is None and not allocates:  # nothing to cache: its code is in its callers
             return njit(no_cfunc_wrapper=True, **options)(function)
-        with caching_in(CACHE_FOLDER):
+        with caching_in(cache_folder(function.__code__.co_filename)):
             if signature is None:
                 return njit(cache=True, **options)(function)
             return njit(signature, cache=True, no_cfunc_wrapper=True, **options)(function)

@@ -17,7 +17,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from linmax.checks import boolean, finite
-from linmax.contract import CACHE_FOLDER, JIT, OPTIONS, REACH, STEP, Rule, caching_in
+from linmax.contract import JIT, OPTIONS, REACH, STEP, Rule, cache_folder, caching_in
 
 __all__ = ["OWN_RULES", "OwnRule", "check_rule", "compile_function", "rule"]
 
@@ -35,7 +35,7 @@ def compile_function(function: Callable[..., Any], signature: Any, what: str) ->
         return function
     folder = _cache_of(function)
     try:
-        with caching_in(folder or CACHE_FOLDER):
+        with caching_in(folder or cache_folder(__file__)):
             return numba.njit(signature, cache=folder is not None, **OPTIONS)(function)
     except OSError:
         raise
@@ -63,7 +63,7 @@ def _cache_of(function: FunctionType) -> str | None:
         _add_function(digest, function, set())
     except _CannotCache:
         return None
-    return os.path.join(CACHE_FOLDER, f"own-{digest.hexdigest()[:16]}")
+    return os.path.join(cache_folder(__file__), f"own-{digest.hexdigest()[:16]}")
 
 
 def _add_function(digest: Any, function: Any, seen: set[int]) -> None:
