@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, rules
+    from linmax import adversaries, bounds, conversion, features, normalisation, rules
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
@@ -31,6 +32,7 @@ _HOMES = {
     "EGPM": "regressors",
     "LinearThreshold": "threshold",
     "Trace": "trials",
+    "VoteFusion": "fusion",
     "adversaries": "adversaries",
     "average": "composition",
     "bounds": "bounds",
@@ -41,6 +43,7 @@ _HOMES = {
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "normalisation": "normalisation",
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
@@ -57,6 +60,7 @@ __all__ = [
     "EGPM",
     "LinearThreshold",
     "Trace",
+    "VoteFusion",
     "__version__",
     "adversaries",
     "average",
@@ -68,6 +72,7 @@ __all__ = [
     "experts",
     "features",
     "majority_problem",
+    "normalisation",
     "paper_pool",
     "parse",
     "recycle",

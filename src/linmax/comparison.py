@@ -91,7 +91,8 @@ class Tally:
         new = FIRST_VOTER + voters - len(self.right)
         if new:
             self.right, self.wins, self.losses, self.spoke = (
-                np.append(counts, np.zeros(new, np.int64)) for counts in (self.right, self.wins, self.losses, self.spoke)
+                np.append(counts, np.zeros(new, np.int64))
+                for counts in (self.right, self.wins, self.losses, self.spoke)
             )
             self.wins[-new:] = self.right[FUSION]  # who was not there was not right
             self.curves = np.hstack([self.curves, np.repeat(self.times[:, None], new, axis=1)])
@@ -140,7 +141,9 @@ class Tally:
         wins, losses, trials = int(self.wins[place]), int(self.losses[place]), max(1, self.trials)
         drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
         low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
-        return Rival(name, float(self.right[place] / trials), wins, losses, (wins - losses) / trials, float(low), float(high))
+        return Rival(
+            name, float(self.right[place] / trials), wins, losses, (wins - losses) / trials, float(low), float(high)
+        )
 
 
 # -- what came out ------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from linmax.calibration import KEPT, Calibration
 from linmax.checks import boolean, whole
 from linmax.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.composition import as_learner
+from linmax.files import read, write
 from linmax.fusion_report import Explanation, Report, Voter
-from linmax.instances import Experts, experts
+from linmax.instances import Experts, Layout, experts
+from linmax.machine import Settings
 from linmax.normalisation import Normaliser, cognitive_diversity
 from linmax.trials import Machine, as_array, label_array, unique_labels
 
@@ -110,7 +113,9 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         ballots = read_ballots(votes)
         labels = label_array(y)
         if labels.shape != (len(ballots),):
-            raise ValueError(f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes")
+            raise ValueError(
+                f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
+            )
         distinct, inverse = unique_labels(labels)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
@@ -131,7 +136,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             )
             state = _State(machine, fixed, named, voters, normaliser)
         state.voters = voters
-        state.compare_raters(ballots, named)
+        state.compare_raters(ballots)
         for begin, end in _stretches(len(ballots)):
             state.advance(batch[begin:end], labels[begin:end])
         return state
@@ -148,8 +153,8 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if set(labels) <= set(range(k)):
             return tuple(range(k))
         raise ValueError(
-            f"scores rate {k} classes but y has {len(labels)} labels, such as {labels[0]!r}; pass classes= in the order "
-            "of the scores"
+            f"scores rate {k} classes but y has {len(labels)} labels, such as {labels[0]!r}; pass classes= in the "
+            "order of the scores"
         )
 
     # -- predicting -----------------------------------------------------------------------------------------------
@@ -268,16 +273,17 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         whole("seed", seed, 0)
         test = None
         if (votes is None) != (y is None):
-            raise ValueError(f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}")
+            raise ValueError(
+                f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
+            )
         if votes is not None:
             tally = Tally(len(state.voters))
             ballots, labels = read_ballots(votes), label_array(y)
             if labels.shape != (len(ballots),):
                 raise ValueError(f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials")
             unique_labels(labels)
-            batch = _later(self, state, ballots, every_vote=True)
-            known = _later(self, state, ballots)
-            state.count(tally, batch, labels, state.machine.predict(known.instances) == labels, state.tally.leader)
+            batch = _later(self, state, ballots)
+            state.count(tally, batch, labels, state.machine.predict(batch.instances) == labels, state.tally.leader)
             test = tally.compare(state.voters, seed, state.tally.leader)
         try:
             weights = self.weights()
@@ -288,7 +294,9 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         lines = []
         for name in order:
             place = state.voters.index(name)
-            right, spoke = (counts[FIRST_VOTER + place] / state.tally.trials for counts in (state.tally.right, state.tally.spoke))
+            right, spoke = (
+                counts[FIRST_VOTER + place] / state.tally.trials for counts in (state.tally.right, state.tally.spoke)
+            )
             lines.append(Voter(name, weights.get(name), float(right), float(spoke), strength.get(name)))
         kinds = None
         if state.normaliser is not None:
@@ -314,6 +322,67 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         }
         subtitle = f"{self._fitted.machine.learner}, {len(voters)} voters, {len(self.classes_)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fusion and all that it has learned to one file, which holds arrays and plain data only.
+
+        Labels may be text, numbers, truth values and tuples of these. `load` goes on bit for bit where this one stands.
+        """
+        description, arrays = self._fitted.parts()
+        parameters = self.get_params(deep=False) | {"learner": str(as_learner(self.learner))}
+        if self.classes is not None:
+            parameters["classes"] = list(self.classes)
+        write(path, KIND, {"parameters": _written(parameters), "state": _written(description)}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> VoteFusion:
+        """A fusion from a file that `save` wrote.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> name = os.path.join(tempfile.mkdtemp(), "fusion.linmax")
+        >>> VoteFusion("winnow(1.1)").fit([["x", "y"], ["y", "y"]], ["x", "y"]).save(name)
+        >>> VoteFusion.load(name).predict([["x", "y"]]).tolist()
+        ['x']
+        """
+        description, arrays = read(path, KIND)
+        try:
+            fusion = cls(**_unwritten(description["parameters"]))
+            fusion._state = _State.restored(_unwritten(description["state"]), arrays)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: {error}") from None
+        return fusion
+
+
+KIND = "vote fusion"
+
+
+def _written(value: Any) -> Any:
+    """Plain data as JSON can hold it: labels keep their type, a tuple becomes {"tuple": [...]}."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    if isinstance(value, tuple):
+        return {"tuple": [_written(part) for part in value]}
+    if isinstance(value, list):
+        return [_written(part) for part in value]
+    if isinstance(value, dict):
+        return {"dict": [[key, _written(part)] for key, part in value.items()]}
+    raise TypeError(f"{value!r} cannot be saved; labels must be text, numbers, truth values or tuples of these")
+
+
+def _unwritten(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unwritten(part) for part in value]
+    if isinstance(value, dict) and "tuple" in value:
+        return tuple(_unwritten(part) for part in value["tuple"])
+    if isinstance(value, dict):
+        return {key: _unwritten(part) for key, part in value["dict"]}
+    return value
 
 
 # -- the state ----------------------------------------------------------------------------------------------------
@@ -345,6 +414,65 @@ class _State:
     apart: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # cognitive diversity of raters, summed
     together: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # over so many trials
 
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All of it as plain data and arrays."""
+        machine = self.machine
+        blocks = {
+            "engine": machine.engine.arrays,
+            "tally": self.tally.arrays,
+            "calibration": self.calibration.arrays,
+            "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
+            "raters": {"apart": self.apart, "together": self.together},
+        }
+        description = {
+            "learner": str(machine.learner),
+            "classes": list(machine.classes),
+            "layout": list(astuple(machine.layout)),
+            "settings": list(astuple(machine.engine.settings)),
+            "fixed": self.fixed,
+            "named": self.named,
+            "voters": list(self.voters),
+            "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
+            "judged": list(self.calibration.classes),
+        }
+        return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
+
+    @classmethod
+    def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> _State:
+        """What `parts` gave, at work again."""
+        blocks: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in arrays.items():
+            block, _, rest = name.partition(".")
+            blocks.setdefault(block, {})[rest] = array
+        machine = Machine.restored(
+            as_learner(description["learner"]),
+            Layout(*description["layout"]),
+            description["classes"],
+            Settings(*description["settings"]),
+            blocks["engine"],
+        )
+        normaliser = None
+        if description["kinds"] is not None:
+            normaliser = Normaliser(description["kinds"])
+            normaliser.restore(blocks["normaliser"])
+        return cls(
+            machine,
+            description["fixed"],
+            description["named"],
+            tuple(description["voters"]),
+            normaliser,
+            Tally.restored(blocks["tally"]),
+            Calibration.restored(description["judged"], blocks["calibration"]),
+            **blocks["raters"],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        description, arrays = self.parts()
+        return {"description": description, "arrays": {name: array.copy() for name, array in arrays.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = _State.restored(state["description"], state["arrays"]).__dict__
+
     @property
     def copies(self) -> int:
         """Columns of a voter."""
@@ -352,23 +480,186 @@ class _State:
 
     def advance(self, batch: _Batch, labels: np.ndarray) -> None:
         """Learn from a stretch, after seeing how the present weights score it."""
-        judged = self.scores(self.known(batch)) if self.tally.trials else None
-        trace = self.machine.run(batch.instances, labels, grow=self.fixed is None)
+        before = list(self.machine.classes)
+        judged = self.scores(self.known(batch.instances)) if self.tally.trials else None
+        trace = self.machine.run(batch.instances, labels, grow=True)
         self.count(self.tally, batch, labels, ~trace.wrong)
         if judged is not None:
-            classes = self.machine.classes
-            place = {name: i for i, name in enumerate(classes)}
-            numbers = np.array([place[name] for name in labels.tolist()])
-            wider = np.full((len(numbers), len(classes)), -np.inf)
-            wider[:, : judged.shape[1]] = judged
-            self.calibration.add(wider, numbers, classes)
+            place = {name: i for i, name in enumerate(self.machine.classes)}
+            scores = np.full((len(labels), len(place)), -np.inf)
+            scores[:, [place[name] for name in before]] = judged
+            numbers = np.array([place[name] for name in labels.tolist()], np.int64)
+            self.calibration.add(scores, numbers, self.machine.classes)
 
     def count(
         self, tally: Tally, batch: _Batch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
     ) -> None:
-        """Count who was right; classes that only these voters or labels know are classes too."""
+        """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
         classes = list(dict.fromkeys([*self.machine.classes, *batch.names, *names]))
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         tally.add(right, said, np.array([place[name] for name in names]), len(classes), leader)
+
+    def known(self, instances: Experts) -> Experts:
+        """The instances without voters that have not joined yet, and without votes for classes not yet met."""
+        layout, classes = self.machine.layout, set(self.machine.classes)
+        votes = instances.votes[:, : layout.voters]
+        strange = [i for i, name in enumerate(instances.names) if name not in classes]
+        if strange:
+            votes = np.where(np.isin(votes, strange), np.int32(-1), votes)
+        return replace(
+            instances,
+            votes=np.ascontiguousarray(votes),
+            signs=instances.signs[: layout.voters],
+            scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
+        )
+
+    def scores(self, instances: Experts) -> np.ndarray:
+        """Scores in units of the voters' weight; -inf for classes of which no label was seen."""
+        scores = self.machine.scores(instances)
+        try:
+            total, factor = self.unit()
+        except ValueError:  # the learner is no single weight vector: its scores have their own unit
+            total, factor = 1.0, 1.0
+        scores = scores / (total * factor)
+        scores[:, len(self.machine.known) :] = -np.inf
+        return scores
+
+    def unit(self) -> tuple[float, float]:
+        """Magnitude of the voters' weights, and how many times as large the machine's scores are as w.x.
+
+        The machine gives scores up to one positive factor. It shows when one voter, the heaviest, speaks alone.
+        """
+        weights, k = self.machine.weights, len(self.machine.classes)
+        columns = np.concatenate([weights.voters, weights.raters])
+        heaviest = int(np.abs(columns).argmax())
+        total = float(np.abs(columns).sum())
+        if total == 0.0 or k < 2:
+            return 1.0, 1.0
+        ratings = np.zeros((2, len(columns), k))
+        ratings[1, heaviest, 0] = 1.0
+        layout = self.machine.layout
+        blocks: dict[str, Any] = {"scores": ratings}
+        if layout.voters:
+            blocks = {"votes": np.where(ratings[:, :, 0] > 0.0, 0, -1), "abstain": -1}
+        probe = experts(**blocks, classes=range(k), thresholds=bool(layout.constant))
+        silent, alone = self.machine.scores(replace(probe, names=tuple(self.machine.classes)))
+        return total, float(((alone - silent)[0] - (alone - silent)[1]) / columns[heaviest])
+
+    def shares(self) -> np.ndarray:
+        """(voters, copies) weights that add up to 1 in magnitude, or are all 0."""
+        weights = self.machine.weights
+        columns = np.concatenate([weights.voters, weights.raters])
+        total = np.abs(columns).sum()
+        return (columns / total if total > 0.0 else columns).reshape(len(self.voters), self.copies)
+
+    def compare_raters(self, ballots: Ballots) -> None:
+        """Add to the cognitive diversity of those who rated."""
+        if not ballots.scored:
+            return
+        named = self.named and ballots.names is not None
+        present = [self.voters.index(name) for name in ballots.names or ()] if named else range(ballots.table.shape[1])
+        sample = ballots.table[:: -(-len(ballots) // SAMPLE)]
+        new = len(self.voters) - len(self.apart)
+        self.apart, self.together = (np.pad(matrix, (0, new)) for matrix in (self.apart, self.together))
+        pairs = np.ix_(present, present)
+        self.apart[pairs] += len(sample) * cognitive_diversity(sample)
+        self.together[pairs] += len(sample)
+
+    def diversity_strength(self) -> dict[str, float]:
+        """Mean cognitive diversity of each rater to those it was seen with; empty for voters, who have none."""
+        met = self.together > 0.0
+        mean = np.divide(self.apart, self.together, out=np.zeros_like(self.apart), where=met)
+        others = np.maximum(met.sum(axis=1) - 1, 1)
+        return dict(zip(self.voters, (mean.sum(axis=1) / others).tolist(), strict=False))
+
+
+# -- from what users give to trials -------------------------------------------------------------------------------
+
+
+def _joined(state: _State | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
+    """The voters, these included, and whether they go by name."""
+    if state is None:
+        return ballots.voters(None, False), ballots.names is not None
+    if ballots.scored != (state.normaliser is not None):
+        fitted, given = ("scores", "votes") if state.normaliser is not None else ("votes", "scores")
+        raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given} of shape {ballots.table.shape}")
+    return ballots.voters(state.voters, state.named), state.named
+
+
+def _batch(
+    fusion: VoteFusion,
+    ballots: Ballots,
+    voters: tuple[str, ...],
+    named: bool,
+    fixed: tuple[Any, ...] | None,
+    normaliser: Normaliser | None,
+    *,
+    learn: bool,
+) -> _Batch:
+    table = ballots.aligned(voters, named)
+    if normaliser is None:
+        instances = experts(table, classes=fixed, abstain=fusion.abstain, thresholds=fusion.thresholds)
+        return _Batch(instances, instances.votes, instances.names)
+    if fixed is None or table.shape[2] != len(fixed):
+        raise ValueError(
+            f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
+        )
+    spread = np.ptp(table, axis=2)
+    if "raw" in normaliser.kinds and spread.max() > 1.0 + 1e-12:
+        raise ValueError(
+            f"raw scores must differ by at most 1 within a trial, got {spread.max():g}; divide them, or use another "
+            "normalisation"
+        )
+    instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=fusion.thresholds)
+    return _Batch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed)
+
+
+def _later(fusion: VoteFusion, state: _State, votes: Any) -> _Batch:
+    """Trials of voters that are all known; votes for classes never met are abstentions to the machine."""
+    ballots = read_ballots(votes)
+    voters, named = _joined(state, ballots)
+    if len(voters) > len(state.voters):
+        if named:
+            raise ValueError(f"votes: {voters[len(state.voters)]!r} is no known voter; partial_fit with it, or drop it")
+        raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
+    batch = _batch(fusion, ballots, voters, named, state.fixed, state.normaliser, learn=False)
+    return replace(batch, instances=state.known(batch.instances))
+
+
+def _one_row(instance: Any, state: _State) -> Any:
+    """One instance as a table of one row."""
+    if hasattr(instance, "columns"):
+        rows = instance
+    elif hasattr(instance, "to_dict") and hasattr(instance, "index"):  # a row of a DataFrame
+        rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
+    elif isinstance(instance, Mapping):
+        rows = {name: [vote] for name, vote in instance.items()}
+    else:
+        wanted = 1 if state.normaliser is None else 2
+        rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
+        rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
+    ballots = read_ballots(rows)
+    if len(ballots) != 1:
+        raise ValueError(f"explain() takes one trial, got {len(ballots)}; give it a row")
+    return ballots
+
+
+def _together(labels: Sequence[Any], named: Sequence[Any]) -> list[Any]:
+    """Classes met in labels and in votes, sorted when they can be; where they are equal, as the labels write them."""
+    met = list(dict.fromkeys([*labels, *named]))
+    try:
+        return sorted(met)
+    except TypeError:
+        return met
+
+
+def _stretches(size: int) -> Iterator[tuple[int, int]]:
+    """How to cut trials: those that the calibration will keep come in stretches, scored before they are learned."""
+    begin = max(0, size - KEPT)
+    if begin:
+        yield 0, begin
+    step = min(max(size // 10, 1), KEPT // 4)
+    for first in range(begin, size, step):
+        yield first, min(size, first + step)

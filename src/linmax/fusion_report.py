@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "Report", "Voter", "bar"]
 
-BAR = 20  # characters
+BAR, SHORT_BAR = 20, 12  # characters
 SHOWN = 30  # voters in a table
 WIDTH = 100  # of str()
 COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
@@ -151,20 +151,18 @@ def _compared(
     if (best.name, best.wins, best.losses) != (other.name, other.wins, other.losses):
         named["best_so_far"] = leading
     shown = _grid()
-    for heading in ("", "accuracy", "", "fusion leads by", "95 % interval"):
-        shown.add_column(heading, justify="right" if heading else "left", no_wrap=bool(heading))
+    for heading in ("", "accuracy", "", "fusion leads by (95 %)"):
+        shown.add_column(heading, justify="right" if heading else "left", no_wrap=True)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):
         if key not in named:
             continue
         style = "bold" if key == "fusion" else ""
-        cells = [Text(named[key], style), Text(_percent(accuracy), style), Text(bar(accuracy, ascii_only=ascii_only))]
-        cells[2].stylize("cyan" if key == "fusion" else "blue")
+        drawn = bar(accuracy, SHORT_BAR, ascii_only=ascii_only)
+        cells = [Text(named[key], style), Text(_percent(accuracy), style), Text(drawn, "cyan" if style else "blue")]
         if key != "fusion":
             rival = comparison.rivals[key]
-            cells += [
-                Text(f"{100.0 * rival.difference:+.1f} points", COLOURS[rival.verdict]),
-                Text(f"{100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f}"),
-            ]
+            cells.append(Text(f"{100.0 * rival.difference:+.1f}", COLOURS[rival.verdict]))
+            cells[-1].append(f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})", "default")
         shown.add_row(*cells)
     yield Text(title, style="bold")
     yield shown

@@ -121,7 +121,7 @@ class Normaliser:
     def __init__(self, kinds: str | Sequence[str] = "auto", *, temperature: float = 1.0) -> None:
         named = {"auto": AUTOMATIC, "all": NORMALISATIONS[1:]}
         if isinstance(kinds, str):
-            kinds = named[kinds] if kinds in named else (kinds,)
+            kinds = named.get(kinds, (kinds,))
         self.kinds = tuple(one_of("normalisation", kind, NORMALISATIONS) for kind in kinds)
         if not self.kinds or len(set(self.kinds)) < len(self.kinds):
             raise ValueError(f"normalisations must be distinct and at least one, got {list(self.kinds)!r}; try 'auto'")
@@ -251,7 +251,7 @@ def combine_scores(
     Examples
     --------
     >>> scores = [[[0.9, 0.1, 0.3], [0.4, 0.5, 0.0]]]
-    >>> combine_scores(scores).round(3).tolist(), combinechecked_scores(scores, "rank").tolist()
+    >>> combine_scores(scores).round(3).tolist(), combine_scores(scores, "rank").tolist()
     ([[0.9, 0.5, 0.125]], [[-1.5, -2.0, -2.5]])
     """
     array = checked_scores(scores, 3)
@@ -260,7 +260,7 @@ def combine_scores(
         if not (shares > 0.0).all():
             raise ValueError("reciprocal weights need weights > 0, but a rater has 0; leave it out")
         shares = 1.0 / shares
-    rated = {"score": _minmax, "rank": lambda s: -ranks(s)}[one_of("by", by, ("score", "rank"))](array)
+    rated = _minmax(array) if one_of("by", by, ("score", "rank")) == "score" else -ranks(array)
     return np.einsum("tnk,n->tk", rated, shares / shares.sum())
 
 
