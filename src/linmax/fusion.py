@@ -660,6 +660,6 @@ def _stretches(size: int) -> Iterator[tuple[int, int]]:
     begin = max(0, size - KEPT)
     if begin:
         yield 0, begin
-    step = min(max(size // 10, 1), KEPT // 4)
+    step = min(max(size // 4, 1), KEPT // 4)
     for first in range(begin, size, step):
         yield first, min(size, first + step)

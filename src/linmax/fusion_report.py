@@ -17,7 +17,7 @@ __all__ = ["Explanation", "Report", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
 SHOWN = 30  # voters in a table
-WIDTH = 100  # of str()
+WIDTH = 120  # of str()
 COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 
 
