@@ -35,7 +35,7 @@ from linmax.contract import (
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Chunk, Leaf, Run, Voting, lower, overwrite
-from linmax.playing import judge_by_weights, play, start_means
+from linmax.playing import MANY, judge_by_weights, play_all, start_means
 from linmax.search import fill_panel
 from linmax.straight import play_straight
 from linmax.techniques.voting import NUMBERS, Log
@@ -441,35 +441,31 @@ class Engine:
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
-        tables = np.zeros((count, 2, size, self.k) if scored else (0, 0, 0, 0))
+        tables = np.zeros((count, 2, size, self.k) if scored else (count, 0, 0, 0))
         kept = np.zeros(len(labels) if outcome.margins is not None else 0)
         scratch = self.scratch(instances)
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
-        for member in range(count):
-            self.state.shape[KNOWN] = known
-            failed = play(
-                self.members,
-                self.state,
-                scratch,
-                member,
-                instances,
-                panel,
-                labels,
-                0,
-                begin,
-                end,
-                int(self.tracked),
-                uses,
-                predictions[member],
-                changes[member],
-                kept if member == 0 else kept[:0],
-                log,
-                tables[member] if scored else np.zeros((0, 0, 0)),
-            )
-            if failed >= 0:
-                self._overflowed(member, failed + shift)
+        failed = play_all(
+            self.members,
+            self.state,
+            scratch,
+            instances,
+            panel,
+            labels,
+            begin,
+            end,
+            int(self.tracked),
+            uses,
+            predictions,
+            changes,
+            kept,
+            log,
+            tables,
+        )
+        if failed >= 0:
+            self._overflowed(failed // MANY, failed % MANY + shift)
         after = int(self.state.shape[KNOWN])
         chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         played = self.top.play(self, chunk)
