@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from scipy.stats import rankdata
 
 from linmax.checks import boolean, one_of, positive
@@ -73,18 +73,23 @@ def _onehot(scores: np.ndarray) -> np.ndarray:
     return leading / leading.sum(axis=-1, keepdims=True)
 
 
-# What needs one instance only; "raw" is left as it is and "running" needs all instances so far.
+def _softmax(scores: np.ndarray, temperature: float) -> np.ndarray:
+    with np.errstate(over="ignore"):  # far below the highest is -inf, whose power is 0
+        powers = np.exp((scores - scores.max(axis=-1, keepdims=True)) / temperature)
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+# What needs nothing but the instance itself; "softmax" has a temperature, "running" needs the instances so far.
 _OF_ONE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "raw": np.copy,
     "minmax": _minmax,
     "sum": _shares,
-    "softmax": lambda scores: np.asarray(softmax(scores, axis=-1)),
     "zscore": _logistic,
     "borda": _borda,
     "reciprocal": lambda scores: 1.0 / ranks(scores),
     "onehot": _onehot,
 }
-NORMALISATIONS = (*_OF_ONE, "running")
+NORMALISATIONS = (*_OF_ONE, "softmax", "running")
 AUTOMATIC = ("minmax", "softmax", "borda", "onehot")
 
 
@@ -141,12 +146,14 @@ class Normaliser:
         """The copies: rater 0 under every kind, then rater 1, ...; ``learn=False`` leaves the state as it is."""
         scores = checked_scores(scores, 3)
         learn = boolean("learn", learn)
-        copies = [self._running(scores, learn) if kind == "running" else self._one(kind, scores) for kind in self.kinds]
+        copies = [self._copy(kind, scores, learn) for kind in self.kinds]
         trials, raters, k = scores.shape
         return np.stack(copies, axis=2).reshape(trials, raters * len(copies), k)
 
-    def _one(self, kind: str, scores: np.ndarray) -> np.ndarray:
-        return _OF_ONE[kind](scores / self.temperature if kind == "softmax" else scores)
+    def _copy(self, kind: str, scores: np.ndarray, learn: bool) -> np.ndarray:
+        if kind == "softmax":
+            return _softmax(scores, self.temperature)
+        return self._running(scores, learn) if kind == "running" else _OF_ONE[kind](scores)
 
     def _running(self, scores: np.ndarray, learn: bool) -> np.ndarray:
         raters = scores.shape[1]
