@@ -59,8 +59,8 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     there are as many, or else 0 to k - 1. A voter that is known by name may be absent later, which is an abstention,
     and new ones may join at any `partial_fit`; without names, new ones are further columns at the right.
 
-    Probabilities are a softmax of the scores at a temperature fitted to the last 1,000 trials as they were scored
-    before their labels were seen.
+    Probabilities are a softmax of the scores, mixed with a guess, fitted to the last 1,000 trials as they were scored
+    before their labels were seen (see `linmax.calibration`).
 
     References
     ----------

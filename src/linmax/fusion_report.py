@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linmax.comparison import Comparison
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+    from rich.table import Table
     from rich.text import Text
 
 __all__ = ["Explanation", "Report", "Voter", "bar"]
@@ -117,14 +118,13 @@ class Report(_Shown):
         yield Text("Voters", style="bold")
         if not any(voter.weight is not None for voter in self.voters):
             yield Text(f"{self.learner} is no single weight for each voter.", style="dim")
-        shown = _grid()
-        for heading in ("", "weight", "", "accuracy", "speaks", *(["diversity"] if self.normalisations else [])):
-            shown.add_column(heading, justify="right" if heading else "left", style=None, no_wrap=bool(heading))
+        headings = ["", "weight", "", "accuracy", "speaks", *(["diversity"] if self.normalisations else [])]
+        shown = _grid(headings, [heading for heading in headings if heading], ascii_only)
         largest = max((abs(voter.weight or 0.0) for voter in self.voters), default=0.0) or 1.0
         for voter in self.voters[:SHOWN]:
             weight = voter.weight or 0.0
             cells = [
-                Text(voter.name, overflow="ellipsis", no_wrap=True),
+                Text(voter.name),
                 Text("" if voter.weight is None else _percent(weight)),
                 Text(bar(abs(weight) / largest, ascii_only=ascii_only), style="cyan" if weight >= 0.0 else "red"),
                 Text(_percent(voter.accuracy)),
@@ -150,9 +150,8 @@ def _compared(
     named = {"fusion": f"fusion, {learner}", "best_voter": f"best voter, {best.name}", "plurality": "plurality"}
     if (best.name, best.wins, best.losses) != (other.name, other.wins, other.losses):
         named["best_so_far"] = leading
-    shown = _grid()
-    for heading in ("", "accuracy", "", "fusion leads by (95 %)"):
-        shown.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    numbers = ("accuracy", "fusion leads by (95 %)")
+    shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):
         if key not in named:
             continue
@@ -205,10 +204,15 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
 
 
-def _grid() -> Any:
+def _grid(headings: Sequence[str], numbers: Sequence[str], ascii_only: bool) -> Table:
+    """An empty table with these columns, the numbers set to the right; a name that does not fit is cut."""
     from rich.table import Table
 
-    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for heading in headings:
+        justify: JustifyMethod = "right" if heading in numbers else "left"
+        grid.add_column(heading, justify=justify, no_wrap=True, overflow="crop" if ascii_only else "ellipsis")
+    return grid
 
 
 @dataclass(frozen=True)
@@ -249,9 +253,7 @@ class Explanation(_Shown):
         from rich.text import Text
 
         yield Text(f"{self.winner} rather than {self.runner_up}, by {_percent(self.difference)} of the weight", "bold")
-        shown = _grid()
-        for heading in ("", "says", "adds", ""):
-            shown.add_column(heading, justify="right" if heading == "adds" else "left", no_wrap=True)
+        shown = _grid(["", "says", "adds", ""], ["adds"], options.ascii_only)
         largest = max(map(abs, self.contributions.values()), default=0.0) or 1.0
         moved = {name: added for name, added in self.contributions.items() if added}
         for name, added in moved.items():

@@ -175,6 +175,15 @@ def _listed(text: str) -> list[str]:
 
 
 def _read_text(path: Path, delimiter: str) -> Columns:
+    try:
+        return _fields(path, delimiter)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not UTF-8 text ({error.reason}); convert it") from None
+    except csv.Error as error:
+        raise ValueError(f"{path.name} cannot be read: {error}") from None
+
+
+def _fields(path: Path, delimiter: str) -> Columns:
     """Columns of text; an empty field is None."""
     met: dict[str, str | None] = {"": None}
     with path.open(newline="", encoding="utf-8-sig") as file:
