@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from linmax.datasets import majority_problem
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
+    from linmax.learner import Learner
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
+    "Learner": "learner",
     "LinearThreshold": "threshold",
     "Trace": "trials",
     "VoteFusion": "fusion",
@@ -58,6 +60,7 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "Learner",
     "LinearThreshold",
     "Trace",
     "VoteFusion",

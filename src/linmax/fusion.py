@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
+from linmax import files
 from linmax.ballots import Ballots, read_ballots
 from linmax.calibration import KEPT, Calibration
 from linmax.checks import boolean, whole
 from linmax.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.composition import as_learner
-from linmax.files import read, write
 from linmax.fusion_report import Explanation, Report, Voter
 from linmax.instances import Experts, Layout, experts
 from linmax.machine import Settings
@@ -332,9 +332,11 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """
         description, arrays = self._fitted.parts()
         parameters = self.get_params(deep=False) | {"learner": str(as_learner(self.learner))}
-        if self.classes is not None:
-            parameters["classes"] = list(self.classes)
-        write(path, KIND, {"parameters": _written(parameters), "state": _written(description)}, arrays)
+        if not isinstance(self.normalise, str):
+            parameters["normalise"] = list(self.normalise)
+        parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(self.abstain)}
+        state = _with_labels(description, files.plain)
+        files.write(path, KIND, {"parameters": parameters, "state": state}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> VoteFusion:
@@ -348,10 +350,11 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         >>> VoteFusion.load(name).predict([["x", "y"]]).tolist()
         ['x']
         """
-        description, arrays = read(path, KIND)
+        description, arrays = files.read(path, KIND)
         try:
-            fusion = cls(**_unwritten(description["parameters"]))
-            fusion._state = _State.restored(_unwritten(description["state"]), arrays)
+            parameters, state = (_with_labels(description[part], files.named) for part in ("parameters", "state"))
+            fusion = cls(**parameters | {"abstain": files.named(parameters["abstain"])})
+            fusion._state = _State.restored(state, arrays)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: {error}") from None
         return fusion
@@ -360,29 +363,11 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 KIND = "vote fusion"
 
 
-def _written(value: Any) -> Any:
-    """Plain data as JSON can hold it: labels keep their type, a tuple becomes {"tuple": [...]}."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value)):
-        return value
-    if isinstance(value, tuple):
-        return {"tuple": [_written(part) for part in value]}
-    if isinstance(value, list):
-        return [_written(part) for part in value]
-    if isinstance(value, dict):
-        return {"dict": [[key, _written(part)] for key, part in value.items()]}
-    raise TypeError(f"{value!r} cannot be saved; labels must be text, numbers, truth values or tuples of these")
-
-
-def _unwritten(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_unwritten(part) for part in value]
-    if isinstance(value, dict) and "tuple" in value:
-        return tuple(_unwritten(part) for part in value["tuple"])
-    if isinstance(value, dict):
-        return {key: _unwritten(part) for key, part in value["dict"]}
-    return value
+def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The same with every list of labels changed to what a file holds, or back."""
+    lists = {name: description.get(name) for name in ("classes", "fixed", "judged")}
+    changed = {name: [change(label) for label in labels] for name, labels in lists.items() if labels is not None}
+    return {**description, **changed}
 
 
 # -- the state ----------------------------------------------------------------------------------------------------
@@ -457,7 +442,7 @@ class _State:
             normaliser.restore(blocks["normaliser"])
         return cls(
             machine,
-            description["fixed"],
+            None if description["fixed"] is None else tuple(description["fixed"]),
             description["named"],
             tuple(description["voters"]),
             normaliser,
