@@ -412,7 +412,7 @@ class _State:
         description = {
             "learner": str(machine.learner),
             "classes": list(machine.classes),
-            "layout": list(astuple(machine.layout)),
+            "thresholds": bool(machine.layout.constant),
             "settings": list(astuple(machine.engine.settings)),
             "fixed": self.fixed,
             "named": self.named,
@@ -429,17 +429,20 @@ class _State:
         for name, array in arrays.items():
             block, _, rest = name.partition(".")
             blocks.setdefault(block, {})[rest] = array
+        normaliser = None
+        columns = (len(description["voters"]), 0)
+        if description["kinds"] is not None:
+            normaliser = Normaliser(description["kinds"])
+            normaliser.restore(blocks["normaliser"])
+            columns = (0, len(description["voters"]) * len(normaliser.kinds))
+        layout = Layout(*columns, 0, 0, 1.0 if description["thresholds"] else 0.0)
         machine = Machine.restored(
             as_learner(description["learner"]),
-            Layout(*description["layout"]),
+            layout,
             description["classes"],
             Settings(*description["settings"]),
             blocks["engine"],
         )
-        normaliser = None
-        if description["kinds"] is not None:
-            normaliser = Normaliser(description["kinds"])
-            normaliser.restore(blocks["normaliser"])
         return cls(
             machine,
             None if description["fixed"] is None else tuple(description["fixed"]),
