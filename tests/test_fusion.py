@@ -189,6 +189,10 @@ def test_a_class_known_from_votes_alone_never_wins():
     assert "z" in fusion.classes_
     assert fusion.predict([["z", "z"]]).tolist() != ["z"]
     assert fusion.predict_proba([["z", "z"]])[0, fusion.classes_.tolist().index("z")] == 0.0
+    alone = VoteFusion("perceptron").fit([["a"]], ["a"]).partial_fit([["b"], ["a"]], ["a", "a"])
+    assert alone.classes_.tolist() == ["a", "b"]
+    assert alone.predict([["b"]]).tolist() == ["a"]
+    assert alone.predict_proba([["b"]]).tolist() == [[1.0, 0.0]]
 
 
 # -- telling ------------------------------------------------------------------------------------------------------
@@ -262,8 +266,10 @@ def test_the_tally_is_its_definition(table, data):
     fused = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
     cut = data.draw(st.integers(0, len(table)))
     tally = Tally()
-    for part in (slice(0, cut), slice(cut, None)):
-        tally.add(fused[part], votes[part], labels[part], 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("linmax.comparison.BLOCK", data.draw(st.integers(1, 50)))
+        for part in (slice(0, cut), slice(cut, None)):
+            tally.add(fused[part], votes[part], labels[part], 3)
     right, wins, losses = slow_tally(votes.tolist(), labels.tolist(), fused.tolist(), 3)
     assert tally.right.tolist() == right
     assert tally.wins.tolist() == wins
@@ -528,6 +534,8 @@ def test_the_classes_of_scores():
         ([["a", "b"]], [["a"]], TypeError, "not hashable"),
         ("a,b", ["a"], TypeError, "got str"),
         (7, ["a"], TypeError, "got int"),
+        ([7], ["a"], ValueError, "got 7 at trial 0"),
+        ([], [], ValueError, "got shape (0, 0)"),
         ({"v": ["a"], "w": ["a", "b"]}, ["a"], ValueError, "one shape"),
         (pd.DataFrame([["a", "b"]], columns=["v", "v"]), ["a"], ValueError, "two voters are called 'v'"),
         (np.full((2, 1, 2), np.nan), [0, 1], ValueError, "scores must be finite, got nan at (0, 0, 0)"),
@@ -578,6 +586,12 @@ def test_an_unfitted_fusion_says_so():
     for use in (fusion.report, fusion.weights, fusion.plot, lambda: fusion.classes_, lambda: fusion.save("x")):
         with pytest.raises(NotFittedError):
             use()
+    with pytest.raises(TypeError, match="classes must be a list"):
+        VoteFusion("perceptron", classes="abc").fit([["a"]], ["a"])
+    with pytest.raises(ValueError, match="classes must be distinct"):
+        VoteFusion("perceptron", classes=["a", "a"]).fit([["a"]], ["a"])
+    with pytest.raises(ValueError, match="tie must be"):
+        VoteFusion("perceptron", tie="first").fit([["a"]], ["a"])
     with pytest.raises(ValueError, match="did you mean 'perceptron'"):
         VoteFusion("percepton").fit([["a"]], ["a"])
 

@@ -140,6 +140,10 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
         """The classes when no more may join: those given, or for scores those of the first call."""
+        if isinstance(self.classes, str):
+            raise TypeError(
+                f"classes must be a list of labels, got the text {self.classes!r}; try {list(self.classes)!r}"
+            )
         if self.classes is not None:
             return tuple(as_array(list(self.classes)).tolist())
         if not ballots.scored:
