@@ -135,7 +135,9 @@ class Engine:
         self.scored = scored or any(node.wants_scores for node in nodes)
         recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
         self.memory = max([run.recycling[0] for run in self.runs] + recent)
-        self.tracked = self.logged or self.scored or any(run.averaging for run in self.runs)
+        self.averages = any(run.averaging for run in self.runs)
+        self.everywhere = any(run.rule.everywhere for run in self.runs)
+        self.tracked = self.logged or self.scored or self.averages
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
@@ -174,7 +176,6 @@ class Engine:
                 memory[member, slot, exists] = value
             first = run.rule.first_scalars(len(exists))
             scalars[member, : len(first)] = first
-        averages = any(run.averaging for run in self.runs)
         settings = self.settings
         known = 0 if settings.discover else self.k
         shape = np.array([experts, stride, known, settings.largest, settings.update_on_tie], np.int64)
@@ -182,7 +183,7 @@ class Engine:
             weights,
             memory,
             scalars,
-            np.zeros((count, size if averages else 0)),
+            np.zeros((count, size if self.averages else 0)),
             np.zeros((count, means.NUMBERS)),
             np.zeros((count, 3), np.int64),
             shape,
@@ -195,7 +196,7 @@ class Engine:
         for place, node in enumerate(self.top.walk()):
             found |= {f"node{place}.{name}": array for name, array in node.arrays.items()}
         if self.tail is not None:
-            found |= {f"tail.{name}": np.asarray(array) for name, array in self.tail._asdict().items()}
+            found |= {f"tail.{name}": np.atleast_1d(array) for name, array in self.tail._asdict().items()}
             found |= {"tail.labels": self.tail_labels, "tail.uses": self.tail_uses}
         return found
 
@@ -222,7 +223,7 @@ class Engine:
         tail = parts.pop("tail", None) if self.memory else None
         if tail is not None:
             blocks = {name: tail[name].copy() for name in Instances._fields if name != "constant"}
-            self.tail = Instances(**blocks, constant=float(tail["constant"]))
+            self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
             self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
         if parts:
             raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
@@ -237,10 +238,9 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
-        everywhere = any(run.rule.everywhere for run in self.runs)
         rows = self.k if self._small else 0
         return scratch_for(
-            self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
+            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
 
     def renumber(self, order: Sequence[int]) -> None:
@@ -275,7 +275,7 @@ class Engine:
             self.state = state._replace(
                 weights=moved(state.weights),
                 memory=moved(state.memory, np.nan),
-                backlog=moved(state.backlog) if any(run.averaging for run in self.runs) else state.backlog,
+                backlog=moved(state.backlog) if self.averages else state.backlog,
             )
             for node in self.top.walk():
                 node.move(moved)
@@ -374,7 +374,7 @@ class Engine:
     @property
     def _small(self) -> bool:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
-        looks = self.memory or any(run.averaging for run in self.runs)
+        looks = self.memory or self.averages
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
         return bool(looks and small and self.state.shape[KNOWN] == self.k)
 
