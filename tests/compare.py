@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 import reference
+import reference_rules
 from linmax import experts, rules, run
 from linmax.contract import Rule
 from linmax.instances import Experts
@@ -143,6 +144,21 @@ def cases() -> list[Case]:
         Case(rules.alma(3.0, project=False), lambda n: r.Alma(n, 3.0, project=False)),
         Case(rules.alma(2.0, preset="fusion"), lambda n: r.Alma(n, 2.0, 0.9, project=False)),
         Case(rules.sasb(), r.Sasb, scale_free=True),
+        *margin_cases(),
+    ]
+
+
+def margin_cases() -> list[Case]:
+    r = reference_rules
+    return [
+        Case(rules.pa(), lambda n: r.PassiveAggressive(n, "PA")),
+        Case(rules.pa_i(0.1), lambda n: r.PassiveAggressive(n, "PA-I", 0.1)),
+        Case(rules.pa_ii(0.5), lambda n: r.PassiveAggressive(n, "PA-II", 0.5)),
+        Case(rules.arow(), r.Arow),
+        Case(rules.arow(0.1, start=1.0), lambda n: r.Arow(n, 0.1, start=1.0)),
+        Case(rules.scw_i(), lambda n: r.Scw(n, "I")),
+        Case(rules.scw_i(0.7, C=0.05), lambda n: r.Scw(n, "I", 0.7, 0.05)),
+        Case(rules.scw_ii(0.95, C=0.3), lambda n: r.Scw(n, "II", 0.95, 0.3)),
     ]
 
 

@@ -9,13 +9,16 @@ from collections.abc import Callable
 
 from linmax.contract import Rule
 from linmax.rules.alma import alma
+from linmax.rules.arow import arow
 from linmax.rules.balanced_winnow import balanced_winnow
 from linmax.rules.elimination import elimination
 from linmax.rules.own import OwnRule, check_rule, rule
 from linmax.rules.p_norm import p_norm
+from linmax.rules.passive_aggressive import pa, pa_i, pa_ii
 from linmax.rules.perceptron import perceptron
 from linmax.rules.quasi_additive import quasi_additive
 from linmax.rules.sasb import sasb
+from linmax.rules.scw import scw_i, scw_ii
 from linmax.rules.winnow import committee, winnow
 
 __all__ = [
@@ -23,26 +26,38 @@ __all__ = [
     "OwnRule",
     "Rule",
     "alma",
+    "arow",
     "balanced_winnow",
     "check_rule",
     "committee",
     "elimination",
     "p_norm",
+    "pa",
+    "pa_i",
+    "pa_ii",
     "perceptron",
     "quasi_additive",
     "rule",
     "sasb",
+    "scw_i",
+    "scw_ii",
     "winnow",
 ]
 
 REGISTRY: dict[str, Callable[..., Rule]] = {
     "alma": alma,
+    "arow": arow,
     "balanced-winnow": balanced_winnow,
     "committee": committee,
     "elimination": elimination,
     "p-norm": p_norm,
+    "pa": pa,
+    "pa-i": pa_i,
+    "pa-ii": pa_ii,
     "perceptron": perceptron,
     "quasi-additive": quasi_additive,
     "sasb": sasb,
+    "scw-i": scw_i,
+    "scw-ii": scw_ii,
     "winnow": winnow,
 }
