@@ -120,3 +120,127 @@ class Scw(SecondOrder):
         u = 0.25 * (-a * v * phi + math.sqrt(a**2 * v**2 * phi**2 + 4.0 * v)) ** 2
         beta = a * phi / (math.sqrt(u) + v * a * phi)
         return self.learn(z, a, beta)
+
+
+class Nherd(SecondOrder):
+    """Crammer and Lee (2010): the full matrix, of which ``full=False`` keeps the diagonal."""
+
+    def __init__(self, n: int, C: float = 1.0, full: bool = False) -> None:
+        super().__init__(n, full)
+        self.C = C
+
+    def update(self, z: Vector) -> bool:
+        m, C = margin_of(self.w, z, 1.0), self.C
+        if m >= 1.0:
+            return False
+        v = float(z @ self.S @ z)
+        return self.learn(z, (1.0 - m) / (v + 1.0 / C), (C**2 * v + 2.0 * C) / (1.0 + C * v) ** 2)
+
+
+class SecondOrderPerceptron(Additive):
+    """Cesa-Bianchi, Conconi and Gentile (2005), with the present z left out of the matrix that predicts."""
+
+    def __init__(self, n: int, a: float = 1.0, full: bool = False) -> None:
+        super().__init__(n)
+        self.a, self.full = a, full
+        self.A, self.y = a * np.eye(n), np.zeros(n)
+
+    @property
+    def w(self) -> Vector:
+        return np.linalg.solve(self.A, self.y) if self.full else self.y / np.diag(self.A)
+
+    def update(self, z: Vector) -> bool:
+        if margin_of(self.w, z, 0.0) > 0.0:
+            return False
+        self.A = self.A + np.outer(z, z)
+        self.y = self.y + z
+        return True
+
+    def grow(self, n: int) -> None:
+        larger = self.a * np.eye(n)
+        larger[: self.n, : self.n] = self.A
+        self.A, self.y = larger, np.append(self.y, np.zeros(n - self.n))
+        super().grow(n)
+
+
+class AdaGrad(Additive):
+    """Duchi, Hazan and Singer (2011), diagonal, hinge loss."""
+
+    def __init__(self, n: int, rate: float = 1.0) -> None:
+        super().__init__(n)
+        self.rate, self.G = rate, np.zeros(n)
+
+    def update(self, z: Vector) -> bool:
+        if margin_of(self.w, z, 1.0) >= 1.0:
+            return False
+        at = z != 0.0
+        self.G = self.G + z**2
+        self._w = self._w.copy()
+        self._w[at] += self.rate * z[at] / np.sqrt(self.G[at])
+        return bool(at.any())
+
+    def grow(self, n: int) -> None:
+        self.G = np.append(self.G, np.zeros(n - self.n))
+        super().grow(n)
+
+
+class Logistic(Additive):
+    """The gradient of ln(1 + exp(-w.z))."""
+
+    def __init__(self, n: int, rate: float = 1.0) -> None:
+        super().__init__(n)
+        self.rate = rate
+
+    def update(self, z: Vector) -> bool:
+        self._w = self._w + self.rate * z / (1.0 + math.exp(total(self.w * z)))
+        return True
+
+
+class Ftrl(Additive):
+    """McMahan et al. (2013), algorithm 1: the weights are made from z and n when they are asked for."""
+
+    def __init__(self, n: int, alpha: float, beta: float, l1: float, l2: float, loss: str) -> None:
+        super().__init__(n)
+        self.alpha, self.beta, self.l1, self.l2, self.loss = alpha, beta, l1, l2, loss
+        self.sums, self.squares = np.zeros(n), np.zeros(n)
+
+    @property
+    def w(self) -> Vector:
+        rates = (self.beta + np.sqrt(self.squares)) / self.alpha + self.l2
+        moved = -(self.sums - np.sign(self.sums) * self.l1)
+        w = np.divide(moved, rates, out=np.zeros(self.n), where=rates > 0.0)
+        return np.asarray(np.where(np.abs(self.sums) <= self.l1, 0.0, w))
+
+    def update(self, z: Vector) -> bool:
+        w = self.w
+        if self.loss == "hinge":
+            g = -z if margin_of(w, z, 1.0) < 1.0 else 0.0 * z
+        else:
+            g = -z / (1.0 + math.exp(total(w * z)))
+        sigma = (np.sqrt(self.squares + g**2) - np.sqrt(self.squares)) / self.alpha
+        self.sums = self.sums + g - sigma * w
+        self.squares = self.squares + g**2
+        return bool(g.any())
+
+    def grow(self, n: int) -> None:
+        more = np.zeros(n - self.n)
+        self.sums, self.squares = np.append(self.sums, more), np.append(self.squares, more)
+        super().grow(n)
+
+
+class Romma(Additive):
+    """Li and Long (2002), figure 2; z parallel to w is passed over."""
+
+    def update(self, z: Vector) -> bool:
+        w, m = self.w, margin_of(self.w, z, 0.0)
+        size, square = total(z * z), total(w * w)
+        if m > 0.0 or size == 0.0:
+            return False
+        if square == 0.0:
+            self._w = z / size
+            return True
+        apart = size * square - m**2
+        if apart <= 1e-9 * size * square:
+            return False
+        self._w = (size * square - m) / apart * w + square * (1.0 - m) / apart * z
+        return True
