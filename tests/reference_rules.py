@@ -159,6 +159,8 @@ class SecondOrderPerceptron(Additive):
         return np.linalg.solve(self.A, self.y) if self.full else self.y / np.diag(self.A)
 
     def update(self, z: Vector) -> bool:
+        if self.full and not self.w.any() and self.A.trace() > self.a * self.n:
+            doubt.smallest = 0.0  # what came back to 0 has left crumbs where the inverse is kept
         if margin_of(self.w, z, 0.0) > 0.0 or not z.any():
             return False
         self.A = self.A + np.outer(z, z)
