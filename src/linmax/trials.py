@@ -25,6 +25,8 @@ from linmax.techniques.voting import Voted
 
 __all__ = ["Machine", "Member", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
 
+COUNTED = 65_536  # labels that are whole numbers in a range up to this are counted
+
 
 # -- the machine --------------------------------------------------------------------------------------------------
 
@@ -306,6 +308,13 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         t = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"labels: {labels[t]!r} at trial {t} is not a class; drop the trial or fill it in")
+    if labels.dtype.kind in "iu" and labels.size:
+        lowest, highest = int(labels.min()), int(labels.max())
+        if highest - lowest < COUNTED:  # counting: sorting would take as long as learning
+            offsets = labels.astype(np.int64) - labels.min().astype(np.int64)
+            there = np.bincount(offsets) > 0
+            inverse = offsets if there.all() else (np.cumsum(there) - 1)[offsets]
+            return (np.flatnonzero(there) + lowest).tolist(), inverse
     if labels.dtype != object:
         distinct, inverse = np.unique(labels, return_inverse=True)
         return distinct.tolist(), inverse
