@@ -44,6 +44,7 @@ __all__ = [
 _SHAPES = ((1, 1, 4), (2, 1, 4), (4, 1, 4), (8, 1, 4), (8, 3, 2))
 _WIDE, _NARROW = (8, 2, 4), (8, 1, 4)
 LANES = 16  # instances abreast in a panel
+_LN_2_REST = 2.3190468138462996e-17  # ln 2 is math.log(2) and this
 _FAR = 1000.0  # twice_sinh of more is that of this, still a float
 _AHEAD = 16  # rows fetched early, the next instance's included: its first misses would otherwise stall every trial
 
@@ -404,11 +405,13 @@ def _twice_sinh(builder: Any, x: Any) -> tuple[Any, Any]:
     size = builder.select(builder.fcmp_ordered(">", size, _all(_FAR)), _all(_FAR), size)
     rounding = _all(1.5 * 2.0**52)  # adding this leaves the nearest whole number in the low bits
     shifted = builder.fadd(size, rounding)
-    rest = builder.fmul(builder.fsub(size, builder.fsub(shifted, rounding)), _all(math.log(2.0)))
+    part = builder.fsub(size, builder.fsub(shifted, rounding))
+    rest = builder.fmul(part, _all(math.log(2.0)))
+    lost = fused(part, _all(_LN_2_REST), fused(part, _all(math.log(2.0)), builder.fneg(rest)))
     series = _all(1.0 / math.factorial(13))
     for n in range(12, 1, -1):
         series = fused(series, rest, _all(1.0 / math.factorial(n)))
-    series = fused(builder.fmul(series, rest), rest, rest)
+    series = builder.fadd(rest, fused(builder.fmul(series, rest), rest, lost))
     turns = builder.sub(builder.bitcast(shifted, EIGHT_BITS), builder.bitcast(rounding, EIGHT_BITS))
     exponent = builder.add(turns, ir.Constant(EIGHT_BITS, [1023] * 8))
     scale = builder.bitcast(builder.shl(exponent, ir.Constant(EIGHT_BITS, [52] * 8)), EIGHT)
