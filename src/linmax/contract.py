@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -44,6 +45,7 @@ __all__ = [
     "SHIFT",
     "SPREAD",
     "STEP",
+    "TOP",
     "Instances",
     "Members",
     "Panel",
@@ -61,7 +63,8 @@ GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
 REACH = 2  # promise: no update while margin > REACH, so z need not be built
 MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
-OWN = 5
+TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
+OWN = 6
 
 WIDEST = 512  # coordinates of a rule that keeps a matrix over them
 
@@ -401,7 +404,7 @@ class Rule:
         """The scalars of a member that has seen nothing, over this many coordinates."""
         total = self.mass * coordinates
         reach = self.thickness * total if self.thickness else self.reach
-        return [0.0, 0.0, reach, total, total, *self.scalars]
+        return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
 
     def rows_of_memory(self, size: int) -> int:
         """Arrays in the memory of a member over ``size`` coordinates."""
