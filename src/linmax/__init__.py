@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from linmax import adversaries, bounds, conversion, features, normalisation, rules
     from linmax.certificates import certify
-    from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
+    from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
@@ -49,6 +49,7 @@ _HOMES = {
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
+    "rivals": "composition",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
@@ -79,6 +80,7 @@ __all__ = [
     "paper_pool",
     "parse",
     "recycle",
+    "rivals",
     "rule",
     "rules",
     "run",
