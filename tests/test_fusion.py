@@ -27,7 +27,7 @@ import linmax
 from linmax import VoteFusion
 from linmax.calibration import Calibration, fit_probabilities
 from linmax.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.fusion_report import bar
+from linmax.fusion_report import Report, Voter, bar
 
 LETTERS = np.array(list("abc"))
 
@@ -310,22 +310,29 @@ def test_the_interval_is_that_of_resampled_trials():
     assert tally.compare(["v"], seed=1) != tally.compare(["v"], seed=0)
 
 
-def test_every_verdict_can_be_reached():
+def test_every_verdict_is_told():
     random = np.random.default_rng(0)
     labels = random.integers(3, size=400)
-    good, bad = labels, (labels + (random.random(400) < 0.5)) % 3
-    said = {}
-    for name, fused in [("beats", good), ("loses to", bad), ("unclear", np.where(np.arange(400) % 40, good, bad))]:
-        voter = bad if name == "beats" else good
+    good, fair, as_fair = (np.where(random.random(400) < share, labels, (labels + 1) % 3) for share in (0.95, 0.7, 0.7))
+    cases = [
+        (good, fair, "beats", "fusion", "Fusion beats the best voter (Smith, Ann) by"),
+        (fair, good, "loses to", "best_voter", "Fusion loses to the best voter (Smith, Ann) by"),
+        (
+            fair,
+            as_fair,
+            "unclear",
+            None,
+            "Fusion does not differ clearly from the best voter (Smith, Ann) and plurality.",
+        ),
+    ]
+    for fused, voter, verdict, winner, sentence in cases:
         tally = Tally()
         tally.add(fused == labels, voter[:, None], labels, 3)
-        comparison = tally.compare(["v"], seed=0)
-        said[name] = comparison.rivals["best_voter"].verdict
-        if name == "unclear":
-            continue
-        assert comparison.winner == ("fusion" if name == "beats" else "best_voter")
-    assert said["beats"] == "beats"
-    assert said["loses to"] == "loses to"
+        comparison = tally.compare(["Smith, Ann"], seed=0)
+        assert comparison.rivals["best_voter"].verdict == verdict
+        assert winner in (None, comparison.winner)
+        shown = str(Report("perceptron", comparison, None, (Voter("Smith, Ann", None, 0.7, 1.0),)))
+        assert sentence in shown
 
 
 def test_report_on_held_out_trials():
