@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -44,6 +45,7 @@ __all__ = [
     "SHIFT",
     "SPREAD",
     "STEP",
+    "TOP",
     "Instances",
     "Members",
     "Panel",
@@ -61,7 +63,8 @@ GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
 REACH = 2  # promise: no update while margin > REACH, so z need not be built
 MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
-OWN = 5
+TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
+OWN = 6
 
 WIDEST = 512  # coordinates of a rule that keeps a matrix over them
 
@@ -183,7 +186,12 @@ def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def kernel(
-    signature: Any = None, *, allocates: bool = False, hot: bool = False, reorders: bool = False
+    signature: Any = None,
+    *,
+    allocates: bool = False,
+    hot: bool = False,
+    reorders: bool = False,
+    locked: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
@@ -193,11 +201,14 @@ def kernel(
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
     numbers, costs more than a search. Such a helper should have few call sites, and Python cannot call it. One that
-    ``reorders`` may add up in any order, where nothing hangs on the last bit.
+    ``reorders`` may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's
+    objects, and so keeps the interpreter's lock.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
         options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
+        if locked:
+            options = options | {"nogil": False}
         if reorders:
             options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
         if hot:  # no wrapper that takes Python's objects apart: slow to compile
@@ -393,7 +404,7 @@ class Rule:
         """The scalars of a member that has seen nothing, over this many coordinates."""
         total = self.mass * coordinates
         reach = self.thickness * total if self.thickness else self.reach
-        return [0.0, 0.0, reach, total, total, *self.scalars]
+        return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
 
     def rows_of_memory(self, size: int) -> int:
         """Arrays in the memory of a member over ``size`` coordinates."""

@@ -67,11 +67,8 @@ def stride_for(classes: int) -> int:
     return 4 if classes <= 4 else -(-classes // 8) * 8
 
 
-def appearing(old: Layout | None, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
-    """The coordinates, in the new numbering, that come into being; without an old layout all that exist."""
-    if old is None:
-        old = Layout(0, 0, 0, 0, new.constant)
-        old_k = 0
+def appearing(old: Layout, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
+    """The coordinates, in the new numbering, that come into being."""
     voters, raters = np.arange(old.voters, new.voters), np.arange(new.voters + old.raters, new.voters + new.raters)
     constant = [0] if new.constant else []  # its row is kept all the same, but its coordinates do not exist
     dense, sparse = 1 + old.dense, 1 + new.dense + old.sparse
@@ -136,12 +133,15 @@ class Engine:
         self.scored = scored or any(node.wants_scores for node in nodes)
         recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
         self.memory = max([run.recycling[0] for run in self.runs] + recent)
-        self.tracked = self.logged or self.scored or any(run.averaging for run in self.runs)
+        self.averages = any(run.averaging for run in self.runs)
+        self.everywhere = any(run.rule.everywhere for run in self.runs)
+        self.tracked = self.logged or self.scored or self.averages
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
             self.state.means[member, [means.START, means.FADE]] = run.rule.start, run.fade
-            start_means(self.members, self.state, member)
+            if self.tracked:
+                start_means(self.members, self.state, member)
         self.top.prepare(self)
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
@@ -166,17 +166,30 @@ class Engine:
     def _first_state(self, rows: int) -> State:
         stride, experts = stride_for(self.k), self.layout.voters + self.layout.raters
         size = experts + rows * stride
-        exists = appearing(None, 0, self.layout, self.k, stride)
+        absent = int(self.layout.rows > 0 and not self.layout.constant)  # its row is kept, but has no coordinates
         count = len(self.runs)
         weights = aligned(count, size)
-        memory = np.full((count, max(run.rule.rows_of_memory(size) for run in self.runs), size), np.nan)
+        memory = aligned(count, max(run.rule.rows_of_memory(size) for run in self.runs), size)
+        table = memory[:, :, experts:].reshape(*memory.shape[:2], rows, stride)
+        for part in (table[..., self.k :], table[:, :, :absent], table[:, :, self.layout.rows :]):
+            part[...] = np.nan
+
+        def fill(row: np.ndarray, value: float) -> None:
+            if value != 0.0:  # fresh memory is not touched before a trial needs it
+                row[:experts] = value
+                row[experts:].reshape(rows, stride)[absent : self.layout.rows, : self.k] = value
+
         scalars = np.zeros((count, max(len(run.rule.first_scalars(0)) for run in self.runs)))
         for member, run in enumerate(self.runs):
-            weights[member, exists] = run.rule.start
-            run.rule.fill(memory[member], exists)
-            first = run.rule.first_scalars(len(exists))
+            fill(weights[member], run.rule.start)
+            for slot, value in enumerate(run.rule.slots):
+                fill(memory[member, slot], value)
+            memory[member, len(run.rule.slots) :] = np.nan
+            if run.rule.matrix:
+                nothing = Layout(0, 0, 0, 0, self.layout.constant)
+                run.rule.fill(memory[member], appearing(nothing, 0, self.layout, self.k, stride))
+            first = run.rule.first_scalars(experts + (self.layout.rows - absent) * self.k)
             scalars[member, : len(first)] = first
-        averages = any(run.averaging for run in self.runs)
         settings = self.settings
         known = 0 if settings.discover else self.k
         shape = np.array([experts, stride, known, settings.largest, settings.update_on_tie], np.int64)
@@ -184,7 +197,7 @@ class Engine:
             weights,
             memory,
             scalars,
-            np.zeros((count, size if averages else 0)),
+            np.zeros((count, size if self.averages else 0)),
             np.zeros((count, means.NUMBERS)),
             np.zeros((count, 5), np.int64),
             shape,
@@ -197,7 +210,7 @@ class Engine:
         for place, node in enumerate(self.top.walk()):
             found |= {f"node{place}.{name}": array for name, array in node.arrays.items()}
         if self.tail is not None:
-            found |= {f"tail.{name}": np.asarray(array) for name, array in self.tail._asdict().items()}
+            found |= {f"tail.{name}": np.atleast_1d(array) for name, array in self.tail._asdict().items()}
             found |= {"tail.labels": self.tail_labels, "tail.uses": self.tail_uses}
         return found
 
@@ -224,7 +237,7 @@ class Engine:
         tail = parts.pop("tail", None) if self.memory else None
         if tail is not None:
             blocks = {name: tail[name].copy() for name in Instances._fields if name != "constant"}
-            self.tail = Instances(**blocks, constant=float(tail["constant"]))
+            self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
             self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
         if parts:
             raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
@@ -240,10 +253,9 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
-        everywhere = any(run.rule.everywhere for run in self.runs)
         rows = self.k if self._small else 0
         return scratch_for(
-            self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
+            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
 
     def renumber(self, order: Sequence[int]) -> None:
@@ -278,7 +290,7 @@ class Engine:
             self.state = state._replace(
                 weights=moved(state.weights),
                 memory=self._moved_memory(moved(state.memory, np.nan), places),
-                backlog=moved(state.backlog) if any(run.averaging for run in self.runs) else state.backlog,
+                backlog=moved(state.backlog) if self.averages else state.backlog,
             )
             for node in self.top.walk():
                 node.move(moved)
@@ -378,8 +390,6 @@ class Engine:
             outcome.changed,
             margins,
         )
-        if failed < 0 and self.runs[0].rule.spread is None and not np.isfinite(self.state.weights.sum()):
-            failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
         if failed >= 0:
             self.overflowed(0, failed)
 
@@ -392,7 +402,7 @@ class Engine:
     @property
     def _small(self) -> bool:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
-        looks = self.memory or any(run.averaging for run in self.runs)
+        looks = self.memory or self.averages
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
         return bool(looks and small and self.state.shape[KNOWN] == self.k)
 
