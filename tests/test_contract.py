@@ -30,8 +30,10 @@ for info in pkgutil.walk_packages(linmax.__path__, "linmax."):
         continue
     for name, value in vars(importlib.import_module(info.name)).items():
         value = value.compiled if isinstance(value, Deferred) else value
-        if isinstance(value, Dispatcher) and id(value) not in seen and value.overloads:
+        if isinstance(value, Dispatcher) and id(value) not in seen and getattr(value, "signature", None):
             seen.add(id(value))
+            if not value.overloads:
+                value.compile(value.signature.args)
             hits += sum(value.stats.cache_hits.values())
             misses += [f"{info.name}.{name}"] * sum(value.stats.cache_misses.values())
 print(json.dumps({"hits": hits, "misses": misses}))

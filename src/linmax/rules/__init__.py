@@ -11,7 +11,7 @@ from linmax.contract import Rule
 from linmax.rules.alma import alma
 from linmax.rules.balanced_winnow import balanced_winnow
 from linmax.rules.elimination import elimination
-from linmax.rules.own import OwnRule, check_rule, rule
+from linmax.rules.own import TAKEN, OwnRule, check_rule, rule
 from linmax.rules.p_norm import p_norm
 from linmax.rules.perceptron import perceptron
 from linmax.rules.quasi_additive import quasi_additive
@@ -46,3 +46,4 @@ REGISTRY: dict[str, Callable[..., Rule]] = {
     "sasb": sasb,
     "winnow": winnow,
 }
+TAKEN.update(REGISTRY)
