@@ -187,13 +187,13 @@ class Deferred:
         return self.compiled(*args)
 
 
-class HelperCode(JITCodeLibrary):
+class HelperCode(JITCodeLibrary):  # type: ignore[misc]
     """The code of a helper, ready to be linked into its callers. Numba would make it ready to run as well, in vain."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
 
-    def get_pointer_to_function(self, name: str) -> int:
+    def get_pointer_to_function(self, _: str) -> int:
         """What runs when Python calls the helper: it raises TypeError."""
         self._ensure_finalized()
         return int(ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value or 0)
@@ -207,7 +207,7 @@ class HelperCode(JITCodeLibrary):
         """Do nothing: what Python objects a function refers to matters to those that raise, and helpers do not."""
 
 
-class HelperCompiler(Compiler):
+class HelperCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, but that `HelperCode` is what comes out."""
 
     def compile_extra(self, function: Any) -> Any:
@@ -218,7 +218,7 @@ class HelperCompiler(Compiler):
 
 
 def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`kernel` for functions that not every program needs: a single rule should not wait for voting to compile."""
+    """`kernel` for functions that only Python calls."""
     return lambda function: Deferred(lambda: kernel(signature)(function))
 
 
