@@ -1,0 +1,610 @@
+"""scikit-learn estimators: `LinearMaxClassifier` on attributes, `FusionClassifier` over base models.
+
+Both hold a learner of this library that predicts each trial before it learns from it, and both go on with
+``partial_fit``. ``fit`` starts afresh, and shows the samples in random order, for an on-line learner that first sees one
+class and then the other remembers the last.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone, is_classifier
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.utils import Bunch, check_array, check_random_state, get_tags
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from linmax import files
+from linmax.calibration import WINDOW, Calibration
+from linmax.checks import boolean, finite, one_of, whole
+from linmax.composition import as_learner
+from linmax.instances import Experts, experts
+from linmax.scaling import divided, largest, running
+from linmax.trials import Machine, Weights
+
+__all__ = ["FusionClassifier", "LinearMaxClassifier"]
+
+DEFAULT_LEARNER = "vr-combine"
+ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
+MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which sample_weight is taken for a slip
+
+
+# -- what both share ----------------------------------------------------------------------------------------------
+
+
+def showings(weights: np.ndarray, carry: float = 0.0) -> tuple[np.ndarray, float]:
+    """How often each sample is shown, floor(W_t) - floor(W_{t-1}) for W_t the sum of weights up to t; and what is left.
+
+    A whole weight is that many showings; fractions add up, and each time they reach 1 the sample at hand is shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> showings(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
+    (array([2, 0, 0, 0, 1]), 0.25)
+    """
+    if (weights < 0.0).any():
+        raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}; 0 leaves a sample out")
+    total = carry + np.cumsum(weights)
+    if len(total) and total[-1] > MOST_SHOWINGS * len(total):
+        raise ValueError(
+            f"sample_weight asks for {total[-1]:.3g} showings of {len(total)} samples; a weight of 1 is one showing, "
+            f"so divide the weights by {total[-1] / len(total):.3g}"
+        )
+    whole_part = np.floor(total + ROUNDING).astype(np.int64)
+    left = max(float(total[-1] - whole_part[-1]), 0.0) if len(total) else carry
+    return np.diff(whole_part, prepend=0), left
+
+
+def shown_rows(weights: np.ndarray) -> np.ndarray:
+    """The numbers of the samples, each as often as it is shown; weights that leave nearly all out are a slip."""
+    counts, _ = showings(weights)
+    shown, wanted = int(np.count_nonzero(counts)), int(np.count_nonzero(weights))
+    if shown == 0:
+        raise ValueError(f"sample_weight adds up to {weights.sum():g}; a weight of 1 is one showing, so give at least 1")
+    if shown < wanted / 2:
+        warnings.warn(
+            f"sample_weight shows only {shown} of {wanted} samples: a weight of 1 is one showing, and these are smaller",
+            stacklevel=3,
+        )
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def stretches(size: int, fresh: bool) -> Iterator[slice]:
+    """Cut trials so that the latest can be judged by what was learned before them; it changes no prediction."""
+    latest = min(WINDOW, size - size // 2 if fresh else size)
+    begin = size - latest
+    inner = [begin + latest * quarter // 4 for quarter in (1, 2, 3)] if latest >= 64 else []
+    cuts = sorted({0, begin, *inner, size})
+    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        yield slice(first, last)
+
+
+class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A machine that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
+
+    _machine: Machine
+    _calibration: Calibration
+    _carry: float
+    _declared: bool
+    classes_: np.ndarray
+
+    def _start(self, instances: Experts, classes: np.ndarray, declared: bool) -> None:
+        """A learner that has seen nothing."""
+        described = as_learner(self.learner)
+        self._machine = Machine(
+            described, instances, classes.tolist(), tie="smallest", update_on_tie=True, discover=False
+        )
+        self.classes_, self._declared = classes, declared
+        self._calibration, self._carry, self.mistakes_ = Calibration(), 0.0, 0
+
+    def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
+        """All classes when these labels have been seen."""
+        met = np.unique(y)
+        if not hasattr(self, "_machine"):
+            if classes is None:
+                return met
+            known, fixed = np.unique(classes), True
+        else:
+            known, fixed = self.classes_, self._declared
+        given = known if classes is None else np.asarray(classes)
+        for names in (met, given):
+            if (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
+                raise ValueError(f"y: {names[0]!r} is of another kind than the classes {known[:10].tolist()}")
+        extra = given[~np.isin(given, known)]
+        if len(extra):
+            raise ValueError(f"classes: {extra[0]!r} was not there at the first call; leave it to its first label")
+        new = met[~np.isin(met, known)]
+        if fixed and len(new):
+            raise ValueError(
+                f"y: {new[0]!r} is not among the classes {known[:10].tolist()} of the first call; leave classes= out "
+                "there to let classes appear"
+            )
+        return np.union1d(known, new) if len(new) else known
+
+    def _learn(self, instances: Experts, labels: np.ndarray, calibrate: bool = True) -> bool:
+        """Play the trials; returns whether anything was learned."""
+        changed = False
+        for part in stretches(len(instances), self._machine.trials == 0) if calibrate else [slice(None)]:
+            piece, names = instances[part], labels[part]
+            if calibrate and self._machine.trials:
+                self._calibrate(piece, names)
+            trace = self._machine.run(piece, names)
+            changed |= bool(trace.changed.any())
+            self.mistakes_ += int(trace.wrong.sum())
+        return changed
+
+    def _calibrate(self, instances: Experts, labels: np.ndarray) -> None:
+        place = {name: c for c, name in enumerate(self._machine.classes)}
+        numbers = np.array([place.get(name, -1) for name in labels.tolist()], np.int64)
+        met = np.flatnonzero(numbers >= 0)[-WINDOW:]
+        self._calibration.add(self._judge(instances[met])[1], numbers[met])
+
+    def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores in the machine's classes; the scores are those of weights of 2-norm 1."""
+        machine, size = self._machine, len(instances)
+        played = instances.compiled(machine.classes)
+        weights = self._hypothesis()
+        if weights is None:
+            return machine.engine.judge(played, size)
+        predictions, table = machine.engine.rate(played, size, weights)
+        norm = float(np.linalg.norm(weights))
+        return predictions, table / norm if norm > 0.0 else table
+
+    def _hypothesis(self) -> np.ndarray | None:
+        """The weights over all coordinates, where the learner is one weight vector."""
+        try:
+            return self._machine.engine.top.hypothesis(self._machine.engine)[0]
+        except ValueError:
+            return None
+
+    def _one_vector(self, name: str) -> Weights:
+        """The weights, scaled to 2-norm 1 as the scores are; else why there are none."""
+        if not hasattr(self, "_machine"):
+            raise AttributeError(f"{name} is known only after fit or partial_fit")
+        weights = self._hypothesis()
+        if weights is None:
+            raise AttributeError(
+                f"{name}: {self._machine.learner} predicts with several weight vectors; choose one such as "
+                "'AR-perceptron', or ask decision_function"
+            )
+        found = self._machine.weights
+        norm = float(np.linalg.norm(weights)) or 1.0
+        blocks = (block / norm for block in (found.voters, found.raters, found.thresholds, found.attributes))
+        return Weights(*blocks, found.log_scale)
+
+    @property
+    def _order(self) -> np.ndarray:
+        """The machine's number of each class in `classes_`."""
+        return np.array([self._machine.classes.index(name) for name in self.classes_.tolist()], np.int64)
+
+    def _instances_of(self, X: Any) -> Experts:
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores zeta(j) of weights of 2-norm 1: (n, k), or for two classes (n,), the second's less the first's."""
+        check_is_fitted(self)
+        table = self._judge(self._instances_of(X))[1][:, self._order]
+        return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each sample; nothing is learned."""
+        check_is_fitted(self)
+        return self.classes_[np.argsort(self._order)[self._judge(self._instances_of(X))[0]]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class (n, k): softmax of the scores, as sharp as they proved right.
+
+        One number, the sharpness, is fitted to the scores of up to 500 of the latest samples, each given before its
+        label was seen (in ``fit``, in the first pass; see `linmax.calibration`).
+        """
+        check_is_fitted(self)
+        scores = self._judge(self._instances_of(X))[1]
+        return self._calibration.probabilities(scores)[:, self._order]
+
+
+def targets(X: Any, y: Any) -> np.ndarray:
+    """The labels as scikit-learn takes them."""
+    if y is None:
+        raise ValueError("y must be the labels, got None; this estimator requires y to be passed")
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(X, labels)
+    check_classification_targets(labels)
+    return labels
+
+
+# -- attributes ---------------------------------------------------------------------------------------------------
+
+
+class LinearMaxClassifier(OnLineClassifier):
+    """A linear classifier learned on-line: any learner of this library on attributes, for scikit-learn.
+
+    The score of class j is zeta(j) = w_j . x + b_j, the weights w those of the learner; the prediction is the class
+    with the highest score (Mesterharm 2001, sections 2.2 and 5).
+
+    Parameters
+    ----------
+    learner
+        A rule, a technique, or text such as "AR-winnow(1.1)".
+    scale
+        "max": each attribute is divided by its largest magnitude, in ``fit`` over the samples given, in
+        ``partial_fit`` over all samples so far (kept in ``scale_``), because many rules need attributes in [-1, 1].
+        None: the attributes are taken as they are; a rule that needs it then refuses larger ones. It never shifts, so
+        sparse attributes stay sparse.
+    thresholds
+        Learn a threshold b_j for each class.
+    max_epochs
+        Most passes of ``fit``; it stops earlier after a pass without update.
+    shuffle
+        Whether ``fit`` shows the samples in random order, anew in each pass. ``partial_fit`` never does.
+    random_state
+        Of the order; an integer gives the same model each time.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_
+        As everywhere in scikit-learn. ``classes_`` grows when ``partial_fit`` meets a class for the first time.
+    coef_, intercept_
+        Weights and thresholds in the attributes' own scale, (k, n_features) and (k,), for two classes (1, n_features)
+        and (1,): ``X @ coef_.T + intercept_`` is `decision_function`. Only of learners that are one weight vector.
+    scale_
+        Largest magnitude of each attribute so far, or None.
+    n_iter_
+        Passes made by ``fit``, calls of ``partial_fit`` since.
+    mistakes_
+        Mistakes so far, each made before the label was seen (in ``fit``, in all passes).
+
+    Notes
+    -----
+    ``sample_weight``: a sample of weight w is shown w times. Fractions add up from sample to sample, and each time
+    they reach 1 the sample at hand is shown once. Mistake-driven rules have no step to scale that would mean the same
+    for all of them, and this is exact for whole weights: ``fit(X, y, sample_weight=w)`` is ``fit`` on the samples
+    repeated w times.
+
+    References
+    ----------
+    Mesterharm (2001), Transforming linear-threshold learning algorithms into multi-class linear learning algorithms,
+    Rutgers dcs-tr-460.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import linmax
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = linmax.LinearMaxClassifier("AR-perceptron", max_epochs=10).fit(X, y)
+    >>> model.coef_.shape, bool(model.score(X, y) > 0.95)
+    ((3, 4), True)
+    """
+
+    def __init__(
+        self,
+        learner: Any = DEFAULT_LEARNER,
+        *,
+        scale: str | None = "max",
+        thresholds: bool = True,
+        max_epochs: int = 1,
+        shuffle: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.learner = learner
+        self.scale = scale
+        self.thresholds = thresholds
+        self.max_epochs = max_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget everything and learn from these samples."""
+        self._check_parameters()
+        X, y = self._validated(X, y, reset=True)
+        rows = shown_rows(_check_sample_weight(sample_weight, X, dtype=np.float64))
+        random = check_random_state(self.random_state)
+        self._sparse = sparse.issparse(X)
+        self.scale_ = largest(X[np.unique(rows)]) if self.scale == "max" else None
+        scaled = X if self.scale_ is None else divided(X, self.scale_)
+        instances = self._experts(scaled)
+        self._start(instances, np.unique(y), declared=False)
+        self.n_iter_ = 0
+        for epoch in range(self.max_epochs):
+            order = random.permutation(rows) if self.shuffle else rows
+            self.n_iter_ += 1
+            if not self._learn(instances[order], y[order], calibrate=epoch == 0):
+                break
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from these samples, in their order.
+
+        Parameters
+        ----------
+        classes
+            At the first call: all classes there will be. Without it, classes are taken in as their labels come.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_machine")
+        X, y = self._validated(X, y, reset=first)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        counts, carry = showings(weights, 0.0 if first else self._carry)
+        known = self._classes_for(y, classes)
+        rows = np.repeat(np.arange(len(y)), counts)
+        if first:
+            self._sparse = sparse.issparse(X)
+            self.scale_ = np.zeros(X.shape[1]) if self.scale == "max" else None
+        shown, maxima = self._like_the_first(X)[rows], self.scale_
+        if maxima is not None:
+            shown, maxima = running(shown, maxima)
+        instances = self._experts(shown)
+        if first:
+            self._start(instances, known, declared=classes is not None)
+            self.n_iter_ = 0
+        self._learn(instances, y[rows])
+        self.scale_, self._carry, self.classes_ = maxima, carry, known
+        self.n_iter_ += 1
+        return self
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights of each class, in the attributes' own scale."""
+        table = self._one_vector("coef_").attributes[:, self._order].T
+        if self.scale_ is not None:
+            table = divided(table, self.scale_)
+        return table[1:] - table[:1] if len(self.classes_) == 2 else table
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The threshold of each class; 0 without thresholds."""
+        found = self._one_vector("intercept_").thresholds
+        found = found[self._order] if self.thresholds else np.zeros(len(self.classes_))
+        return found[1:] - found[:1] if len(self.classes_) == 2 else found
+
+    def _check_parameters(self) -> None:
+        boolean("thresholds", self.thresholds)
+        boolean("shuffle", self.shuffle)
+        whole("max_epochs", self.max_epochs, 1)
+        if self.scale is not None:
+            one_of("scale", self.scale, ["max"])
+
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
+        if y is None:
+            targets(X, y)
+        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+        check_classification_targets(y)
+        return X, y
+
+    def _like_the_first(self, X: Any) -> Any:
+        """Dense or sparse as the samples were that the weights are laid out for."""
+        if self._sparse:
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
+
+    def _experts(self, X: Any) -> Experts:
+        return experts(attributes=X, thresholds=bool(self.thresholds))
+
+    def _instances_of(self, X: Any) -> Experts:
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
+        X = self._like_the_first(X)
+        return self._experts(X if self.scale_ is None else divided(X, self.scale_))
+
+
+
+# -- base models --------------------------------------------------------------------------------------------------
+
+METHODS = ("predict_proba", "decision_function", "predict")
+
+
+class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, OnLineClassifier):  # type: ignore[misc]
+    """Base models fused on-line: one weight for each, learned from predictions made before the label was seen.
+
+    A model with ``predict_proba`` or ``decision_function`` rates every class, a model with ``predict`` votes for one;
+    the class with the highest weighted sum is predicted (Mesterharm and Hsu). In the manner of scikit-learn's
+    ``StackingClassifier``, and it goes on with ``partial_fit``.
+
+    Parameters
+    ----------
+    estimators
+        List of (name, classifier); "drop" in place of a classifier leaves it out.
+    learner
+        What fuses them: a rule, a technique, or text such as "AR-winnow(1.1)".
+    cv
+        How ``fit`` splits the samples to have each predicted by models that have not seen it: a number of folds, a
+        splitter, or an iterable of splits; 5 folds by default. "prefit": the models are fitted already, and the
+        samples are new to them.
+    stack_method
+        "auto" (the first that a model has), "predict_proba", "decision_function" or "predict".
+    passthrough
+        Give the fusion the attributes as well, each divided by its largest magnitude so far: a hybrid of models and
+        attributes.
+    shuffle, random_state
+        Whether ``fit`` shows the samples to the fusion in random order, and which; see `LinearMaxClassifier`.
+    n_jobs, verbose
+        As in ``StackingClassifier``.
+
+    Attributes
+    ----------
+    estimators_, named_estimators_, stack_method_
+        The fitted models, the same by name, and the method that each is asked by.
+    weights_
+        The weight of each model by name; the magnitudes add up to 1. Only of learners that are one weight vector.
+    mistakes_
+        Mistakes of the fusion so far, each made before the label was seen.
+
+    Notes
+    -----
+    ``partial_fit`` lets the models predict first, the fusion learn from that, and then the models learn that have a
+    ``partial_fit`` of their own: nothing is judged by what it has seen. Models of scikit-learn know all classes from
+    the start; samples of a class that appears later are left out for them.
+
+    Decision values are brought to [0, 1] sample by sample, the lowest class at 0 and the highest at 1.
+
+    References
+    ----------
+    Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms. Wolpert (1992), Stacked generalization.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import linmax
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = [("bayes", GaussianNB()), ("tree", DecisionTreeClassifier(random_state=0))]
+    >>> fusion = linmax.FusionClassifier(models, "AR-perceptron").fit(X, y)
+    >>> sorted(fusion.weights_), bool(fusion.score(X, y) > 0.95)
+    (['bayes', 'tree'], True)
+    """
+
+    def __init__(
+        self,
+        estimators: Sequence[tuple[str, Any]],
+        learner: Any = DEFAULT_LEARNER,
+        *,
+        cv: Any = None,
+        stack_method: str = "auto",
+        passthrough: bool = False,
+        shuffle: bool = True,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.learner = learner
+        self.cv = cv
+        self.stack_method = stack_method
+        self.passthrough = passthrough
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- parameters, as scikit-learn's composite estimators have them --
+
+    @property
+    def named_estimators(self) -> Bunch:
+        """The models as given, by name."""
+        return Bunch(**dict(self.estimators))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, those of the models included: ``name__parameter``."""
+        return super()._get_params("estimators", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, replace or drop a model by its name."""
+        self._set_params("estimators", **params)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        models = [model for _, model in self._named() if model != "drop"]
+        tags.input_tags.sparse = all(get_tags(model).input_tags.sparse for model in models)
+        tags.input_tags.allow_nan = not self.passthrough and all(get_tags(m).input_tags.allow_nan for m in models)
+        return tags
+
+    # -- learning --
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the models and learn to fuse them.
+
+        ``sample_weight`` goes to every model (one that takes none is refused) and to the fusion, where a sample of
+        weight w is shown w times (see `LinearMaxClassifier`).
+        """
+        models = self._checked()
+        y = targets(X, y)
+        validate_data(self, X, skip_check_array=True)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        rows = shown_rows(np.ones(len(y)) if weights is None else weights)
+        prefit = isinstance(self.cv, str)
+        methods = [self._method(name, model) for name, model in models]
+        classes = np.unique(y)
+        if prefit:
+            for _, model in models:
+                check_is_fitted(model)
+            fitted = [model for _, model in models]
+            classes = np.unique(np.concatenate([classes, *(model.classes_ for model in fitted)]))
+            outputs = [(model.classes_, getattr(model, m)(X)) for model, m in zip(fitted, methods, strict=True)]
+        else:
+            options = {} if weights is None else {"sample_weight": weights}
+            if weights is not None:
+                _refuse_unweighted(models)
+            outputs = [(classes, out) for out in self._out_of_fold([m for _, m in models], methods, X, y, options)]
+            fitted = Parallel(n_jobs=self.n_jobs)(delayed(_fitted)(model, X, y, options) for _, model in models)
+        self.estimators_, self.stack_method_ = fitted, methods
+        self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))
+        self._maxima = None
+        instances = self._fresh(outputs, X, classes)
+        self._start(instances, classes, declared=False)
+        order = check_random_state(self.random_state).permutation(rows) if self.shuffle else rows
+        self._learn(instances[order], y[order])
+        return self
+
+    def _out_of_fold(
+        self, models: list[Any], methods: list[str], X: Any, y: np.ndarray, options: dict[str, Any]
+    ) -> list[np.ndarray]:
+        """What each model says of samples that it was not fitted on."""
+        splitter = check_cv(self.cv, y=y, classifier=True)
+        folds = list(splitter.split(X, y))  # the same for all models, whatever the splitter draws
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(cross_val_predict)(
+                clone(model), X, y, cv=folds, method=method, params=options, verbose=self.verbose
+            )
+            for model, method in zip(models, methods, strict=True)
+        )
+        return list(found)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Let the models predict these samples, the fusion learn from that, and then the models that can.
+
+        Not yet fitted, the models need a ``partial_fit`` of their own (or ``cv="prefit"``); the samples then come in
+        stretches of doubling length, so that the fusion has something to learn from in the first call as well.
+
+        Parameters
+        ----------
+        classes
+            At the first call: all classes there will be. Without it, classes are taken in as their labels come.
+        """
+        models = self._checked()
+        first = not hasattr(self, "_machine")
+        y = targets(X, y)
+        validate_data(self, X, skip_check_array=True, reset=first)
+        weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        counts, carry = showings(weights, 0.0 if first else self._carry)
+        known = self._classes_for(y, classes)
+        told = None if sample_weight is None else weights
+        begin = 0
+        if first and self.cv == "prefit":
+            known = self._take(models, known)
+            self._start(self._asked(_safe_indexing(X, slice(0, 0)), known), known, declared=classes is not None)
+        elif first:
+            begin = min(FIRST, max(1, len(y) // 2))
+            head = slice(0, begin)
+            self._teach_first(models, _safe_indexing(X, head), y[head], known, None if told is None else told[head])
+            self._start(self._asked(_safe_indexing(X, head), known)[:0], known, declared=classes is not None)
+        for part in doubling(begin, len(y), first and begin > 0):
+            block, labels = _safe_indexing(X, part), y[part]
+            rows = np.repeat(np.arange(len(labels)), counts[part])
+            self._learn(self._asked(block, known, learning=True)[rows], labels[rows])
+            self._teach(block, labels, None if told is None else told[part])
+        self._carry, self.classes_ = carry, known
+        return self
