@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.estimators import FusionClassifier, LinearMaxClassifier
     from linmax.instances import experts
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
+    "FusionClassifier": "estimators",
+    "LinearMaxClassifier": "estimators",
     "LinearThreshold": "threshold",
     "Trace": "trials",
     "adversaries": "adversaries",
@@ -55,6 +58,8 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "FusionClassifier",
+    "LinearMaxClassifier",
     "LinearThreshold",
     "Trace",
     "__version__",

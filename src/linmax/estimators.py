@@ -1,23 +1,25 @@
 """scikit-learn estimators: `LinearMaxClassifier` on attributes, `FusionClassifier` over base models.
 
 Both hold a learner of this library that predicts each trial before it learns from it, and both go on with
-``partial_fit``. ``fit`` starts afresh, and shows the samples in random order, for an on-line learner that first sees one
-class and then the other remembers the last.
+``partial_fit``. ``fit`` starts afresh, and shows the samples in random order: an on-line learner that first sees all of
+one class and then all of another remembers the last.
 """
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from inspect import signature
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone, is_classifier
 from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.utils import Bunch, check_array, check_random_state, get_tags
+from sklearn.utils import Bunch, _safe_indexing, check_array, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
@@ -27,15 +29,15 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    has_fit_parameter,
     validate_data,
 )
 
 from linmax import files
 from linmax.calibration import WINDOW, Calibration
-from linmax.checks import boolean, finite, one_of, whole
+from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
-from linmax.instances import Experts, experts
+from linmax.instances import Experts, Layout, experts
+from linmax.machine import Engine, Settings
 from linmax.scaling import divided, largest, running
 from linmax.trials import Machine, Weights
 
@@ -78,10 +80,12 @@ def shown_rows(weights: np.ndarray) -> np.ndarray:
     counts, _ = showings(weights)
     shown, wanted = int(np.count_nonzero(counts)), int(np.count_nonzero(weights))
     if shown == 0:
-        raise ValueError(f"sample_weight adds up to {weights.sum():g}; a weight of 1 is one showing, so give at least 1")
+        raise ValueError(
+            f"sample_weight adds up to {weights.sum():g}; a weight of 1 is one showing, so give at least 1"
+        )
     if shown < wanted / 2:
         warnings.warn(
-            f"sample_weight shows only {shown} of {wanted} samples: a weight of 1 is one showing, and these are smaller",
+            f"sample_weight shows only {shown} of {wanted} samples: a weight of 1 is one showing, and these are less",
             stacklevel=3,
         )
     return np.repeat(np.arange(len(counts)), counts)
@@ -93,7 +97,7 @@ def stretches(size: int, fresh: bool) -> Iterator[slice]:
     begin = size - latest
     inner = [begin + latest * quarter // 4 for quarter in (1, 2, 3)] if latest >= 64 else []
     cuts = sorted({0, begin, *inner, size})
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in pairwise(cuts):
         yield slice(first, last)
 
 
@@ -106,11 +110,10 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _declared: bool
     classes_: np.ndarray
 
-    def _start(self, instances: Experts, classes: np.ndarray, declared: bool) -> None:
+    def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
         """A learner that has seen nothing."""
-        described = as_learner(self.learner)
         self._machine = Machine(
-            described, instances, classes.tolist(), tie="smallest", update_on_tie=True, discover=False
+            as_learner(self.learner), instances, classes.tolist(), tie="smallest", update_on_tie=True, discover=discover
         )
         self.classes_, self._declared = classes, declared
         self._calibration, self._carry, self.mistakes_ = Calibration(), 0.0, 0
@@ -120,6 +123,8 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         met = np.unique(y)
         if not hasattr(self, "_machine"):
             if classes is None:
+                if not len(met):
+                    raise ValueError("sample_weight shows no sample, so that no class is known; pass classes=")
                 return met
             known, fixed = np.unique(classes), True
         else:
@@ -144,9 +149,9 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         changed = False
         for part in stretches(len(instances), self._machine.trials == 0) if calibrate else [slice(None)]:
             piece, names = instances[part], labels[part]
-            if calibrate and self._machine.trials:
+            if calibrate and self._machine.trials and set(piece.names) <= set(self._machine.classes):
                 self._calibrate(piece, names)
-            trace = self._machine.run(piece, names)
+            trace = self._machine.run(piece, names, grow=True)
             changed |= bool(trace.changed.any())
             self.mistakes_ += int(trace.wrong.sum())
         return changed
@@ -163,10 +168,13 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         played = instances.compiled(machine.classes)
         weights = self._hypothesis()
         if weights is None:
-            return machine.engine.judge(played, size)
-        predictions, table = machine.engine.rate(played, size, weights)
-        norm = float(np.linalg.norm(weights))
-        return predictions, table / norm if norm > 0.0 else table
+            predictions, table = machine.engine.judge(played, size)
+        else:
+            predictions, table = machine.engine.rate(played, size, weights)
+            norm = float(np.linalg.norm(weights))
+            table = table / norm if norm > 0.0 else table
+        table[:, len(machine.known) :] = -np.inf  # a class whose first label is still to come
+        return predictions, table
 
     def _hypothesis(self) -> np.ndarray | None:
         """The weights over all coordinates, where the learner is one weight vector."""
@@ -195,6 +203,12 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The machine's number of each class in `classes_`."""
         return np.array([self._machine.classes.index(name) for name in self.classes_.tolist()], np.int64)
 
+    def _like_the_first(self, X: Any) -> Any:
+        """Dense or sparse as the samples were that the weights are laid out for."""
+        if self._sparse:
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
+
     def _instances_of(self, X: Any) -> Experts:
         raise NotImplementedError
 
@@ -218,6 +232,76 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         scores = self._judge(self._instances_of(X))[1]
         return self._calibration.probabilities(scores)[:, self._order]
+
+    # -- keeping --
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_machine" in state:  # which knows compiled functions by their address in this process
+            state["_machine"] = frozen(state["_machine"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_machine" in state:
+            self._machine = thawed(*state["_machine"])
+
+    def _pack(self, path: str | os.PathLike[str], parameters: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Write the learned state, and what is given besides it, as a model file."""
+        check_is_fitted(self)
+        for name, value in parameters.items():
+            if value is not None and not isinstance(value, (bool, int, float, str)):
+                raise TypeError(f"{name}={value!r} cannot be saved; use a number or text")
+        learner, classes, layout, settings, state = frozen(self._machine)
+        description = {
+            "parameters": parameters | {"learner": str(learner)},
+            "machine": {"classes": classes, "layout": asdict(layout), "settings": asdict(settings)},
+            "calibration": {"sharpness": self._calibration.sharpness, "seen": self._calibration.seen},
+            "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
+            "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
+            "plain": {name: getattr(self, name) for name in PLAIN if hasattr(self, name)},
+        }
+        arrays = arrays | {f"machine.{name}": array for name, array in state.items()}
+        arrays |= {"calibration.scores": self._calibration.scores, "calibration.labels": self._calibration.labels}
+        files.write(path, type(self).__name__, description, arrays)
+
+    def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what `_pack` wrote."""
+        machine, classes = description["machine"], description["classes"]
+        layout = Layout(**machine["layout"] | {"names": tuple(machine["layout"]["names"])})
+        state = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("machine.")}
+        learner = as_learner(description["parameters"]["learner"])
+        self._machine = thawed(learner, machine["classes"], layout, Settings(**machine["settings"]), state)
+        self._calibration = Calibration()
+        self._calibration.scores, self._calibration.labels = arrays["calibration.scores"], arrays["calibration.labels"]
+        self._calibration.seen = description["calibration"]["seen"]
+        self._calibration.sharpness = description["calibration"]["sharpness"]
+        self.classes_ = np.array(classes["names"], dtype=classes["type"])
+        if description["features"] is not None:
+            self.feature_names_in_ = np.array(description["features"], dtype=object)
+        for name, value in description["plain"].items():
+            if name in PLAIN:
+                setattr(self, name, value)
+
+
+PLAIN = ("n_features_in_", "n_iter_", "mistakes_", "stack_method_", "_carry", "_declared", "_sparse")
+Frozen = tuple[Any, list[Any], Layout, Settings, dict[str, np.ndarray]]
+
+
+def frozen(machine: Machine) -> Frozen:
+    """What a machine is made from, and its state."""
+    engine = machine.engine
+    return machine.learner, machine.classes, machine.layout, engine.settings, engine.arrays
+
+
+def thawed(
+    learner: Any, classes: list[Any], layout: Layout, settings: Settings, arrays: dict[str, np.ndarray]
+) -> Machine:
+    """The machine again."""
+    machine = Machine.__new__(Machine)
+    machine.learner, machine.classes, machine.layout = learner, list(classes), layout
+    machine.engine = Engine.restored(learner, layout, len(classes), settings, arrays)
+    return machine
 
 
 def targets(X: Any, y: Any) -> np.ndarray:
@@ -325,7 +409,7 @@ class LinearMaxClassifier(OnLineClassifier):
         self.scale_ = largest(X[np.unique(rows)]) if self.scale == "max" else None
         scaled = X if self.scale_ is None else divided(X, self.scale_)
         instances = self._experts(scaled)
-        self._start(instances, np.unique(y), declared=False)
+        self._start(instances, np.unique(y), declared=False, discover=False)
         self.n_iter_ = 0
         for epoch in range(self.max_epochs):
             order = random.permutation(rows) if self.shuffle else rows
@@ -347,8 +431,8 @@ class LinearMaxClassifier(OnLineClassifier):
         X, y = self._validated(X, y, reset=first)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         counts, carry = showings(weights, 0.0 if first else self._carry)
-        known = self._classes_for(y, classes)
         rows = np.repeat(np.arange(len(y)), counts)
+        known = self._classes_for(y[rows], classes)
         if first:
             self._sparse = sparse.issparse(X)
             self.scale_ = np.zeros(X.shape[1]) if self.scale == "max" else None
@@ -357,7 +441,7 @@ class LinearMaxClassifier(OnLineClassifier):
             shown, maxima = running(shown, maxima)
         instances = self._experts(shown)
         if first:
-            self._start(instances, known, declared=classes is not None)
+            self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
         self._learn(instances, y[rows])
         self.scale_, self._carry, self.classes_ = maxima, carry, known
@@ -379,6 +463,21 @@ class LinearMaxClassifier(OnLineClassifier):
         found = found[self._order] if self.thresholds else np.zeros(len(self.classes_))
         return found[1:] - found[:1] if len(self.classes_) == 2 else found
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that is safe to open: arrays and plain data (see `linmax.files`)."""
+        check_is_fitted(self)
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "learner"}
+        self._pack(path, parameters, {} if self.scale_ is None else {"scale": self.scale_})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote; it goes on exactly where the other stopped."""
+        description, arrays = files.read(path, cls.__name__)
+        model = cls(**description["parameters"])
+        model._unpack(description, arrays)
+        model.scale_ = arrays.get("scale")
+        return model
+
     def _check_parameters(self) -> None:
         boolean("thresholds", self.thresholds)
         boolean("shuffle", self.shuffle)
@@ -393,12 +492,6 @@ class LinearMaxClassifier(OnLineClassifier):
         check_classification_targets(y)
         return X, y
 
-    def _like_the_first(self, X: Any) -> Any:
-        """Dense or sparse as the samples were that the weights are laid out for."""
-        if self._sparse:
-            return sparse.csr_array(X)
-        return X.toarray() if sparse.issparse(X) else X
-
     def _experts(self, X: Any) -> Experts:
         return experts(attributes=X, thresholds=bool(self.thresholds))
 
@@ -408,10 +501,11 @@ class LinearMaxClassifier(OnLineClassifier):
         return self._experts(X if self.scale_ is None else divided(X, self.scale_))
 
 
-
 # -- base models --------------------------------------------------------------------------------------------------
 
 METHODS = ("predict_proba", "decision_function", "predict")
+FIRST = 16  # samples that start models which have seen none
+Said = tuple[np.ndarray, Any]  # classes, and what a model says of them
 
 
 class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, OnLineClassifier):  # type: ignore[misc]
@@ -517,7 +611,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
-        models = [model for _, model in self._named() if model != "drop"]
+        models = [model for _, model in self.estimators if not isinstance(model, str)]
         tags.input_tags.sparse = all(get_tags(model).input_tags.sparse for model in models)
         tags.input_tags.allow_nan = not self.passthrough and all(get_tags(m).input_tags.allow_nan for m in models)
         return tags
@@ -535,43 +629,24 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         validate_data(self, X, skip_check_array=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         rows = shown_rows(np.ones(len(y)) if weights is None else weights)
-        prefit = isinstance(self.cv, str)
         methods = [self._method(name, model) for name, model in models]
         classes = np.unique(y)
-        if prefit:
-            for _, model in models:
-                check_is_fitted(model)
-            fitted = [model for _, model in models]
-            classes = np.unique(np.concatenate([classes, *(model.classes_ for model in fitted)]))
-            outputs = [(model.classes_, getattr(model, m)(X)) for model, m in zip(fitted, methods, strict=True)]
+        if self._prefit:
+            fitted, classes = self._taken(models, classes)
+            outputs = asked(fitted, methods, X)
         else:
             options = {} if weights is None else {"sample_weight": weights}
             if weights is not None:
-                _refuse_unweighted(models)
-            outputs = [(classes, out) for out in self._out_of_fold([m for _, m in models], methods, X, y, options)]
+                refuse_unweighted(models, "fit")
+            outputs = [(classes, said) for said in self._out_of_fold(models, methods, X, y, options)]
             fitted = Parallel(n_jobs=self.n_jobs)(delayed(_fitted)(model, X, y, options) for _, model in models)
-        self.estimators_, self.stack_method_ = fitted, methods
-        self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))
-        self._maxima = None
-        instances = self._fresh(outputs, X, classes)
-        self._start(instances, classes, declared=False)
+        self._adopt(models, fitted, methods)
+        self._keep_scale(X, known=True)
+        instances = self._instances(outputs, X, classes)
+        self._start(instances, classes, declared=False, discover=False)
         order = check_random_state(self.random_state).permutation(rows) if self.shuffle else rows
         self._learn(instances[order], y[order])
         return self
-
-    def _out_of_fold(
-        self, models: list[Any], methods: list[str], X: Any, y: np.ndarray, options: dict[str, Any]
-    ) -> list[np.ndarray]:
-        """What each model says of samples that it was not fitted on."""
-        splitter = check_cv(self.cv, y=y, classifier=True)
-        folds = list(splitter.split(X, y))  # the same for all models, whatever the splitter draws
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(cross_val_predict)(
-                clone(model), X, y, cv=folds, method=method, params=options, verbose=self.verbose
-            )
-            for model, method in zip(models, methods, strict=True)
-        )
-        return list(found)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
@@ -588,23 +663,284 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         first = not hasattr(self, "_machine")
         y = targets(X, y)
         validate_data(self, X, skip_check_array=True, reset=first)
-        weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        counts, carry = showings(weights, 0.0 if first else self._carry)
-        known = self._classes_for(y, classes)
-        told = None if sample_weight is None else weights
-        begin = 0
-        if first and self.cv == "prefit":
-            known = self._take(models, known)
-            self._start(self._asked(_safe_indexing(X, slice(0, 0)), known), known, declared=classes is not None)
-        elif first:
-            begin = min(FIRST, max(1, len(y) // 2))
-            head = slice(0, begin)
-            self._teach_first(models, _safe_indexing(X, head), y[head], known, None if told is None else told[head])
-            self._start(self._asked(_safe_indexing(X, head), known)[:0], known, declared=classes is not None)
-        for part in doubling(begin, len(y), first and begin > 0):
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if weights is not None:
+            refuse_unweighted([item for item in models if hasattr(item[1], "partial_fit")], "partial_fit")
+        counts, carry = showings(np.ones(len(y)) if weights is None else weights, 0.0 if first else self._carry)
+        known, begin = self._classes_for(y, classes), 0
+        if first:
+            begin, known = self._begin(models, X, y, weights, known, classes is not None)
+        for part in doubling(begin, len(y)):
             block, labels = _safe_indexing(X, part), y[part]
             rows = np.repeat(np.arange(len(labels)), counts[part])
-            self._learn(self._asked(block, known, learning=True)[rows], labels[rows])
-            self._teach(block, labels, None if told is None else told[part])
+            outputs = asked(self.estimators_, self.stack_method_, block)
+            self._learn(self._instances(outputs, block, known, learning=True)[rows], labels[rows])
+            for model in self.estimators_:
+                if hasattr(model, "partial_fit"):
+                    teach(model, block, labels, None if weights is None else weights[part])
         self._carry, self.classes_ = carry, known
         return self
+
+    def _begin(
+        self,
+        models: list[tuple[str, Any]],
+        X: Any,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        known: np.ndarray,
+        declared: bool,
+    ) -> tuple[int, np.ndarray]:
+        """The first call of partial_fit: how many samples it took to start the models, and all classes."""
+        methods = [self._method(name, model) for name, model in models]
+        begin = 0
+        if self._prefit:
+            fitted, known = self._taken(models, known)
+        else:
+            lacking = next((name for name, model in models if not hasattr(model, "partial_fit")), None)
+            if lacking is not None:
+                raise ValueError(
+                    f"estimators: {lacking!r} has no partial_fit to start with; call fit first, or give fitted models "
+                    "and cv='prefit'"
+                )
+            begin = min(FIRST, max(1, len(y) // 2))
+            head = np.arange(begin)
+            fitted = [clone(model) for _, model in models]
+            for model in fitted:
+                names = None if isinstance(model, OnLineClassifier) and not declared else known
+                teach(model, _safe_indexing(X, head), y[head], None if weights is None else weights[head], names)
+        self._adopt(models, fitted, methods)
+        self._keep_scale(X, known=False)
+        silent = [(known, known[:0] if method == "predict" else np.zeros((0, len(known)))) for method in methods]
+        nothing = self._instances(silent, _safe_indexing(X, np.arange(0)), known)
+        self._start(nothing, known, declared=declared, discover=False)
+        return begin, known
+
+    def _out_of_fold(
+        self, models: list[tuple[str, Any]], methods: list[str], X: Any, y: np.ndarray, options: dict[str, Any]
+    ) -> list[np.ndarray]:
+        """What each model says of samples that it was not fitted on."""
+        folds = list(check_cv(self.cv, y=y, classifier=True).split(X, y))  # the same for all, whatever it draws
+        return list(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(cross_val_predict)(
+                    clone(model), X, y, cv=folds, method=method, params=options, verbose=self.verbose
+                )
+                for (_, model), method in zip(models, methods, strict=True)
+            )
+        )
+
+    # -- what the models say --
+
+    def transform(self, X: Any) -> Any:
+        """What the models say of each sample: k ratings of each, a vote being 1 for its class; then the attributes,
+        if they pass through."""
+        check_is_fitted(self)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        blocks = [
+            rated(names, said, self.classes_, method)
+            for (names, said), method in zip(
+                asked(self.estimators_, self.stack_method_, X), self.stack_method_, strict=True
+            )
+        ]
+        if not self.passthrough:
+            return np.hstack(blocks)
+        attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
+        if sparse.issparse(attributes):
+            return sparse.hstack([*blocks, attributes], format="csr")
+        return np.hstack([*blocks, attributes])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The columns of `transform`: model_class, then the attributes if they pass through."""
+        check_is_fitted(self)
+        given = _check_feature_names_in(self, input_features, generate_names=self.passthrough)
+        names = [f"{model}_{label}" for model in self.named_estimators_ for label in self.classes_.tolist()]
+        return np.array([*names, *given] if self.passthrough else names, dtype=object)
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """The weight of each model; the magnitudes add up to 1."""
+        found = self._one_vector("weights_")
+        voters, raters = iter(found.voters.tolist()), iter(found.raters.tolist())
+        named = {
+            name: next(voters if method == "predict" else raters)
+            for name, method in zip(self.named_estimators_, self.stack_method_, strict=True)
+        }
+        total = sum(map(abs, named.values())) or 1.0
+        return {name: weight / total for name, weight in named.items()}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fusion to a file that is safe to open: arrays and plain data (see `linmax.files`).
+
+        The models are not in it: they may be of any kind, and are kept by their own means.
+        """
+        check_is_fitted(self)
+        left_out = ("estimators", "learner", "cv")
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
+        self._pack(path, parameters, {"scale": self._maxima} if self.passthrough else {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], estimators: Sequence[tuple[str, Any]]) -> Self:
+        """Read a fusion that `save` wrote, over these fitted models: those it was saved with, in the same order.
+
+        The fusion goes on exactly where the other stopped; its ``cv`` is "prefit".
+        """
+        description, arrays = files.read(path, cls.__name__)
+        model = cls(estimators, cv="prefit", **description["parameters"])
+        kept = model._checked()
+        model._unpack(description, arrays)
+        if len(kept) != len(model.stack_method_):
+            raise ValueError(f"estimators: {path} fuses {len(model.stack_method_)} models, got {len(kept)}")
+        fitted, classes = model._taken(kept, model.classes_)
+        if len(classes) > len(model.classes_):
+            raise ValueError(f"estimators know classes beyond {model.classes_.tolist()}; give the models of {path}")
+        model._adopt(kept, fitted, model.stack_method_)
+        if model.passthrough:
+            model._maxima = arrays["scale"]
+        return model
+
+    def _instances_of(self, X: Any) -> Experts:
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return self._instances(asked(self.estimators_, self.stack_method_, X), X, self.classes_)
+
+    def _instances(self, outputs: list[Said], X: Any, classes: np.ndarray, *, learning: bool = False) -> Experts:
+        """What the models said, and the attributes if they pass through, as voters, raters and attributes."""
+        said = list(zip(outputs, self.stack_method_, strict=True))
+        votes = [output for (_, output), method in said if method == "predict"]
+        ratings = [rated(names, output, classes, method) for (names, output), method in said if method != "predict"]
+        return experts(
+            votes=np.column_stack(votes) if votes else None,
+            scores=np.stack(ratings, axis=1) if ratings else None,
+            attributes=self._attributes(X, learning) if self.passthrough else None,
+            classes=classes.tolist(),
+        )
+
+    def _attributes(self, X: Any, learning: bool) -> Any:
+        attributes = self._like_the_first(check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0))
+        if not learning:
+            return divided(attributes, self._maxima)
+        scaled, self._maxima = running(attributes, self._maxima)
+        return scaled
+
+    def _keep_scale(self, X: Any, known: bool) -> None:
+        """Begin the scale of attributes that pass through."""
+        if self.passthrough:
+            attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
+            self._sparse = sparse.issparse(attributes)
+            self._maxima = largest(attributes) if known else np.zeros(attributes.shape[1])
+
+    # -- the models --
+
+    @property
+    def _prefit(self) -> bool:
+        return isinstance(self.cv, str)
+
+    def _checked(self) -> list[tuple[str, Any]]:
+        """The models that are not dropped, by name."""
+        boolean("passthrough", self.passthrough)
+        boolean("shuffle", self.shuffle)
+        one_of("stack_method", self.stack_method, ["auto", *METHODS])
+        if self._prefit:
+            one_of("cv", self.cv, ["prefit"])
+        models = [tuple(item) for item in self.estimators]
+        bad = next((item for item in models if len(item) != 2 or not isinstance(item[0], str)), None)
+        if bad is not None or not models:
+            raise ValueError(f"estimators must be a list of (name, classifier), got {bad or models!r}")
+        self._validate_names([name for name, _ in models])
+        kept = [(name, model) for name, model in models if not isinstance(model, str) or model != "drop"]
+        for name, model in kept:
+            if not is_classifier(model):
+                raise ValueError(f"estimators: {name!r} must be a classifier or 'drop', got {model!r}")
+        if not kept:
+            raise ValueError("estimators: all are dropped; keep at least one")
+        return kept
+
+    def _method(self, name: str, model: Any) -> str:
+        wanted = METHODS if self.stack_method == "auto" else (self.stack_method,)
+        found = next((method for method in wanted if hasattr(model, method)), None)
+        if found is None:
+            raise ValueError(f"estimators: {name!r} has no {' or '.join(wanted)}; try stack_method='auto'")
+        return found
+
+    def _taken(self, models: list[tuple[str, Any]], classes: np.ndarray) -> tuple[list[Any], np.ndarray]:
+        """Models that are fitted already, and all classes that they or the labels name."""
+        fitted = [model for _, model in models]
+        for model in fitted:
+            check_is_fitted(model)
+        return fitted, np.unique(np.concatenate([classes, *(model.classes_ for model in fitted)]))
+
+    def _adopt(self, models: list[tuple[str, Any]], fitted: list[Any], methods: list[str]) -> None:
+        self.estimators_, self.stack_method_ = list(fitted), methods
+        self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))
+
+
+def asked(models: Sequence[Any], methods: Sequence[str], X: Any) -> list[Said]:
+    """What each model says of the samples, and of which classes."""
+    return [(model.classes_, getattr(model, method)(X)) for model, method in zip(models, methods, strict=True)]
+
+
+def rated(names: np.ndarray, said: Any, classes: np.ndarray, method: str) -> np.ndarray:
+    """Ratings in [0, 1] of all classes, from what a model says of those that it knows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rated(np.array(["a", "c"]), np.array([-3.0, 2.0]), np.array(["a", "b", "c"]), "decision_function")
+    array([[1., 0., 0.],
+           [0., 0., 1.]])
+    """
+    table = np.zeros((len(said), len(classes)))
+    if method == "predict":
+        table[np.arange(len(said)), np.searchsorted(classes, said)] = 1.0
+        return table
+    values = np.asarray(said, dtype=np.float64)
+    if values.ndim == 1:  # one number for two classes
+        values = np.column_stack([-values, values])
+    if values.shape[1] != len(names):
+        raise ValueError(
+            f"{method} gives {values.shape[1]} columns for {len(names)} classes; one for each class is needed, or "
+            "stack_method='predict'"
+        )
+    if method == "decision_function":
+        values = between(values)
+    table[:, np.searchsorted(classes, names)] = values
+    return table
+
+
+def between(values: np.ndarray) -> np.ndarray:
+    """Each row shifted and stretched to [0, 1]; scikit-learn marks a class that a fold lacks by the least float."""
+    told = values > np.finfo(np.float64).min
+    low = np.where(told, values, np.inf).min(axis=1, keepdims=True, initial=np.inf)
+    high = np.where(told, values, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    width = np.where(high > low, high - low, 1.0)
+    return np.where(told, (np.where(told, values, low) - low) / width, 0.0)
+
+
+def teach(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray | None = None) -> None:
+    """Let one model go on learning; samples of a class that it cannot take in are left out."""
+    options: dict[str, Any] = {} if classes is None else {"classes": classes}
+    if classes is None and not isinstance(model, OnLineClassifier):
+        kept = np.flatnonzero(np.isin(y, model.classes_))
+        X, y, weights = _safe_indexing(X, kept), y[kept], None if weights is None else weights[kept]
+    if weights is not None:
+        options["sample_weight"] = weights
+    if len(y):
+        model.partial_fit(X, y, **options)
+
+
+def refuse_unweighted(models: Sequence[tuple[str, Any]], method: str) -> None:
+    """sample_weight is for all models or for none."""
+    for name, model in models:
+        if "sample_weight" not in signature(getattr(model, method)).parameters:
+            raise ValueError(f"sample_weight: the {method} of {name!r} takes none; leave it out, or drop that model")
+
+
+def doubling(begin: int, size: int) -> Iterator[np.ndarray]:
+    """All samples at once; or, when the first ``begin`` are spent, stretches as long as all before them."""
+    while begin < size:
+        end = min(2 * begin, size) if begin else size
+        yield np.arange(begin, end)
+        begin = end
+
+
+def _fitted(model: Any, X: Any, y: np.ndarray, options: dict[str, Any]) -> Any:
+    return clone(model).fit(X, y, **options)

@@ -55,7 +55,10 @@ def running(attributes: Any, maxima: np.ndarray) -> tuple[Any, np.ndarray]:
     """
     if sparse.issparse(attributes):
         after, scaled = maxima.copy(), np.zeros(attributes.data.size)
-        indices, values = np.require(attributes.indices, np.int32, ["C", "W"]), np.require(attributes.data, float, ["C", "W"])
+        indices, values = (
+            np.require(attributes.indices, np.int32, ["C", "W"]),
+            np.require(attributes.data, float, ["C", "W"]),
+        )
         divide_in_turn(indices, values, after, scaled)
         return sparse.csr_array((scaled, attributes.indices, attributes.indptr), shape=attributes.shape), after
     so_far = np.maximum.accumulate(np.concatenate([maxima[None], np.abs(attributes)]), axis=0)
