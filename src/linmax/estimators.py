@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from inspect import signature
 from itertools import pairwise
 from typing import Any, Self
@@ -195,8 +195,13 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         found = self._machine.weights
         norm = float(np.linalg.norm(weights)) or 1.0
-        blocks = (block / norm for block in (found.voters, found.raters, found.thresholds, found.attributes))
-        return Weights(*blocks, found.log_scale)
+        return replace(
+            found,
+            voters=found.voters / norm,
+            raters=found.raters / norm,
+            thresholds=found.thresholds / norm,
+            attributes=found.attributes / norm,
+        )
 
     @property
     def _order(self) -> np.ndarray:
@@ -307,7 +312,7 @@ def thawed(
 def targets(X: Any, y: Any) -> np.ndarray:
     """The labels as scikit-learn takes them."""
     if y is None:
-        raise ValueError("y must be the labels, got None; this estimator requires y to be passed")
+        raise ValueError("this estimator requires y to be passed, but the target y is None; give the labels")
     labels = column_or_1d(y, warn=True)
     check_consistent_length(X, labels)
     check_classification_targets(labels)
@@ -592,6 +597,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _maxima: np.ndarray
+
     # -- parameters, as scikit-learn's composite estimators have them --
 
     @property
@@ -626,11 +633,25 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         """
         models = self._checked()
         y = targets(X, y)
-        validate_data(self, X, skip_check_array=True)
+        self._check_columns(X, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         rows = shown_rows(np.ones(len(y)) if weights is None else weights)
+        order = check_random_state(self.random_state).permutation(rows) if self.shuffle else rows
+        self._fit(models, X, y, weights, order, np.unique(y), declared=False)
+        return self
+
+    def _fit(
+        self,
+        models: list[tuple[str, Any]],
+        X: Any,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        order: np.ndarray,
+        classes: np.ndarray,
+        declared: bool,
+    ) -> None:
+        """Fit the models, and let the fusion learn from what they say of samples that they have not seen."""
         methods = [self._method(name, model) for name, model in models]
-        classes = np.unique(y)
         if self._prefit:
             fitted, classes = self._taken(models, classes)
             outputs = asked(fitted, methods, X)
@@ -638,21 +659,19 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             options = {} if weights is None else {"sample_weight": weights}
             if weights is not None:
                 refuse_unweighted(models, "fit")
-            outputs = [(classes, said) for said in self._out_of_fold(models, methods, X, y, options)]
+            outputs = [(np.unique(y), said) for said in self._out_of_fold(models, methods, X, y, options)]
             fitted = Parallel(n_jobs=self.n_jobs)(delayed(_fitted)(model, X, y, options) for _, model in models)
         self._adopt(models, fitted, methods)
         self._keep_scale(X, known=True)
         instances = self._instances(outputs, X, classes)
-        self._start(instances, classes, declared=False, discover=False)
-        order = check_random_state(self.random_state).permutation(rows) if self.shuffle else rows
+        self._start(instances, classes, declared=declared, discover=False)
         self._learn(instances[order], y[order])
-        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
 
-        Not yet fitted, the models need a ``partial_fit`` of their own (or ``cv="prefit"``); the samples then come in
-        stretches of doubling length, so that the fusion has something to learn from in the first call as well.
+        The first call starts the models: where all of them have a ``partial_fit``, the samples come in stretches of
+        doubling length, each predicted before it is learned; otherwise it is a ``fit`` in the order of the samples.
 
         Parameters
         ----------
@@ -662,14 +681,18 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         models = self._checked()
         first = not hasattr(self, "_machine")
         y = targets(X, y)
-        validate_data(self, X, skip_check_array=True, reset=first)
+        self._check_columns(X, reset=first)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         if weights is not None:
             refuse_unweighted([item for item in models if hasattr(item[1], "partial_fit")], "partial_fit")
         counts, carry = showings(np.ones(len(y)) if weights is None else weights, 0.0 if first else self._carry)
         known, begin = self._classes_for(y, classes), 0
-        if first:
-            begin, known = self._begin(models, X, y, weights, known, classes is not None)
+        if first and (self._prefit or not all(hasattr(model, "partial_fit") for _, model in models)):
+            rows = np.repeat(np.arange(len(y)), counts)
+            self._fit(models, X, y, weights, rows, known, declared=classes is not None)
+            known, begin = self.classes_, len(y)
+        elif first:
+            begin = self._begin(models, X, y, weights, known, declared=classes is not None)
         for part in doubling(begin, len(y)):
             block, labels = _safe_indexing(X, part), y[part]
             rows = np.repeat(np.arange(len(labels)), counts[part])
@@ -689,31 +712,20 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         weights: np.ndarray | None,
         known: np.ndarray,
         declared: bool,
-    ) -> tuple[int, np.ndarray]:
-        """The first call of partial_fit: how many samples it took to start the models, and all classes."""
+    ) -> int:
+        """Start models that have seen nothing with the first samples, and a fusion that has seen none; how many."""
+        head = np.arange(min(FIRST, max(1, len(y) // 2)))
+        fitted = [clone(model) for _, model in models]
+        for model in fitted:
+            names = None if isinstance(model, OnLineClassifier) and not declared else known
+            teach(model, _safe_indexing(X, head), y[head], None if weights is None else weights[head], names)
         methods = [self._method(name, model) for name, model in models]
-        begin = 0
-        if self._prefit:
-            fitted, known = self._taken(models, known)
-        else:
-            lacking = next((name for name, model in models if not hasattr(model, "partial_fit")), None)
-            if lacking is not None:
-                raise ValueError(
-                    f"estimators: {lacking!r} has no partial_fit to start with; call fit first, or give fitted models "
-                    "and cv='prefit'"
-                )
-            begin = min(FIRST, max(1, len(y) // 2))
-            head = np.arange(begin)
-            fitted = [clone(model) for _, model in models]
-            for model in fitted:
-                names = None if isinstance(model, OnLineClassifier) and not declared else known
-                teach(model, _safe_indexing(X, head), y[head], None if weights is None else weights[head], names)
         self._adopt(models, fitted, methods)
         self._keep_scale(X, known=False)
         silent = [(known, known[:0] if method == "predict" else np.zeros((0, len(known)))) for method in methods]
         nothing = self._instances(silent, _safe_indexing(X, np.arange(0)), known)
         self._start(nothing, known, declared=declared, discover=False)
-        return begin, known
+        return len(head)
 
     def _out_of_fold(
         self, models: list[tuple[str, Any]], methods: list[str], X: Any, y: np.ndarray, options: dict[str, Any]
@@ -735,7 +747,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         """What the models say of each sample: k ratings of each, a vote being 1 for its class; then the attributes,
         if they pass through."""
         check_is_fitted(self)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        self._check_columns(X, reset=False)
         blocks = [
             rated(names, said, self.classes_, method)
             for (names, said), method in zip(
@@ -799,7 +811,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         return model
 
     def _instances_of(self, X: Any) -> Experts:
-        validate_data(self, X, skip_check_array=True, reset=False)
+        self._check_columns(X, reset=False)
         return self._instances(asked(self.estimators_, self.stack_method_, X), X, self.classes_)
 
     def _instances(self, outputs: list[Said], X: Any, classes: np.ndarray, *, learning: bool = False) -> Experts:
@@ -820,6 +832,12 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             return divided(attributes, self._maxima)
         scaled, self._maxima = running(attributes, self._maxima)
         return scaled
+
+    def _check_columns(self, X: Any, reset: bool) -> None:
+        """Their number and names; what they hold is for the models to check."""
+        if getattr(X, "ndim", 2) == 1:
+            check_array(X)  # which says how to reshape it
+        validate_data(self, X, skip_check_array=True, reset=reset)
 
     def _keep_scale(self, X: Any, known: bool) -> None:
         """Begin the scale of attributes that pass through."""
