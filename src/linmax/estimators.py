@@ -80,9 +80,7 @@ def shown_rows(weights: np.ndarray) -> np.ndarray:
     counts, _ = showings(weights)
     shown, wanted = int(np.count_nonzero(counts)), int(np.count_nonzero(weights))
     if shown == 0:
-        raise ValueError(
-            f"sample_weight adds up to {weights.sum():g}; a weight of 1 is one showing, so give at least 1"
-        )
+        raise ValueError(f"sample_weight must add up to 1 or more, got {weights.sum():g}; 1 shows a sample once")
     if shown < wanted / 2:
         warnings.warn(
             f"sample_weight shows only {shown} of {wanted} samples: a weight of 1 is one showing, and these are less",

@@ -30,7 +30,9 @@ def divide_in_turn(indices: np.ndarray, values: np.ndarray, maxima: np.ndarray, 
 def largest(attributes: Any) -> np.ndarray:
     """The largest magnitude of each column of a dense or CSR block; 0 for a column of zeros."""
     if sparse.issparse(attributes):
-        return np.asarray(abs(attributes).max(axis=0).toarray()).ravel() if attributes.shape[0] else np.zeros(0)
+        if not attributes.shape[0]:
+            return np.zeros(attributes.shape[1])
+        return np.asarray(abs(attributes).max(axis=0).toarray()).ravel()
     return np.abs(attributes).max(axis=0, initial=0.0)
 
 
