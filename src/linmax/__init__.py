@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from linmax.datasets import majority_problem
     from linmax.estimators import FusionClassifier, LinearMaxClassifier
     from linmax.instances import experts
+    from linmax.learner import Learner
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
@@ -31,6 +32,7 @@ _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
     "FusionClassifier": "estimators",
+    "Learner": "learner",
     "LinearMaxClassifier": "estimators",
     "LinearThreshold": "threshold",
     "Trace": "trials",
@@ -59,6 +61,7 @@ __all__ = [
     "EG",
     "EGPM",
     "FusionClassifier",
+    "Learner",
     "LinearMaxClassifier",
     "LinearThreshold",
     "Trace",

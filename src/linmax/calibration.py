@@ -13,12 +13,40 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
-__all__ = ["Calibration"]
+from linmax.contract import KNOWN, Instances
+from linmax.machine import Engine
+
+__all__ = ["Calibration", "one_vector", "unit_scores"]
 
 WINDOW = 500  # latest trials that count
 EVERY = 32  # trials after which b is fitted anew
 DOUBT = 2.0  # standard deviation of ln(b rms) before anything is seen, rms the root mean square of the scores
 WIDEST = 12.0  # largest |ln(b rms)|
+
+
+def one_vector(engine: Engine) -> np.ndarray | None:
+    """The weights over all coordinates, where the learner predicts with one vector of them."""
+    try:
+        return engine.top.hypothesis(engine)[0]
+    except ValueError:
+        return None
+
+
+def unit_scores(engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions, and the scores of weights of 2-norm 1, so that scores given at different times can be compared.
+
+    A learner without one weight vector gives its scores as they are: votes, shares, or sums of such unit scores. A
+    class whose first label is still to come has -inf.
+    """
+    weights = one_vector(engine)
+    if weights is None:
+        predictions, table = engine.judge(instances, size)
+    else:
+        predictions, table = engine.rate(instances, size, weights)
+        norm = float(np.linalg.norm(weights))
+        table = table / norm if norm > 0.0 else table
+    table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
+    return predictions, table
 
 
 class Calibration:

@@ -33,7 +33,7 @@ from sklearn.utils.validation import (
 )
 
 from linmax import files
-from linmax.calibration import WINDOW, Calibration
+from linmax.calibration import WINDOW, Calibration, one_vector, unit_scores
 from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
 from linmax.instances import Experts, Layout, experts
@@ -162,30 +162,14 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores in the machine's classes; the scores are those of weights of 2-norm 1."""
-        machine, size = self._machine, len(instances)
-        played = instances.compiled(machine.classes)
-        weights = self._hypothesis()
-        if weights is None:
-            predictions, table = machine.engine.judge(played, size)
-        else:
-            predictions, table = machine.engine.rate(played, size, weights)
-            norm = float(np.linalg.norm(weights))
-            table = table / norm if norm > 0.0 else table
-        table[:, len(machine.known) :] = -np.inf  # a class whose first label is still to come
-        return predictions, table
-
-    def _hypothesis(self) -> np.ndarray | None:
-        """The weights over all coordinates, where the learner is one weight vector."""
-        try:
-            return self._machine.engine.top.hypothesis(self._machine.engine)[0]
-        except ValueError:
-            return None
+        machine = self._machine
+        return unit_scores(machine.engine, instances.compiled(machine.classes), len(instances))
 
     def _one_vector(self, name: str) -> Weights:
         """The weights, scaled to 2-norm 1 as the scores are; else why there are none."""
         if not hasattr(self, "_machine"):
             raise AttributeError(f"{name} is known only after fit or partial_fit")
-        weights = self._hypothesis()
+        weights = one_vector(self._machine.engine)
         if weights is None:
             raise AttributeError(
                 f"{name}: {self._machine.learner} predicts with several weight vectors; choose one such as "
