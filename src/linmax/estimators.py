@@ -236,13 +236,20 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _pack(self, path: str | os.PathLike[str], parameters: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Write the learned state, and what is given besides it, as a model file."""
         check_is_fitted(self)
+        learner, classes, layout, settings, state = frozen(self._machine)
+        if not isinstance(parameters["learner"], str):
+            parameters["learner"] = str(learner)
         for name, value in parameters.items():
             if value is not None and not isinstance(value, (bool, int, float, str)):
                 raise TypeError(f"{name}={value!r} cannot be saved; use a number or text")
-        learner, classes, layout, settings, state = frozen(self._machine)
         description = {
-            "parameters": parameters | {"learner": str(learner)},
-            "machine": {"classes": classes, "layout": asdict(layout), "settings": asdict(settings)},
+            "parameters": parameters,
+            "machine": {
+                "learner": str(learner),
+                "classes": classes,
+                "layout": asdict(layout),
+                "settings": asdict(settings),
+            },
             "calibration": {"sharpness": self._calibration.sharpness, "seen": self._calibration.seen},
             "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
             "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
@@ -257,7 +264,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         machine, classes = description["machine"], description["classes"]
         layout = Layout(**machine["layout"] | {"names": tuple(machine["layout"]["names"])})
         state = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("machine.")}
-        learner = as_learner(description["parameters"]["learner"])
+        learner = as_learner(machine["learner"])
         self._machine = thawed(learner, machine["classes"], layout, Settings(**machine["settings"]), state)
         self._calibration = Calibration()
         self._calibration.scores, self._calibration.labels = arrays["calibration.scores"], arrays["calibration.labels"]
@@ -453,8 +460,7 @@ class LinearMaxClassifier(OnLineClassifier):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that is safe to open: arrays and plain data (see `linmax.files`)."""
         check_is_fitted(self)
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "learner"}
-        self._pack(path, parameters, {} if self.scale_ is None else {"scale": self.scale_})
+        self._pack(path, self.get_params(deep=False), {} if self.scale_ is None else {"scale": self.scale_})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -768,7 +774,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         The models are not in it: they may be of any kind, and are kept by their own means.
         """
         check_is_fitted(self)
-        left_out = ("estimators", "learner", "cv")
+        left_out = ("estimators", "cv")
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
         self._pack(path, parameters, {"scale": self._maxima} if self.passthrough else {})
 
