@@ -101,7 +101,7 @@ def test_not_fitted(make):
     [
         ({"learner": "percepton"}, "did you mean 'perceptron'"),
         ({"learner": 3}, "learner must be a rule"),
-        ({"scale": "min"}, "scale must be one of max"),
+        ({"scale": "min"}, "scale must be one of none, max"),
         ({"max_epochs": 0}, "max_epochs must be >= 1, got 0"),
         ({"thresholds": "yes"}, "thresholds must be True or False"),
     ],
@@ -174,7 +174,7 @@ def test_coefficients_are_those_of_the_decision(learner, classes, options):
 def test_coefficients_without_scale():
     X, y = problem()
     X /= np.abs(X).max(axis=0)
-    model = LinearMaxClassifier("perceptron", scale=None).fit(X, y)
+    model = LinearMaxClassifier("perceptron", scale="none").fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_.T + model.intercept_, atol=1e-12)
 
 
@@ -244,24 +244,53 @@ def test_default_is_worth_having(learner):
 def test_nothing_is_scaled_unasked():
     X, y = problem()
     with pytest.raises(ValueError, match="needs ratings that differ by at most 1 and attributes in"):
-        LinearMaxClassifier("winnow(1.1)", scale=None).fit(X, y)
-    assert LinearMaxClassifier("perceptron", scale=None).fit(X, y).scale_ is None
-    np.testing.assert_array_equal(LinearMaxClassifier("winnow(1.1)").fit(X, y).scale_, np.abs(X).max(axis=0))
+        LinearMaxClassifier("winnow(1.1)", scale="none").fit(X, y)
+    plain, scaled = (LinearMaxClassifier("perceptron", scale=scale).fit(X, y) for scale in ("none", "max"))
+    by_hand = LinearMaxClassifier("perceptron", scale="none").fit(X / np.abs(X).max(axis=0), y)
+    np.testing.assert_allclose(scaled.coef_, by_hand.coef_ / np.abs(X).max(axis=0))
+    assert not np.allclose(scaled.coef_, plain.coef_)
 
 
-def test_samples_beyond_the_scale_are_predicted():
+def test_samples_beyond_the_scale_count_as_the_largest():
     X, y = problem()
     model = LinearMaxClassifier("AR-winnow(1.1)").fit(X, y)
-    np.testing.assert_allclose(
-        model.decision_function(100 * X) - model.intercept_, 100 * (model.decision_function(X) - model.intercept_)
-    )
+    edge = np.abs(X).max(axis=0)
+    np.testing.assert_allclose(model.decision_function(100 * X), model.decision_function(np.clip(100 * X, -edge, edge)))
 
 
 def test_samples_left_out_do_not_scale():
     X, y = problem()
-    wild = np.vstack([X, np.full((1, 5), 1e9)])
-    model = LinearMaxClassifier(FAST).fit(wild, np.append(y, 0), sample_weight=np.append(np.ones(90), 0.0))
-    np.testing.assert_array_equal(model.scale_, np.abs(X).max(axis=0))
+    wild, labels = np.vstack([X, np.full((1, 5), 1e9)]), np.append(y, 0)
+    model = LinearMaxClassifier(FAST, shuffle=False).fit(wild, labels, sample_weight=np.append(np.ones(90), 0.0))
+    np.testing.assert_array_equal(model.coef_, LinearMaxClassifier(FAST, shuffle=False).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("scale", ["length", "log", "idf", "standard", "auto"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_other_scales(scale, kind, tmp_path):
+    X, y = problem(size=200)
+    X /= 10.0 ** np.arange(5)
+    model = LinearMaxClassifier(FAST, scale=scale).fit(kind(X[:100]), y[:100])
+    assert model.score(kind(X[100:]), y[100:]) > 0.6
+    model.save(tmp_path / "model.linmax")
+    other = LinearMaxClassifier.load(tmp_path / "model.linmax")
+    for one in (model, other):
+        one.partial_fit(kind(X[100:]), y[100:])
+    np.testing.assert_array_equal(model.decision_function(kind(X)), other.decision_function(kind(X)))
+    with pytest.raises(AttributeError, match="scores are not linear in the attributes"):
+        _ = model.coef_
+
+
+def test_an_error_leaves_the_scale_as_it_is():
+    X, y = problem()
+    model = LinearMaxClassifier("winnow(1.1)", scale="standard")
+    with pytest.raises(ValueError, match="attributes in"):
+        model.partial_fit(X, y)
+    model = LinearMaxClassifier(FAST).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="of another kind"):
+        model.partial_fit(1000 * X, np.array(["a", "b", "c"])[y])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
 # sample_weight
@@ -411,7 +440,7 @@ def test_goes_on_as_if_it_had_never_stopped(learner, kind, tmp_path):
         assert other.mistakes_ == model.mistakes_
         assert other.get_params() == model.get_params()
         np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
-        np.testing.assert_array_equal(other.scale_, model.scale_)
+        np.testing.assert_array_equal(other.coef_, model.coef_) if learner in ONE_VECTOR else None
         for name, array in model._machine.engine.arrays.items():
             np.testing.assert_array_equal(array, other._machine.engine.arrays[name], err_msg=name)
 

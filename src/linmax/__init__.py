@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, rules
+    from linmax import adversaries, bounds, conversion, features, normalisation, rules
     from linmax.certificates import certify
-    from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
+    from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.estimators import FusionClassifier, LinearMaxClassifier
+    from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
     from linmax.notation import parse
@@ -36,6 +37,7 @@ _HOMES = {
     "LinearMaxClassifier": "estimators",
     "LinearThreshold": "threshold",
     "Trace": "trials",
+    "VoteFusion": "fusion",
     "adversaries": "adversaries",
     "average": "composition",
     "bounds": "bounds",
@@ -46,9 +48,11 @@ _HOMES = {
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "normalisation": "normalisation",
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
+    "rivals": "composition",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
@@ -65,6 +69,7 @@ __all__ = [
     "LinearMaxClassifier",
     "LinearThreshold",
     "Trace",
+    "VoteFusion",
     "__version__",
     "adversaries",
     "average",
@@ -76,9 +81,11 @@ __all__ = [
     "experts",
     "features",
     "majority_problem",
+    "normalisation",
     "paper_pool",
     "parse",
     "recycle",
+    "rivals",
     "rule",
     "rules",
     "run",

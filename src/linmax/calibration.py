@@ -1,107 +1,109 @@
-"""Probabilities from scores, learned on-line: softmax at one temperature.
+"""Probabilities from scores: P(j) = (1 - e) softmax_j(beta scores) + e / k.
 
-    P(j) = exp(b zeta(j)) / (exp(b zeta(1)) + ... + exp(b zeta(k)))
-
-The sharpness b is the one under which the latest labels were most likely, each judged by the scores that were given
-before it was seen. It changes no order: the class with the highest score stays the most probable one. Guo, Pleiss, Sun
-and Weinberger (2017), On calibration of modern neural networks, call it temperature scaling.
+The sharpness beta and the guess rate e are fitted to scores that were given before their labels were seen, so that
+confidence in what was learned by heart does not count. The guess rate is for labels that no score can foresee: without
+it, a softmax under noisy labels must be unsure of everything. One trial is taken as guessed from the start, so that
+nothing ever becomes certain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, softmax
+from scipy.optimize import minimize
+from scipy.special import expit, logit, softmax
 
-from linmax.contract import KNOWN, Instances
-from linmax.machine import Engine
+__all__ = ["Calibration", "fit_probabilities"]
 
-__all__ = ["Calibration", "one_vector", "unit_scores"]
-
-WINDOW = 500  # latest trials that count
-EVERY = 32  # trials after which b is fitted anew
-DOUBT = 2.0  # standard deviation of ln(b rms) before anything is seen, rms the root mean square of the scores
-WIDEST = 12.0  # largest |ln(b rms)|
+KEPT = 1000  # most recent trials that they are fitted to
+STARTS = (1.0, 10.0, 100.0)  # sharpness, for scores of magnitude 1, from which the fit begins
+LIMIT = 14.0  # of the logarithms of both
 
 
-def one_vector(engine: Engine) -> np.ndarray | None:
-    """The weights over all coordinates, where the learner predicts with one vector of them."""
-    try:
-        return engine.top.hypothesis(engine)[0]
-    except ValueError:
-        return None
-
-
-def unit_scores(engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Predictions, and the scores of weights of 2-norm 1, so that scores given at different times can be compared.
-
-    A learner without one weight vector gives its scores as they are: votes, shares, or sums of such unit scores. A
-    class whose first label is still to come has -inf.
-    """
-    weights = one_vector(engine)
-    if weights is None:
-        predictions, table = engine.judge(instances, size)
-    else:
-        predictions, table = engine.rate(instances, size, weights)
-        norm = float(np.linalg.norm(weights))
-        table = table / norm if norm > 0.0 else table
-    table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
-    return predictions, table
-
-
-class Calibration:
-    """The latest scores with their labels, and the sharpness that fits them.
+def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Sharpness and guess rate for which the labels are likeliest; a score of -inf is that of a class not yet known.
 
     Examples
     --------
     >>> import numpy as np
-    >>> calibration = Calibration()
-    >>> scores = np.array([[0.2, 0.0], [0.0, 0.2], [0.2, 0.0], [0.0, 0.2]] * 25)
-    >>> calibration.add(scores, np.array([0, 1, 0, 0] * 25))  # right three times in four
-    >>> calibration.probabilities(np.array([[0.2, 0.0]])).round(2)
-    array([[0.75, 0.25]])
+    >>> scores = np.eye(2)[[0, 1] * 50]
+    >>> beta, guess = fit_probabilities(scores, np.array([0, 1] * 50))  # always right
+    >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
+    0.99
     """
+    known = np.isfinite(scores)
+    number = known.sum(axis=1)
+    finite = np.where(known, scores, 0.0)
+    centred = np.where(known, finite - (finite.sum(axis=1) / number)[:, None], 0.0)
+    spread = float(np.abs(centred).max()) or 1.0
+    rows = np.arange(len(labels))
 
-    def __init__(self) -> None:
-        self.scores = np.zeros((0, 0))
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        beta, guess = np.exp(parameters[0]) / spread, expit(parameters[1])
+        shares = softmax(np.where(known, beta * centred, -np.inf), axis=1)
+        chosen = shares[rows, labels]
+        mixed = (1.0 - guess) * chosen + guess / number
+        steeper = chosen * (centred[rows, labels] - (shares * centred).sum(axis=1))
+        by_beta = -((1.0 - guess) * steeper / mixed).sum() * beta
+        by_guess = -((1.0 / number - chosen) / mixed).sum() * guess * (1.0 - guess) - (1.0 - guess)
+        return float(-np.log(mixed).sum() - np.log(guess)), np.array([by_beta, by_guess])
+
+    bounds = [(-LIMIT, LIMIT)] * 2
+    starts = [np.array([np.log(start), logit(0.1)]) for start in STARTS]
+    found = min((minimize(loss, start, jac=True, bounds=bounds) for start in starts), key=lambda result: result.fun)
+    return float(np.exp(found.x[0]) / spread), float(expit(found.x[1]))
+
+
+class Calibration:
+    """The scores of recent trials with their labels, and the probabilities that follow from them."""
+
+    def __init__(self, classes: Sequence[Any] = ()) -> None:
+        self.classes = list(classes)
+        self.scores = np.zeros((0, len(self.classes)))
         self.labels = np.zeros(0, np.int64)
-        self.seen = 0
-        self.sharpness = 1.0
+        self._fitted: tuple[float, float] | None = None
 
-    def add(self, scores: np.ndarray, labels: np.ndarray) -> None:
-        """Take in scores (trials, k) given before their labels (places among the k) were seen."""
-        k = max(scores.shape[1], self.scores.shape[1])
-        joined = np.concatenate([_widened(self.scores, k), _widened(scores, k)])
-        self.scores = joined[-WINDOW:].copy()
-        self.labels = np.concatenate([self.labels, np.asarray(labels, np.int64)])[-WINDOW:].copy()
-        before, self.seen = self.seen, self.seen + len(labels)
-        if len(labels) and (self.seen <= EVERY or before // EVERY < self.seen // EVERY):
-            self.sharpness = self._fitted()
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All state, but for the classes."""
+        return {"scores": self.scores, "labels": self.labels}
+
+    @classmethod
+    def restored(cls, classes: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> Calibration:
+        """One that goes on from `arrays`."""
+        made = cls(classes)
+        made.scores, made.labels = arrays["scores"], arrays["labels"]
+        return made
+
+    def add(self, scores: np.ndarray, labels: np.ndarray, classes: Sequence[Any]) -> None:
+        """Trials with the scores given to ``classes`` before the labels, numbers of classes, were seen.
+
+        Classes may have joined, or changed places, since the last call.
+        """
+        if self.classes != list(classes):
+            place = {name: i for i, name in enumerate(classes)}
+            old = [place[name] for name in self.classes]
+            wider = np.full((len(self.scores), len(classes)), -np.inf)
+            wider[:, old] = self.scores
+            self.scores, self.labels = wider, np.array(old, np.int64)[self.labels]
+            self.classes = list(classes)
+        judged = np.isfinite(scores[np.arange(len(labels)), labels])  # a class met for the first time was not
+        self.scores = np.concatenate([self.scores, scores[judged]])[-KEPT:]
+        self.labels = np.concatenate([self.labels, labels[judged]])[-KEPT:]
+        self._fitted = None
+
+    @property
+    def fitted(self) -> tuple[float, float]:
+        """Sharpness and guess rate; before any trial everything is guessed."""
+        if self._fitted is None:
+            self._fitted = fit_probabilities(self.scores, self.labels) if len(self.labels) else (0.0, 1.0)
+        return self._fitted
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The probability of each class, from scores (trials, k); a class with score -inf has none."""
-        return np.asarray(softmax(self.sharpness * scores, axis=1))
-
-    def _fitted(self) -> float:
-        """argmin over b of -sum ln P(label) + ln(b rms)^2 / (2 DOUBT^2); the second term keeps b finite."""
-        finite = np.isfinite(self.scores)
-        centred = self.scores - np.where(finite, self.scores, 0.0).sum(axis=1, keepdims=True) / finite.sum(
-            axis=1, keepdims=True
-        )
-        rms = float(np.sqrt(np.mean(centred[finite] ** 2)))
-        if rms == 0.0:
-            return 1.0
-        unit = centred / rms
-        right = unit[np.arange(len(unit)), self.labels].sum()
-
-        def loss(log: float) -> float:
-            b = np.exp(log)
-            return float(logsumexp(b * unit, axis=1).sum() - b * right + log**2 / (2.0 * DOUBT**2))
-
-        return float(np.exp(minimize_scalar(loss, bounds=(-WIDEST, WIDEST), method="bounded").x) / rms)
-
-
-def _widened(scores: np.ndarray, k: int) -> np.ndarray:
-    """A class that was not yet known could not be predicted."""
-    missing = np.full((len(scores), k - scores.shape[1]), -np.inf)
-    return np.concatenate([scores, missing], axis=1)
+        """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
+        beta, guess = self.fitted
+        known = np.isfinite(scores)
+        shares = softmax(np.where(known, beta * np.where(known, scores, 0.0), -np.inf), axis=1)
+        return np.asarray((1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict, replace
 from inspect import signature
 from itertools import pairwise
@@ -33,12 +34,13 @@ from sklearn.utils.validation import (
 )
 
 from linmax import files
-from linmax.calibration import WINDOW, Calibration, one_vector, unit_scores
+from linmax.calibration import KEPT, Calibration
 from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
+from linmax.contract import KNOWN, Instances
 from linmax.instances import Experts, Layout, experts
 from linmax.machine import Engine, Settings
-from linmax.scaling import divided, largest, running
+from linmax.scaling import KINDS, Scaling
 from linmax.trials import Machine, Weights
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
@@ -91,7 +93,7 @@ def shown_rows(weights: np.ndarray) -> np.ndarray:
 
 def stretches(size: int, fresh: bool) -> Iterator[slice]:
     """Cut trials so that the latest can be judged by what was learned before them; it changes no prediction."""
-    latest = min(WINDOW, size - size // 2 if fresh else size)
+    latest = min(KEPT // 2, size - size // 2 if fresh else size)
     begin = size - latest
     inner = [begin + latest * quarter // 4 for quarter in (1, 2, 3)] if latest >= 64 else []
     cuts = sorted({0, begin, *inner, size})
@@ -99,11 +101,38 @@ def stretches(size: int, fresh: bool) -> Iterator[slice]:
         yield slice(first, last)
 
 
+def one_vector(engine: Engine) -> np.ndarray | None:
+    """The weights over all coordinates, where the learner predicts with one vector of them."""
+    try:
+        return engine.top.hypothesis(engine)[0]
+    except ValueError:
+        return None
+
+
+def unit_scores(engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions, and the scores of weights of 2-norm 1, so that scores given at different times can be compared.
+
+    A learner without one weight vector gives its scores as they are: votes, shares, or sums of such unit scores. A
+    class whose first label is still to come has -inf.
+    """
+    weights = one_vector(engine)
+    if weights is None:
+        predictions, table = engine.judge(instances, size)
+    else:
+        predictions, table = engine.rate(instances, size, weights)
+        norm = float(np.linalg.norm(weights))
+        table = table / norm if norm > 0.0 else table
+    table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
+    return predictions, table
+
+
 class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A machine that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
 
     _machine: Machine
     _calibration: Calibration
+    _scaling: Scaling
+    _sparse: bool
     _carry: float
     _declared: bool
     classes_: np.ndarray
@@ -155,10 +184,12 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return changed
 
     def _calibrate(self, instances: Experts, labels: np.ndarray) -> None:
-        place = {name: c for c, name in enumerate(self._machine.classes)}
+        """Keep the scores of trials whose labels are not yet learned from; a class met for the first time has none."""
+        classes = self._machine.classes
+        place = {name: c for c, name in enumerate(classes)}
         numbers = np.array([place.get(name, -1) for name in labels.tolist()], np.int64)
-        met = np.flatnonzero(numbers >= 0)[-WINDOW:]
-        self._calibration.add(self._judge(instances[met])[1], numbers[met])
+        met = np.flatnonzero(numbers >= 0)[-KEPT:]
+        self._calibration.add(self._judge(instances[met])[1], numbers[met], classes)
 
     def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores in the machine's classes; the scores are those of weights of 2-norm 1."""
@@ -211,10 +242,10 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[np.argsort(self._order)[self._judge(self._instances_of(X))[0]]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class (n, k): softmax of the scores, as sharp as they proved right.
+        """The probability of each class (n, k): softmax of the scores, as sharp as they proved right, with some doubt.
 
-        One number, the sharpness, is fitted to the scores of up to 500 of the latest samples, each given before its
-        label was seen (in ``fit``, in the first pass; see `linmax.calibration`).
+        Sharpness and doubt are fitted to the scores of up to 1,000 of the latest samples, each given before its label
+        was seen (in ``fit``, those of the last half of the first pass; see `linmax.calibration`).
         """
         check_is_fitted(self)
         scores = self._judge(self._instances_of(X))[1]
@@ -226,17 +257,21 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         if "_machine" in state:  # which knows compiled functions by their address in this process
             state["_machine"] = frozen(state["_machine"])
+        if "_scaling" in state:
+            state["_scaling"] = (self._scaling.description, self._scaling.arrays)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_machine" in state:
-            self._machine = thawed(*state["_machine"])
+            self._machine = Machine.restored(*state["_machine"])
+        if "_scaling" in state:
+            self._scaling = Scaling.from_state(*state["_scaling"])
 
-    def _pack(self, path: str | os.PathLike[str], parameters: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write the learned state, and what is given besides it, as a model file."""
+    def _pack(self, path: str | os.PathLike[str], parameters: dict[str, Any]) -> None:
+        """Write parameters and all that was learned as a model file."""
         check_is_fitted(self)
-        learner, classes, layout, settings, state = frozen(self._machine)
+        learner, layout, classes, settings, state = frozen(self._machine)
         if not isinstance(parameters["learner"], str):
             parameters["learner"] = str(learner)
         for name, value in parameters.items():
@@ -250,26 +285,31 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "layout": asdict(layout),
                 "settings": asdict(settings),
             },
-            "calibration": {"sharpness": self._calibration.sharpness, "seen": self._calibration.seen},
+            "scaling": self._scaling.description if hasattr(self, "_scaling") else None,
+            "judged": self._calibration.classes,
             "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
             "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "plain": {name: getattr(self, name) for name in PLAIN if hasattr(self, name)},
         }
-        arrays = arrays | {f"machine.{name}": array for name, array in state.items()}
-        arrays |= {"calibration.scores": self._calibration.scores, "calibration.labels": self._calibration.labels}
+        scaling = self._scaling.arrays if hasattr(self, "_scaling") else {}
+        blocks = {"machine": state, "calibration": self._calibration.arrays, "scaling": scaling}
+        arrays = {f"{block}.{name}": array for block, found in blocks.items() for name, array in found.items()}
         files.write(path, type(self).__name__, description, arrays)
 
     def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take over what `_pack` wrote."""
         machine, classes = description["machine"], description["classes"]
+        blocks: dict[str, dict[str, np.ndarray]] = {"machine": {}, "calibration": {}, "scaling": {}}
+        for name, array in arrays.items():
+            block, _, rest = name.partition(".")
+            blocks[block][rest] = array
         layout = Layout(**machine["layout"] | {"names": tuple(machine["layout"]["names"])})
-        state = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("machine.")}
+        settings = Settings(**machine["settings"])
         learner = as_learner(machine["learner"])
-        self._machine = thawed(learner, machine["classes"], layout, Settings(**machine["settings"]), state)
-        self._calibration = Calibration()
-        self._calibration.scores, self._calibration.labels = arrays["calibration.scores"], arrays["calibration.labels"]
-        self._calibration.seen = description["calibration"]["seen"]
-        self._calibration.sharpness = description["calibration"]["sharpness"]
+        self._machine = Machine.restored(learner, layout, machine["classes"], settings, blocks["machine"])
+        self._calibration = Calibration.restored(description["judged"], blocks["calibration"])
+        if description["scaling"] is not None:
+            self._scaling = Scaling.from_state(description["scaling"], blocks["scaling"])
         self.classes_ = np.array(classes["names"], dtype=classes["type"])
         if description["features"] is not None:
             self.feature_names_in_ = np.array(description["features"], dtype=object)
@@ -279,23 +319,12 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 PLAIN = ("n_features_in_", "n_iter_", "mistakes_", "stack_method_", "_carry", "_declared", "_sparse")
-Frozen = tuple[Any, list[Any], Layout, Settings, dict[str, np.ndarray]]
 
 
-def frozen(machine: Machine) -> Frozen:
-    """What a machine is made from, and its state."""
+def frozen(machine: Machine) -> tuple[Any, Layout, list[Any], Settings, dict[str, np.ndarray]]:
+    """What `Machine.restored` makes the machine from again."""
     engine = machine.engine
-    return machine.learner, machine.classes, machine.layout, engine.settings, engine.arrays
-
-
-def thawed(
-    learner: Any, classes: list[Any], layout: Layout, settings: Settings, arrays: dict[str, np.ndarray]
-) -> Machine:
-    """The machine again."""
-    machine = Machine.__new__(Machine)
-    machine.learner, machine.classes, machine.layout = learner, list(classes), layout
-    machine.engine = Engine.restored(learner, layout, len(classes), settings, arrays)
-    return machine
+    return machine.learner, machine.layout, machine.classes, engine.settings, engine.arrays
 
 
 def targets(X: Any, y: Any) -> np.ndarray:
@@ -322,10 +351,10 @@ class LinearMaxClassifier(OnLineClassifier):
     learner
         A rule, a technique, or text such as "AR-winnow(1.1)".
     scale
-        "max": each attribute is divided by its largest magnitude, in ``fit`` over the samples given, in
-        ``partial_fit`` over all samples so far (kept in ``scale_``), because many rules need attributes in [-1, 1].
-        None: the attributes are taken as they are; a rule that needs it then refuses larger ones. It never shifts, so
-        sparse attributes stay sparse.
+        "max": each attribute is divided by its largest magnitude, because many rules need attributes in [-1, 1]; in
+        ``fit`` that over the samples given, in ``partial_fit`` that so far, the sample itself included. A larger one
+        in ``predict`` counts as the largest. "none": attributes are taken as they are, and a rule that needs it
+        refuses larger ones. Others are those of `linmax.scaling`.
     thresholds
         Learn a threshold b_j for each class.
     max_epochs
@@ -341,9 +370,8 @@ class LinearMaxClassifier(OnLineClassifier):
         As everywhere in scikit-learn. ``classes_`` grows when ``partial_fit`` meets a class for the first time.
     coef_, intercept_
         Weights and thresholds in the attributes' own scale, (k, n_features) and (k,), for two classes (1, n_features)
-        and (1,): ``X @ coef_.T + intercept_`` is `decision_function`. Only of learners that are one weight vector.
-    scale_
-        Largest magnitude of each attribute so far, or None.
+        and (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. Only of learners
+        that are one weight vector, with the scale "max" or "none".
     n_iter_
         Passes made by ``fit``, calls of ``partial_fit`` since.
     mistakes_
@@ -375,7 +403,7 @@ class LinearMaxClassifier(OnLineClassifier):
         self,
         learner: Any = DEFAULT_LEARNER,
         *,
-        scale: str | None = "max",
+        scale: str = "max",
         thresholds: bool = True,
         max_epochs: int = 1,
         shuffle: bool = True,
@@ -400,9 +428,10 @@ class LinearMaxClassifier(OnLineClassifier):
         rows = shown_rows(_check_sample_weight(sample_weight, X, dtype=np.float64))
         random = check_random_state(self.random_state)
         self._sparse = sparse.issparse(X)
-        self.scale_ = largest(X[np.unique(rows)]) if self.scale == "max" else None
-        scaled = X if self.scale_ is None else divided(X, self.scale_)
-        instances = self._experts(scaled)
+        self._scaling = Scaling(self.scale)
+        instances = self._experts(X)
+        self._scaling.apply(instances[np.unique(rows)])
+        instances = self._scaling.apply(instances, learn=False)
         self._start(instances, np.unique(y), declared=False, discover=False)
         self.n_iter_ = 0
         for epoch in range(self.max_epochs):
@@ -429,38 +458,41 @@ class LinearMaxClassifier(OnLineClassifier):
         known = self._classes_for(y[rows], classes)
         if first:
             self._sparse = sparse.issparse(X)
-            self.scale_ = np.zeros(X.shape[1]) if self.scale == "max" else None
-        shown, maxima = self._like_the_first(X)[rows], self.scale_
-        if maxima is not None:
-            shown, maxima = running(shown, maxima)
-        instances = self._experts(shown)
+        scaling = Scaling(self.scale) if first else deepcopy(self._scaling)
+        instances = scaling.apply(self._experts(self._like_the_first(X)[rows]))
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
         self._learn(instances, y[rows])
-        self.scale_, self._carry, self.classes_ = maxima, carry, known
+        self._scaling, self._carry, self.classes_ = scaling, carry, known
         self.n_iter_ += 1
         return self
 
     @property
     def coef_(self) -> np.ndarray:
         """The weights of each class, in the attributes' own scale."""
-        table = self._one_vector("coef_").attributes[:, self._order].T
-        if self.scale_ is not None:
-            table = divided(table, self.scale_)
+        table = self._linear("coef_").attributes[:, self._order].T
+        if self._scaling.kind == "max":
+            maxima = self._scaling.arrays["sparse"][:, 1] if self._sparse else self._scaling.arrays["dense"][:, 0]
+            table = table / np.where(maxima > 0.0, maxima, 1.0)
         return table[1:] - table[:1] if len(self.classes_) == 2 else table
 
     @property
     def intercept_(self) -> np.ndarray:
         """The threshold of each class; 0 without thresholds."""
-        found = self._one_vector("intercept_").thresholds
+        found = self._linear("intercept_").thresholds
         found = found[self._order] if self.thresholds else np.zeros(len(self.classes_))
         return found[1:] - found[:1] if len(self.classes_) == 2 else found
 
+    def _linear(self, name: str) -> Weights:
+        found = self._one_vector(name)
+        if self._scaling.kind not in ("max", "none"):
+            raise AttributeError(f"{name}: with scale={self._scaling.kind!r} scores are not linear in the attributes")
+        return found
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that is safe to open: arrays and plain data (see `linmax.files`)."""
-        check_is_fitted(self)
-        self._pack(path, self.get_params(deep=False), {} if self.scale_ is None else {"scale": self.scale_})
+        self._pack(path, self.get_params(deep=False))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -468,15 +500,13 @@ class LinearMaxClassifier(OnLineClassifier):
         description, arrays = files.read(path, cls.__name__)
         model = cls(**description["parameters"])
         model._unpack(description, arrays)
-        model.scale_ = arrays.get("scale")
         return model
 
     def _check_parameters(self) -> None:
         boolean("thresholds", self.thresholds)
         boolean("shuffle", self.shuffle)
         whole("max_epochs", self.max_epochs, 1)
-        if self.scale is not None:
-            one_of("scale", self.scale, ["max"])
+        one_of("scale", self.scale, KINDS)
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         if y is None:
@@ -490,8 +520,7 @@ class LinearMaxClassifier(OnLineClassifier):
 
     def _instances_of(self, X: Any) -> Experts:
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
-        X = self._like_the_first(X)
-        return self._experts(X if self.scale_ is None else divided(X, self.scale_))
+        return self._scaling.apply(self._experts(self._like_the_first(X)), learn=False)
 
 
 # -- base models --------------------------------------------------------------------------------------------------
@@ -584,8 +613,6 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    _maxima: np.ndarray
 
     # -- parameters, as scikit-learn's composite estimators have them --
 
@@ -773,10 +800,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
         The models are not in it: they may be of any kind, and are kept by their own means.
         """
-        check_is_fitted(self)
-        left_out = ("estimators", "cv")
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
-        self._pack(path, parameters, {"scale": self._maxima} if self.passthrough else {})
+        parameters = self.get_params(deep=False)
+        self._pack(path, {name: value for name, value in parameters.items() if name not in ("estimators", "cv")})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], estimators: Sequence[tuple[str, Any]]) -> Self:
@@ -794,8 +819,6 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         if len(classes) > len(model.classes_):
             raise ValueError(f"estimators know classes beyond {model.classes_.tolist()}; give the models of {path}")
         model._adopt(kept, fitted, model.stack_method_)
-        if model.passthrough:
-            model._maxima = arrays["scale"]
         return model
 
     def _instances_of(self, X: Any) -> Experts:
@@ -814,12 +837,9 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             classes=classes.tolist(),
         )
 
-    def _attributes(self, X: Any, learning: bool) -> Any:
-        attributes = self._like_the_first(check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0))
-        if not learning:
-            return divided(attributes, self._maxima)
-        scaled, self._maxima = running(attributes, self._maxima)
-        return scaled
+    def _attributes(self, X: Any, learn: bool) -> Any:
+        attributes = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
+        return self._scaling.apply(self._like_the_first(attributes), learn)
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Their number and names; what they hold is for the models to check."""
@@ -832,7 +852,9 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         if self.passthrough:
             attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
             self._sparse = sparse.issparse(attributes)
-            self._maxima = largest(attributes) if known else np.zeros(attributes.shape[1])
+            self._scaling = Scaling("max", constant=0.0)
+            if known:
+                self._scaling.apply(attributes)
 
     # -- the models --
 
