@@ -830,16 +830,17 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         said = list(zip(outputs, self.stack_method_, strict=True))
         votes = [output for (_, output), method in said if method == "predict"]
         ratings = [rated(names, output, classes, method) for (names, output), method in said if method != "predict"]
-        return experts(
+        attributes = None
+        if self.passthrough:
+            attributes = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
+            attributes = self._like_the_first(attributes)
+        instances = experts(
             votes=np.column_stack(votes) if votes else None,
             scores=np.stack(ratings, axis=1) if ratings else None,
-            attributes=self._attributes(X, learning) if self.passthrough else None,
+            attributes=attributes,
             classes=classes.tolist(),
         )
-
-    def _attributes(self, X: Any, learn: bool) -> Any:
-        attributes = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
-        return self._scaling.apply(self._like_the_first(attributes), learn)
+        return self._scaling.apply(instances, learning) if self.passthrough else instances
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Their number and names; what they hold is for the models to check."""
@@ -852,9 +853,9 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         if self.passthrough:
             attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
             self._sparse = sparse.issparse(attributes)
-            self._scaling = Scaling("max", constant=0.0)
+            self._scaling = Scaling("max")
             if known:
-                self._scaling.apply(attributes)
+                self._scaling.apply(experts(attributes=attributes))
 
     # -- the models --
 
