@@ -2,8 +2,8 @@
 
     python benchmarks/learner.py [--json FILE]
 
-CPU time, the best of several rounds; ours and River's take turns. River is in the extra "bench"; without it the ratio is
-left out.
+CPU time, the best of several rounds; ours and River's take turns. River is in the extra "bench"; without it there is no
+ratio.
 """
 
 from __future__ import annotations
