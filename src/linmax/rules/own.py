@@ -163,12 +163,12 @@ class OwnRule:
     def __init__(
         self, function: Callable[..., Any], parameters: Mapping[str, float], options: Mapping[str, Any]
     ) -> None:
+        self.step = compile_function(function, STEP, "rule")
         called = function.__name__.replace("_", "-").lower()
         if called in TAKEN:
             raise ValueError(
                 f"rule {function.__name__!r}: text means a built-in by that name; try my_{function.__name__}"
             )
-        self.step = compile_function(function, STEP, "rule")
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function
