@@ -499,7 +499,7 @@ class Members(NamedTuple):
     gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
     rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
     params: np.ndarray  # (B, most parameters)
-    recycling: np.ndarray  # int64 (B, 3): instances kept (0 = does not recycle), uses of each, passes
+    recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
 
 
@@ -514,13 +514,13 @@ class State(NamedTuple):
     memory: np.ndarray  # (B, most slots, N)
     scalars: np.ndarray  # (B, most scalars)
     backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.means`
-    means: np.ndarray  # (B, 10): the same
-    counts: np.ndarray  # int64 (B, 3): trials, updates, of these recycled
+    means: np.ndarray  # (B, 12): the same
+    counts: np.ndarray  # int64 (B, 5): trials, updates, of these recycled; look-ups left, where the next begins
     shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
 
 
 EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
-TRIALS, UPDATES, RECYCLED = range(3)
+TRIALS, UPDATES, RECYCLED, LEFT, NEXT = range(5)
 
 
 def _example() -> tuple[Instances, Members, State]:
@@ -534,8 +534,8 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 10)), i(1, 3), i(5)),
+        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 
 

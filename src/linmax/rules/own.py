@@ -314,8 +314,10 @@ def _stays_within(subject: Rule, seed: int) -> None:
                 f"{subject} at trial {trial}: an index is out of bounds ({error}); memory has one row for each of "
                 f"slots=, scalars of your own start at {OWN}, params has one number for each of parameters="
             ) from None
-        except NotImplementedError:  # a built-in step that calls by address has no uncompiled form
-            return
+        except (NotImplementedError, TypeError):
+            if bench.function.__module__.startswith("linmax."):  # what a built-in step calls has no uncompiled form
+                return
+            raise
 
 
 class _Bench:
