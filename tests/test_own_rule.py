@@ -33,10 +33,10 @@ def plain_perceptron(weights, memory, scalars, index, z, margin, params):  # typ
 
 
 def with_memory(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    """Each coordinate steps by 1/sqrt(its updates); scalars[5] counts them all."""
+    """Each coordinate steps by 1/sqrt(its updates); scalars[6] counts them all."""
     if margin > params[0]:
         return False
-    scalars[5] += 1.0
+    scalars[6] += 1.0
     for j in range(index.size):
         i = index[j]
         memory[0, i] += 1.0
@@ -432,7 +432,7 @@ def missing_parameter(weights, memory, scalars, index, z, margin, params):  # ty
 
 
 def missing_scalar(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    scalars[5] += 1.0
+    scalars[6] += 1.0
     return False
 
 

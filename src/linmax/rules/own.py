@@ -163,12 +163,12 @@ class OwnRule:
     def __init__(
         self, function: Callable[..., Any], parameters: Mapping[str, float], options: Mapping[str, Any]
     ) -> None:
+        self.step = compile_function(function, STEP, "rule")
         called = function.__name__.replace("_", "-").lower()
         if called in TAKEN:
             raise ValueError(
                 f"rule {function.__name__!r}: text means a built-in by that name; try my_{function.__name__}"
             )
-        self.step = compile_function(function, STEP, "rule")
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function
@@ -314,8 +314,10 @@ def _stays_within(subject: Rule, seed: int) -> None:
                 f"{subject} at trial {trial}: an index is out of bounds ({error}); memory has one row for each of "
                 f"slots=, scalars of your own start at {OWN}, params has one number for each of parameters="
             ) from None
-        except NotImplementedError:  # a built-in step that calls by address has no uncompiled form
-            return
+        except (NotImplementedError, TypeError):
+            if bench.function.__module__.startswith("linmax."):  # what a built-in step calls has no uncompiled form
+                return
+            raise
 
 
 class _Bench:
