@@ -53,6 +53,7 @@ _HOMES = {
     "parse": "notation",
     "recycle": "composition",
     "rivals": "composition",
+    "river": "river",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
