@@ -7,7 +7,7 @@ average, number 2 * member + 1. `lower` makes the tree of a description and list
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from linmax.techniques.voting import SCALES as VOTES
 if TYPE_CHECKING:
     from linmax.machine import Engine
 
-__all__ = ["Chunk", "Node", "Run", "Voting", "lower"]
+__all__ = ["Chunk", "Node", "Run", "Voting", "lower", "overwrite"]
 
 
 @dataclass
@@ -122,6 +122,16 @@ class Played:
     after: np.ndarray | None = None
 
 
+def overwrite(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], what: str) -> None:
+    """Copy arrays into those of the same names, which must have the same shapes and types."""
+    for name in sorted(own.keys() | others.keys()):
+        mine, other = own.get(name), others.get(name)
+        if mine is None or other is None or mine.shape != other.shape or mine.dtype != other.dtype:
+            told = [None if array is None else (array.shape, str(array.dtype)) for array in (mine, other)]
+            raise ValueError(f"the state of {what} has {name} as {told[0]}, not {told[1]}; it is another learner's")
+        mine[...] = other
+
+
 class Node:
     """A part of a learner above the members. ``arrays`` is all its state, by name."""
 
@@ -145,6 +155,12 @@ class Node:
     def renumber(self, order: Sequence[int]) -> None:
         """Class ``order[c]`` is class c from now on (see `Engine.renumber`)."""
 
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        """The coordinates, the last axis of an array, have new places: ``moved`` puts an array in order."""
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        """The coordinates ``fresh`` have come into being, and there are k classes (see `Engine.grow`)."""
+
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         raise NotImplementedError
 
@@ -160,6 +176,10 @@ class Node:
     def arrays(self) -> dict[str, np.ndarray]:
         """The state of this node alone."""
         return {}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over the `arrays` of another node of the same description."""
+        overwrite(self.arrays, arrays, type(self).__name__.lower())
 
     def walk(self) -> list[Node]:
         """This node and all below it."""
@@ -203,8 +223,27 @@ class Leaf(Node):
             return weights.copy(), float(scalars[SHIFT] + scalars[GAUGE])
         kind = engine.runs[member].averaging
         total = means.multiple(kind, scalars, state.means[member]) * weights - state.backlog[member]
-        scale = float(scalars[SHIFT]) if kind == AVERAGES["raw"] else 0.0
+        scale = float(state.means[member, means.ANCHOR]) if kind == AVERAGES["raw"] else 0.0
         return total / engine.terms(member), scale
+
+
+def play_children(children: Sequence[Node], engine: Engine, chunk: Chunk) -> Played:
+    """What the children did, each array with the child first."""
+    if all(isinstance(child, Leaf) for child in children):  # at once: a pool has many
+        size = len(chunk.seen)
+        outputs = np.array([child.output for child in children], np.int32)
+        predictions = chunk.predictions.reshape(-1, size)[outputs]
+        changed = chunk.changes[outputs // 2] | (outputs % 2).astype(np.uint8)[:, None]
+        chosen = np.repeat(outputs[:, None], size, axis=1)
+        scores = chunk.tables.reshape(-1, size, engine.k)[outputs] if chunk.tables.size else None
+        return Played(predictions, changed, scores, chosen, chosen)
+    played = [child.play(engine, chunk) for child in children]
+
+    def gathered(name: str) -> Any:
+        parts = [getattr(p, name) for p in played]
+        return None if any(part is None for part in parts) else np.array(parts)
+
+    return Played(*(gathered(name) for name in ("predictions", "changed", "scores", "before", "after")))
 
 
 class BestOf(Node):
@@ -229,29 +268,16 @@ class BestOf(Node):
         return self.best.output
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        played = [child.play(engine, chunk) for child in self.children]
+        played = play_children(self.children, engine, chunk)
         size = len(chunk.seen)
         predictions, before, after = (np.zeros(size, np.int32) for _ in range(3))
         changed = np.zeros(size, np.uint8)
-        follow_best(
-            np.array([p.predictions for p in played]),
-            np.array([p.changed for p in played]),
-            chunk.seen,
-            self.mistakes,
-            predictions,
-            before,
-            after,
-            changed,
-        )
+        follow_best(played.predictions, played.changed, chunk.seen, self.mistakes, predictions, before, after, changed)
         trials = np.arange(size)
-        scores = None
-        if all(p.scores is not None for p in played):
-            scores = np.array([p.scores for p in played])[before, trials]
-        if not self.selects:
+        scores = None if played.scores is None else played.scores[before, trials]
+        if played.before is None or played.after is None:
             return Played(predictions, changed, scores)
-        outputs_before = np.array([p.before for p in played])[before, trials]
-        outputs_after = np.array([p.after for p in played])[after, trials]
-        return Played(predictions, changed, scores, outputs_before, outputs_after)
+        return Played(predictions, changed, scores, played.before[before, trials], played.after[after, trials])
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.best.judge(engine, instances, size)
@@ -274,15 +300,15 @@ class Weighing(Node):
         return {"mistakes": self.mistakes}
 
     def _weigh(
-        self, engine: Engine, proposals: list[np.ndarray], scores: list[Any], labels: np.ndarray, learning: bool
+        self, engine: Engine, proposals: np.ndarray, scores: Any, labels: np.ndarray, learning: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        size = len(proposals[0])
+        size = proposals.shape[1]
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
-        cube = np.array(scores) if self.wants_scores else np.zeros((0, 0, 0))
+        cube = scores if self.wants_scores else np.zeros((0, 0, 0))
         weigh(
             self.how,
             self.beta,
-            np.array(proposals),
+            proposals,
             cube,
             labels,
             self.mistakes,
@@ -295,16 +321,16 @@ class Weighing(Node):
         return predictions, table
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        played = [child.play(engine, chunk) for child in self.children]
+        played = play_children(self.children, engine, chunk)
         engine.state.shape[KNOWN] = chunk.known
-        proposals, scores = [p.predictions for p in played], [p.scores for p in played]
-        predictions, table = self._weigh(engine, proposals, scores, chunk.seen, True)
+        predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen, True)
         return Played(predictions, np.ones(len(predictions), np.uint8), table)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         judged = [child.judge(engine, instances, size) for child in self.children]
         none = np.zeros(0, np.int32)
-        return self._weigh(engine, [p for p, _ in judged], [s for _, s in judged], none, False)
+        proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
+        return self._weigh(engine, proposals, scores, none, False)
 
 
 class Voting(Node):
@@ -323,6 +349,14 @@ class Voting(Node):
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         return dict(self.ballot._asdict())
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.ballot = self.ballot._replace(saved=moved(self.ballot.saved), total=moved(self.ballot.total))
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        ballot = self.ballot
+        ballot.saved[:, fresh] = ballot.unseen[:, None]
+        ballot.total[fresh] = ballot.unseen[: ballot.marks[SIZE]].sum()
 
     def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
         self.seen = np.zeros(scratch.scores.size)
@@ -423,6 +457,15 @@ class Stacking(Node):
     def renumber(self, order: Sequence[int]) -> None:
         self.fusion.renumber(order)
 
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        fusion = {name.removeprefix("fusion."): array for name, array in arrays.items() if name.startswith("fusion.")}
+        own = {name: array for name, array in arrays.items() if not name.startswith("fusion.")}
+        overwrite({"squares": self.squares, "trials": self.trials}, own, "stacking")
+        self.fusion.restore(fusion)
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        self.fusion.grow(self.fusion.layout, k)
+
     def _shares(self, scores: np.ndarray, known: np.ndarray, learning: bool) -> Instances:
         """(children, trials, k) scores as instances for the fusion, ``known`` classes at each trial."""
         size = scores.shape[1]
@@ -445,7 +488,8 @@ class Stacking(Node):
         return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        scores = np.array([child.play(engine, chunk).scores for child in self.children])
+        scores = play_children(self.children, engine, chunk).scores
+        assert scores is not None
         shares = self._shares(scores, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1]), True)
         table = self.fusion.run(shares, chunk.seen.copy(), scored=bool(chunk.tables.size))
         return Played(table.predictions, np.ones(len(table.predictions), np.uint8), table.scores)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import int32, int64, types
+from numba import float64, int32, int64, types, uint8
 
 from linmax import means
 from linmax.contract import (
     KNOWN,
     TRIALS,
     UPDATES,
-    Bytes,
-    Cube,
     Instances,
     InstancesT,
     Labels,
-    LabelTable,
     Matrix,
     Members,
     MembersT,
@@ -45,9 +42,13 @@ from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_sin
 from linmax.techniques.recycling import recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
-__all__ = ["judge", "judge_by_weights", "play", "start_means"]
+__all__ = ["MANY", "judge", "judge_by_weights", "play_all", "start_means"]
 
 UseTable = int32[:, ::1]
+LabelCube = int32[:, :, ::1]
+ByteTable = uint8[:, ::1]
+Tables = float64[:, :, :, ::1]
+MANY = 2**40
 
 
 @kernel()
@@ -85,16 +86,24 @@ def judge_by_average(
             factor = weight + (idle + (t - begin)) * g
             predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
             if tables.shape[0]:
-                square = means.squared_norm(factor, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
+                added = (idle + (t - begin)) * g
+                square = means.squared_norm(added, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
+                if square < 0.0:
+                    square = 0.0
+                    for i in range(bench.weights.size):
+                        square += (factor * bench.weights[i] - bench.backlog[i]) ** 2
                 norm = math.sqrt(square)
                 for c in range(tables.shape[2]):
                     tables[1, t - origin, c] = room.spare[c] / norm if norm > 0.0 else room.spare[c]
         return
+    m = weight + idle * g
     for i in range(bench.weights.size):
-        room.candidate[i] = (weight + idle * g) * bench.weights[i] - bench.backlog[i]
+        room.candidate[i] = m * bench.weights[i] - bench.backlog[i]
     size = to_single(room.candidate, room.single)
-    slope = g * to_single(bench.weights, room.single_slope)
-    slack = doubt(room.single.size, panel.largest)
+    part = to_single(bench.weights, room.single_slope)
+    slope = g * part
+    # Where H is a small difference of its parts, double precision leaves doubt as well.
+    slack = doubt(room.single.size, panel.largest) * (1.0 + 1e-8 * m * part / size) if size > 0.0 else np.inf
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
         lane_scores(panel, block, room.single, room.lanes)
         lane_scores(panel, block, room.single_slope, room.slopes)
@@ -114,12 +123,7 @@ def judge_by_average(
                 )
 
 
-@deferred(
-    int64(
-        MembersT, StateT, ScratchT, int64, InstancesT, PanelT, Labels, int64, int64, int64, int64, UseTable, LabelTable,
-        Bytes, Vector, LogT, Cube,
-    )
-)  # fmt: skip
+@kernel(hot=True)
 def play(
     members: Members,
     state: State,
@@ -211,6 +215,47 @@ def play(
                 take_version(bench, log, member, 0, last - begin, counts[TRIALS] + 1)
             log.versions[member, last - begin] = version
         t = last + 1
+    return -1
+
+
+@deferred(
+    int64(
+        MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
+        Vector, LogT, Tables,
+    )
+)  # fmt: skip
+def play_all(
+    members: Members,
+    state: State,
+    scratch: Scratch,
+    instances: Instances,
+    panel: Panel,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    tracked: int,
+    uses: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+    log: Log,
+    tables: np.ndarray,
+) -> int:
+    """Play trials begin..end for every member, each from the same known classes.
+
+    Returns -1, or member * MANY + trial where weights left the range.
+    """
+    known = state.shape[KNOWN]
+    nothing = margins[:0]
+    for member in range(members.steps.size):
+        state.shape[KNOWN] = known
+        failed = play(
+            members, state, scratch, member, instances, panel, labels, 0, begin, end, tracked, uses,
+            predictions[member], changes[member], margins if member == 0 else nothing, log,
+            tables[member],
+        )  # fmt: skip
+        if failed >= 0:
+            return member * MANY + failed
     return -1
 
 
