@@ -37,7 +37,7 @@ from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Chunk, Leaf, Run, Voting, lower, overwrite
 from linmax.playing import MANY, judge_by_weights, play_all, start_means
 from linmax.search import fill_panel
-from linmax.straight import play_straight
+from linmax.straight import OFTEN, play_straight
 from linmax.techniques.voting import NUMBERS, Log
 
 __all__ = ["Engine", "Settings"]
@@ -142,6 +142,7 @@ class Engine:
             self.state.means[member, means.START] = run.rule.start
             start_means(self.members, self.state, member)
         self.top.prepare(self)
+        self._unsummed = 0  # trials since the weights were summed up to see whether they are finite
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
         self.tail_uses = np.zeros((len(self.runs), 0), np.int32)
@@ -360,8 +361,12 @@ class Engine:
             outcome.changed,
             margins,
         )
-        if failed < 0 and self.runs[0].rule.spread is None and not np.isfinite(self.state.weights.sum()):
-            failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
+        if failed < 0 and self.runs[0].rule.spread is None:
+            self._unsummed += len(labels)
+            if self.state.weights.size <= OFTEN * self._unsummed:  # rarely enough to cost little
+                self._unsummed = 0
+                if not np.isfinite(self.state.weights.sum()):
+                    failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
         if failed >= 0:
             self.overflowed(0, failed)
 

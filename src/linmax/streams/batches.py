@@ -104,8 +104,8 @@ class Batch:
     lines: np.ndarray
     tags: list[str] | None
     columns: int
-    classes: list[str]
     vocabulary: Vocabulary
+    labelled: Classes  # what the codes mean
     dense_names: tuple[str, ...]
     position: Position
     unknown: int = 0  # attributes left out because they were not in a vocabulary that does not grow
@@ -116,7 +116,13 @@ class Batch:
         return len(self.codes)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} rows, {len(self.values)} values, {self.columns} attributes, {len(self.classes)} classes>"
+        wide = len(self.dense_names) + self.columns
+        return f"<{len(self)} rows, {len(self.values)} values, {wide} attributes, {len(self.classes)} classes>"
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes that labels have named so far."""
+        return self.labelled.names
 
     @cached_property
     def labels(self) -> np.ndarray:

@@ -320,7 +320,11 @@ class JsonLines(_Aside):
     def _unpack(self, block: np.ndarray, begin: int, end: int, line: int) -> None:
         """Read all lines of the block: what `parse_packed` says."""
         self._of = (end, line)
-        lines, names, amounts, parts, size = [], [], [], [], 0
+        lines: list[list[int]] = []
+        names: list[tuple[int, int]] = []
+        amounts: list[float] = []
+        parts: list[bytes] = []
+        size = 0
 
         def keep(raw: bytes) -> tuple[int, int]:
             nonlocal size

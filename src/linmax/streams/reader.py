@@ -83,18 +83,31 @@ class LineReader:
         self._ended = True  # the current source
         tens, table = powers()
         self._work = Work(
-            np.zeros(parsing.WIDTH, np.int64), np.zeros((1024, 5), np.int64), np.zeros(1024), *self._rows_room(0),
-            self.classes.numbers, np.zeros((KEPT, 2), np.int64), np.zeros(len(REASONS), np.int64), np.zeros((16, 2)),
-            tens, table,
-        )  # fmt: skip
+            state=np.zeros(parsing.WIDTH, np.int64),
+            tokens=np.zeros((1024, 5), np.int64),
+            amounts=np.zeros(1024),
+            classes=self.classes.numbers,
+            refusals=np.zeros((KEPT, 2), np.int64),
+            reasons=np.zeros(len(REASONS), np.int64),
+            answers=np.zeros((16, 2)),
+            tens=tens,
+            table=table,
+            **self._rows_room(0),
+        )
         self._work.state[parsing.GROWS] = grows
 
-    def _rows_room(self, wide: int) -> tuple[np.ndarray, ...]:
-        return (
-            np.zeros(self.rows, np.int32), np.ones(self.rows), np.zeros((self.rows, 2), np.int64),
-            np.zeros(self.rows, np.int64), np.zeros(self.rows + 1, np.int64), np.empty(self.values, np.int32),
-            np.empty(self.values), np.zeros((self.rows, wide)),
-        )  # fmt: skip
+    def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
+        """Fresh arrays for a batch: the last one keeps its own."""
+        return {
+            "labels": np.zeros(self.rows, np.int32),
+            "importance": np.ones(self.rows),
+            "tags": np.zeros((self.rows, 2), np.int64),
+            "lines": np.zeros(self.rows, np.int64),
+            "indptr": np.zeros(self.rows + 1, np.int64),
+            "indices": np.empty(self.values, np.int32),
+            "values": np.empty(self.values),
+            "dense": np.zeros((self.rows, wide)),
+        }
 
     @property
     def _state(self) -> np.ndarray:
@@ -300,9 +313,8 @@ class LineReader:
         return sum(kind == "number" for kind in self.format.settled.get("kinds", ()))
 
     def _renew(self, wide: int) -> None:
-        """Fresh arrays for the next batch: the last one keeps its own."""
-        fields = ("labels", "importance", "tags", "lines", "indptr", "indices", "values", "dense")
-        self._work = self._work._replace(**dict(zip(fields, self._rows_room(wide), strict=True)))
+        """Begin a batch."""
+        self._work = self._work._replace(**self._rows_room(wide))
         state = self._state
         state[parsing.ROWS] = state[parsing.PLACED] = state[parsing.TAGGED] = 0
 
@@ -325,8 +337,8 @@ class LineReader:
             work.lines[:rows],
             tags + [""] * (rows - len(tags)) if state[parsing.TAGGED] else None,
             len(self.vocabulary),
-            list(self.classes.names),
             self.vocabulary,
+            self.classes,
             self.format.dense_names,
             position,
             unknown,

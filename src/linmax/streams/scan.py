@@ -80,14 +80,14 @@ if JIT:
 
     @intrinsic
     def stops(_, block, place, extra, other):  # type: ignore[no-untyped-def]
-        """Bit i is set when byte place + i of the next VECTOR is a space, a control character, ``extra`` or ``other``."""
+        """Bit i: byte place + i of the next VECTOR is a space, a control character, ``extra`` or ``other``."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             lanes = ir.VectorType(I8, VECTOR)
             pointer = _pointer(context, builder, sig.args[0], args[0], args[1])
             data = builder.load(builder.bitcast(pointer, lanes.as_pointer()), align=1)
 
-            def all_lanes(value):  # type: ignore[no-untyped-def]
+            def all_lanes(value: Any) -> Any:
                 one = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
                 zeros = ir.Constant(ir.VectorType(ir.IntType(32), VECTOR), None)
                 return builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), zeros)

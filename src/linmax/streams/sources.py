@@ -53,9 +53,9 @@ def _unpacked(raw: io.BufferedReader) -> BinaryIO:
     if kind == "gzip":
         return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
     if kind == "bzip2":
-        return bz2.BZ2File(raw)
+        return cast("BinaryIO", bz2.BZ2File(raw))
     if kind == "xz":
-        return lzma.LZMAFile(raw)
+        return cast("BinaryIO", lzma.LZMAFile(raw))
     return _zstd(cast("BinaryIO", raw)) if kind == "zstd" else cast("BinaryIO", raw)
 
 
@@ -93,7 +93,7 @@ class Source:
 
     def read_into(self, room: np.ndarray) -> int:
         """Fill the array as far as there is anything left; returns the number of bytes, 0 at the end."""
-        view, count = memoryview(room), 0
+        view, count = room.data, 0
         try:
             while count < len(view):
                 got = self._read(view[count:])

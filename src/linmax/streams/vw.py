@@ -66,7 +66,7 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
             finished(work, block, at)
             continue
         # Before the bar: where the words begin and end.
-        words, wrong, last_end = 0, 0, -1
+        words, wrong = 0, 0
         label_from = label_to = weight_from = weight_to = tag_from = tag_to = 0
         while True:
             while blank(byte(block, at)):
