@@ -95,6 +95,9 @@ class LineFormat:
         """Go on with what was found out before."""
         self.settled = settled
 
+    def renewed(self) -> None:
+        """The block has other bytes now."""
+
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines (see `linmax.streams.parsing`)."""
         raise NotImplementedError
@@ -291,7 +294,11 @@ class JsonLines(_Aside):
         self._names = np.zeros((0, 2), np.int64)
         self._amounts = np.zeros(0)
         self._source = np.zeros(PADDING, np.uint8)
-        self._of: tuple[int, int] | None = None
+        self._unpacked = False  # the block at hand
+
+    def renewed(self) -> None:
+        """Its lines must be read."""
+        self._unpacked = False
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines: Python reads them, the kernel numbers what they hold."""
@@ -301,9 +308,8 @@ class JsonLines(_Aside):
         state = work.state
         if state[parsing.AT] >= state[parsing.END]:
             return parsing.ENDED
-        where = (int(state[parsing.END]), int(state[parsing.LINE]))
-        if self._of is None or not self._still_there(where):
-            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]), int(state[parsing.LINE]))
+        if not self._unpacked:
+            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]))
         scratch = self.room_for(self._source)
         return int(
             parse_packed(
@@ -312,14 +318,9 @@ class JsonLines(_Aside):
             )
         )  # fmt: skip
 
-    def _still_there(self, where: tuple[int, int]) -> bool:
-        assert self._of is not None
-        end, line = self._of
-        return where[0] == end and line <= where[1] < line + len(self._lines)
-
-    def _unpack(self, block: np.ndarray, begin: int, end: int, line: int) -> None:
+    def _unpack(self, block: np.ndarray, begin: int, end: int) -> None:
         """Read all lines of the block: what `parse_packed` says."""
-        self._of = (end, line)
+        self._unpacked = True
         lines: list[list[int]] = []
         names: list[tuple[int, int]] = []
         amounts: list[float] = []
