@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -200,9 +199,9 @@ class Csv(_Aside):
         """Read the header; type the columns by the first lines of the first file."""
         end = head.find(b"\n") + 1 or len(head)
         try:
-            header = next(csv.reader([head[:end].decode("utf-8-sig")], delimiter=self.separator), [])
-        except UnicodeDecodeError:
-            raise ValueError(f"{name} is not text: its first bytes are {head[:16]!r}") from None
+            header = next(csv.reader([head[:end].decode("utf-8-sig").rstrip("\r\n")], delimiter=self.separator), [])
+        except (UnicodeDecodeError, csv.Error):
+            raise ValueError(f"{name} has no header: its first bytes are {head[:16]!r}") from None
         header = [field.strip() for field in header]
         if not any(header):
             raise ValueError(f"{name} has no header")
@@ -224,6 +223,13 @@ class Csv(_Aside):
         """Take over the columns."""
         super().restore(settled)
 
+    def _fields(self, line: bytes) -> list[str] | None:
+        """The fields of a line, None when it has none."""
+        try:
+            return next(csv.reader([line.decode("utf-8", "replace").rstrip("\r")], delimiter=self.separator), None)
+        except csv.Error:  # the parser will say what is wrong
+            return None
+
     def _kinds(self, name: str, header: list[str], rest: bytes) -> list[str]:
         label = self.label if self.label is not None else header[-1]
         if self.label is None and not self.needs_label:
@@ -233,11 +239,8 @@ class Csv(_Aside):
             absent = [field for field in absent if field != label]
         if absent:
             raise ValueError(f"{name} has no column {absent[0]!r}; it has {', '.join(header)}")
-        whole = rest[: rest.rfind(b"\n") + 1] or rest
-        text = whole.decode("utf-8", "replace")
-        rows = [
-            row for _, row in zip(range(SAMPLE), csv.reader(io.StringIO(text), delimiter=self.separator), strict=False)
-        ]
+        lines = rest.split(b"\n")[:SAMPLE]
+        rows = [row for line in lines if (row := self._fields(line)) is not None]
         kinds = []
         for place, field in enumerate(header):
             cells = [row[place].strip() for row in rows if len(row) == len(header)]
@@ -299,6 +302,10 @@ class JsonLines(_Aside):
     def renewed(self) -> None:
         """Its lines must be read."""
         self._unpacked = False
+
+    def aside(self) -> np.ndarray:
+        """What was read: labels are looked up there."""
+        return self._source
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines: Python reads them, the kernel numbers what they hold."""

@@ -142,7 +142,7 @@ class LineReader:
             state[parsing.LINE] = self.start.line
             return True
         self._fill()
-        head = self._block[: min(self._filled, 2**16)].tobytes()
+        head = self._block[: self._filled].tobytes()
         if self.format is None:
             if self.kind is None:
                 self.kind = format_of(source.name, head)
