@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.instances import experts
+    from linmax.learners.softmax import robust_softmax, softmax
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
@@ -44,9 +45,11 @@ _HOMES = {
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
+    "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
+    "softmax": "learners.softmax",
     "stack": "composition",
     "vote": "composition",
     "vr_combine": "composition",
@@ -71,9 +74,11 @@ __all__ = [
     "paper_pool",
     "parse",
     "recycle",
+    "robust_softmax",
     "rule",
     "rules",
     "run",
+    "softmax",
     "stack",
     "vote",
     "vr_combine",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from linmax.contract import Rule
+from linmax.learners import Whole
 from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
 from linmax.techniques import bracketed
 from linmax.techniques.averaging import Averaged
@@ -26,7 +27,7 @@ __all__ = [
     "vr_combine",
 ]
 
-Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked
+Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked | Whole
 
 
 def as_learner(learner: Any) -> Learner:

@@ -19,6 +19,7 @@ from linmax.contract import (
     SPREAD,
     STEP,
     TRIALS,
+    UPDATES,
     Instances,
     Members,
     Panel,
@@ -27,7 +28,7 @@ from linmax.contract import (
 )
 from linmax.instances import Layout, concatenate, cut
 from linmax.member import LANES, Scratch, scratch_for
-from linmax.nodes import Chunk, Leaf, Run, Voting, lower
+from linmax.nodes import Chunk, Leaf, Run, Voting, Working, lower
 from linmax.playing import judge_by_weights, play, start_means
 from linmax.search import fill_panel
 from linmax.straight import play_straight
@@ -100,7 +101,8 @@ class Engine:
         self.logged = any(isinstance(node, Voting) for node in nodes)
         self.scored = scored or any(node.wants_scores for node in nodes)
         recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
-        self.memory = max([run.recycling[0] for run in self.runs] + recent)
+        self.memory = max([run.recycling[0] for run in self.runs] + recent, default=0)
+        self.working = any(isinstance(node, Working) for node in nodes)
         self.tracked = self.logged or self.scored or any(run.averaging for run in self.runs)
         self.members = self._members()
         self.state = self._first_state()
@@ -113,7 +115,7 @@ class Engine:
 
     def _members(self) -> Members:
         runs = self.runs
-        params = np.zeros((len(runs), max(len(run.rule.values) for run in runs)))
+        params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
         for member, run in enumerate(runs):
             params[member, : len(run.rule.values)] = run.rule.values
         return Members(
@@ -121,7 +123,7 @@ class Engine:
             np.array([address_of(run.rule.spread, SPREAD) for run in runs], np.int64),
             np.array([run.rule.everywhere for run in runs], np.int64),
             params,
-            np.array([run.recycling for run in runs], np.int64),
+            np.array([run.recycling for run in runs], np.int64).reshape(-1, 3),
             np.array([run.averaging for run in runs], np.int64),
         )
 
@@ -134,8 +136,8 @@ class Engine:
             exists[experts : experts + stride] = False
         count = len(self.runs)
         weights = aligned(count, size)
-        memory = np.full((count, max(len(run.rule.slots) for run in self.runs), size), np.nan)
-        scalars = np.zeros((count, max(len(run.rule.first_scalars(0)) for run in self.runs)))
+        memory = np.full((count, max((len(run.rule.slots) for run in self.runs), default=0), size), np.nan)
+        scalars = np.zeros((count, max((len(run.rule.first_scalars(0)) for run in self.runs), default=0)))
         for member, run in enumerate(self.runs):
             weights[member, exists] = run.rule.start
             for slot, value in enumerate(run.rule.slots):
@@ -152,7 +154,7 @@ class Engine:
             scalars,
             np.zeros((count, size if averages else 0)),
             np.zeros((count, 7)),
-            np.zeros((count, 3), np.int64),
+            np.zeros((max(1, count), 3), np.int64),
             shape,
         )
 
@@ -349,13 +351,15 @@ class Engine:
             )
             if failed >= 0:
                 self._overflowed(member, failed + shift)
-        after = int(self.state.shape[KNOWN])
+        after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
+        if not self.runs:
+            self.state.counts[0, [TRIALS, UPDATES]] += size
         chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         played = self.top.play(self, chunk)
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions
-        outcome.changed[place] = changes.any(axis=0)
+        outcome.changed[place] = changes.any(axis=0) | self.working
         if outcome.margins is not None:
             outcome.margins[place] = kept[begin:end]
         if outcome.scores is not None:

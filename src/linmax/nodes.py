@@ -7,7 +7,7 @@ average, number 2 * member + 1. `lower` makes the tree of a description and list
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from linmax import means
 from linmax.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
 from linmax.instances import Layout
+from linmax.learners import Whole
 from linmax.member import Scratch
 from linmax.playing import judge
 from linmax.techniques.averaging import SCALES as AVERAGES
@@ -57,6 +58,8 @@ def lower(learner: Any, runs: list[Run]) -> Node:
                 f"vote() needs hypotheses that are weights; {learner.base} has none: vote over its members"
             )
         return Voting(base, learner)
+    if isinstance(learner, Whole):
+        return Working(learner)
     recycling, averaging = NO_RECYCLING, 0
     described = learner
     while not isinstance(described, Rule):
@@ -205,6 +208,38 @@ class Leaf(Node):
         total = means.multiple(kind, scalars, state.means[member]) * weights - state.backlog[member]
         scale = float(scalars[SHIFT]) if kind == AVERAGES["raw"] else 0.0
         return total / engine.terms(member), scale
+
+
+class Working(Node):
+    """A learner that is no rule, with all its work and state its own (see `linmax.learners`)."""
+
+    def __init__(self, described: Whole) -> None:
+        self.described = described
+
+    def prepare(self, engine: Engine) -> None:
+        self.worker = self.described.worker(engine.state.weights.shape[1])
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.worker.arrays
+
+    def renumber(self, order: Sequence[int]) -> None:
+        self.worker.renumber(order)
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.worker.move(moved)
+
+    def play(self, engine: Engine, chunk: Chunk) -> Played:
+        shape = engine.state.shape
+        shape[KNOWN] = chunk.known
+        played = self.worker.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+        return Played(played[0], np.ones(len(played[0]), np.uint8), played[1])
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.worker.judge(engine.state.shape, instances, size, engine.k)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return self.worker.hypothesis(), 0.0
 
 
 class BestOf(Node):

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linmax.composition import Learner, average, both, combine, paper_pool, recycle, stack, vote
+from linmax.learners.softmax import robust_softmax, softmax
 from linmax.rules import REGISTRY
 from linmax.rules.own import OWN_RULES
 from linmax.techniques.combining import Combined
@@ -25,6 +26,7 @@ __all__ = ["parse"]
 
 COMBINATIONS = ("combine", "stack")
 TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
+LEARNERS: dict[str, Callable[..., Learner]] = {"softmax": softmax, "robust-softmax": robust_softmax}
 OPTIONS = {"combine": ("how", "beta"), "stack": ("fusion",)}
 
 
@@ -106,7 +108,7 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
     if not match:
         raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
     name = match[1].lower().replace("_", "-")
-    known = [*REGISTRY, *COMBINATIONS, *OWN_RULES]
+    known = [*REGISTRY, *LEARNERS, *COMBINATIONS, *OWN_RULES]
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -136,7 +138,7 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
                 options[key] = value if key == "fusion" else _one(text, value)
         return _call(text, combine if name == "combine" else stack, [members], options)
     args, kwargs = _arguments(text, inside)
-    return _call(text, REGISTRY.get(name) or OWN_RULES[name], args, kwargs)
+    return _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
 
 
 def _split(text: str) -> list[str]:
