@@ -204,16 +204,16 @@ def add_curvature(
                 u[store.places[j]] += store.values[j]
         for i in range(n):
             if u[i] != 0.0:
-                for l in range(n):
-                    v[l] += u[i] * spread[i, l]
+                for other in range(n):
+                    v[other] += u[i] * spread[i, other]
         product = 0.0
         for i in range(n):
             product += u[i] * v[i]
         factor = weight / (1.0 + weight * product)
         for i in range(n):
             shrunk = factor * v[i]
-            for l in range(n):
-                spread[i, l] -= shrunk * v[l]
+            for other in range(n):
+                spread[i, other] -= shrunk * v[other]
 
 
 @deferred(
