@@ -413,7 +413,7 @@ class State(NamedTuple):
     memory: np.ndarray  # (B, most slots, N)
     scalars: np.ndarray  # (B, most scalars)
     backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.means`
-    means: np.ndarray  # (B, 7): the same
+    means: np.ndarray  # (B, 10): the same
     counts: np.ndarray  # int64 (B, 3): trials, updates, of these recycled
     shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
 
@@ -434,7 +434,7 @@ def _example() -> tuple[Instances, Members, State]:
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
         Members(i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 7)), i(1, 3), i(5)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 10)), i(1, 3), i(5)),
     )
 
 

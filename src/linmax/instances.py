@@ -19,7 +19,7 @@ from linmax.checks import boolean, finite
 from linmax.contract import Instances
 from linmax.features import pack
 
-__all__ = ["Experts", "Layout", "Scale", "concatenate", "cut", "experts", "missing"]
+__all__ = ["Experts", "Layout", "Scale", "concatenate", "cut", "experts", "missing", "widen"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,18 @@ class Layout:
     def rows(self) -> int:
         """Rows of the linear machine: the constant (kept even if unused), then the attributes."""
         return 1 + self.dense + self.sparse if self.constant or self.dense or self.sparse else 0
+
+    def holds(self, other: Layout) -> bool:
+        """Whether instances of the other layout are instances of this one in which the last columns do not speak."""
+        return (
+            other.voters <= self.voters
+            and other.raters <= self.raters
+            and other.dense <= self.dense
+            and other.sparse <= self.sparse
+            and other.constant == self.constant
+            and other.names == self.names[: len(other.names)]
+            and (not self.dense or not self.sparse or self.dense == other.dense)
+        )
 
     def __str__(self) -> str:
         parts = [f"{self.voters} voters", f"{self.raters} raters", f"{self.dense + self.sparse} attributes"]
@@ -176,6 +188,33 @@ def cut(instances: Instances, begin: int, end: int) -> Instances:
         indptr=indptr,
         indices=indices,
         values=values,
+    )
+
+
+def widen(instances: Instances, layout: Layout, k: int) -> Instances:
+    """The same for a layout with further columns at the right of each block, and further classes: none of them speaks.
+
+    Negated voters are columns of their own, so that a sign stays with its column.
+    """
+    size = len(instances.votes)
+
+    def wider(block: np.ndarray, columns: int, filling: float) -> np.ndarray:
+        missing = columns - block.shape[1]
+        if not missing:
+            return block
+        return np.concatenate([block, np.full((size, missing, *block.shape[2:]), filling, block.dtype)], axis=1)
+
+    scores = instances.scores
+    if layout.raters and scores.shape[2] < k:
+        scores = np.concatenate([scores, np.zeros((*scores.shape[:2], k - scores.shape[2]))], axis=2)
+    signs = np.concatenate([instances.signs, np.ones(layout.voters - len(instances.signs))])
+    indptr = np.zeros(size + 1, np.int64) if layout.sparse and not instances.indptr.size else instances.indptr
+    return instances._replace(
+        votes=wider(instances.votes, layout.voters, -1),
+        signs=signs,
+        scores=wider(scores, layout.raters, 0.0),
+        dense=wider(instances.dense, layout.dense, 0.0),
+        indptr=indptr,
     )
 
 

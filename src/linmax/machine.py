@@ -8,16 +8,23 @@ panel and carries the recent instances over. Neither length changes any result.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linmax import means
 from linmax.contract import (
+    EXPERTS,
     KNOWN,
+    MASS,
+    PEAK,
+    REACH,
+    SHIFT,
     SPREAD,
     STEP,
+    STRIDE,
     TRIALS,
     UPDATES,
     Instances,
@@ -26,9 +33,9 @@ from linmax.contract import (
     State,
     address_of,
 )
-from linmax.instances import Layout, concatenate, cut
+from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
-from linmax.nodes import Chunk, Leaf, Run, Voting, Working, lower
+from linmax.nodes import Chunk, Leaf, Run, Voting, Working, lower, overwrite
 from linmax.playing import judge_by_weights, play, start_means
 from linmax.search import fill_panel
 from linmax.straight import play_straight
@@ -58,6 +65,31 @@ def stride_for(classes: int) -> int:
     if classes <= 2:
         return classes
     return 4 if classes <= 4 else -(-classes // 8) * 8
+
+
+def appearing(old: Layout | None, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
+    """The coordinates, in the new numbering, that come into being; without an old layout all that exist."""
+    if old is None:
+        old = Layout(0, 0, 0, 0, new.constant)
+        old_k = 0
+    voters, raters = np.arange(old.voters, new.voters), np.arange(new.voters + old.raters, new.voters + new.raters)
+    constant = [0] if new.constant else []  # its row is kept all the same, but its coordinates do not exist
+    dense, sparse = 1 + old.dense, 1 + new.dense + old.sparse
+    rows = np.concatenate([np.arange(dense, 1 + new.dense), np.arange(sparse, 1 + new.dense + new.sparse)])
+    kept = np.concatenate([constant, np.arange(1, dense), np.arange(1 + new.dense, sparse)])
+    first = new.voters + new.raters
+    table = (first + rows * stride)[:, None] + np.arange(k)
+    classes = (first + kept * stride)[:, None] + np.arange(old_k, k)
+    return np.concatenate([voters, raters, table.ravel(), classes.ravel()]).astype(np.int64)
+
+
+def coordinates(old: Layout, old_stride: int, old_rows: int, new: Layout, stride: int) -> np.ndarray:
+    """The new coordinate of each old one."""
+    rows = np.arange(old_rows)
+    rows[1 + old.dense :] += new.dense - old.dense  # sparse attributes come after dense ones
+    table = (new.voters + new.raters + rows * stride)[:, None] + np.arange(old_stride)
+    raters = new.voters + np.arange(old.raters)
+    return np.concatenate([np.arange(old.voters), raters, table.ravel()])
 
 
 def aligned(*shape: int, dtype: Any = np.float64) -> np.ndarray:
@@ -93,7 +125,9 @@ class Outcome:
 class Engine:
     """A learner over a fixed layout of coordinates, in class indices. All its state is in `arrays`."""
 
-    def __init__(self, learner: Any, layout: Layout, k: int, settings: Settings, scored: bool = False) -> None:
+    def __init__(
+        self, learner: Any, layout: Layout, k: int, settings: Settings, scored: bool = False, capacity: int = 0
+    ) -> None:
         self.learner, self.layout, self.k, self.settings = learner, layout, k, settings
         self.runs: list[Run] = []
         self.top = lower(learner, self.runs)
@@ -105,8 +139,9 @@ class Engine:
         self.working = any(isinstance(node, Working) for node in nodes)
         self.tracked = self.logged or self.scored or any(run.averaging for run in self.runs)
         self.members = self._members()
-        self.state = self._first_state()
-        for member in range(len(self.runs)):
+        self.state = self._first_state(max(capacity, layout.rows))
+        for member, run in enumerate(self.runs):
+            self.state.means[member, means.START] = run.rule.start
             start_means(self.members, self.state, member)
         self.top.prepare(self)
         self.tail: Instances | None = None
@@ -127,13 +162,10 @@ class Engine:
             np.array([run.averaging for run in runs], np.int64),
         )
 
-    def _first_state(self) -> State:
-        stride = stride_for(self.k)
-        experts, rows = self.layout.voters + self.layout.raters, self.layout.rows
+    def _first_state(self, rows: int) -> State:
+        stride, experts = stride_for(self.k), self.layout.voters + self.layout.raters
         size = experts + rows * stride
-        exists = np.concatenate([np.ones(experts, bool), np.tile(np.arange(stride) < self.k, rows)])
-        if not self.layout.constant:  # the row of the constant is kept, but its coordinates do not exist
-            exists[experts : experts + stride] = False
+        exists = appearing(None, 0, self.layout, self.k, stride)
         count = len(self.runs)
         weights = aligned(count, size)
         memory = np.full((count, max((len(run.rule.slots) for run in self.runs), default=0), size), np.nan)
@@ -142,7 +174,7 @@ class Engine:
             weights[member, exists] = run.rule.start
             for slot, value in enumerate(run.rule.slots):
                 memory[member, slot, exists] = value
-            first = run.rule.first_scalars(int(exists.sum()))
+            first = run.rule.first_scalars(len(exists))
             scalars[member, : len(first)] = first
         averages = any(run.averaging for run in self.runs)
         settings = self.settings
@@ -153,7 +185,7 @@ class Engine:
             memory,
             scalars,
             np.zeros((count, size if averages else 0)),
-            np.zeros((count, 7)),
+            np.zeros((count, means.NUMBERS)),
             np.zeros((max(1, count), 3), np.int64),
             shape,
         )
@@ -166,8 +198,36 @@ class Engine:
             found |= {f"node{place}.{name}": array for name, array in node.arrays.items()}
         if self.tail is not None:
             found |= {f"tail.{name}": np.asarray(array) for name, array in self.tail._asdict().items()}
-            found |= {"tail_labels": self.tail_labels, "tail_uses": self.tail_uses}
+            found |= {"tail.labels": self.tail_labels, "tail.uses": self.tail_uses}
         return found
+
+    @classmethod
+    def restored(
+        cls, learner: Any, layout: Layout, k: int, settings: Settings, arrays: Mapping[str, np.ndarray]
+    ) -> Engine:
+        """An engine that goes on where another one's `arrays` were taken; they are copied."""
+        stride, shape = stride_for(k), arrays["state.weights"].shape
+        rows = (shape[-1] - layout.voters - layout.raters) // stride if stride else 0
+        engine = cls(learner, layout, k, settings, capacity=rows)
+        engine.restore(arrays)
+        return engine
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over the state of an engine of the same learner, layout and classes."""
+        parts: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = array
+        overwrite(self.state._asdict(), parts.pop("state", {}), str(self.learner))
+        for place, node in enumerate(self.top.walk()):
+            node.restore(parts.pop(f"node{place}", {}))
+        tail = parts.pop("tail", None) if self.memory else None
+        if tail is not None:
+            blocks = {name: tail[name].copy() for name in Instances._fields if name != "constant"}
+            self.tail = Instances(**blocks, constant=float(tail["constant"]))
+            self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
+        if parts:
+            raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
 
     def like(self, learner: Any, layout: Layout) -> Engine:
         """Another engine with these classes and settings, one that gives scores."""
@@ -193,6 +253,67 @@ class Engine:
             self.tail = self.tail._replace(votes=place[self.tail.votes], scores=np.ascontiguousarray(scores))
         for node in self.top.walk():
             node.renumber(order)
+
+    def grow(self, layout: Layout, k: int) -> None:
+        """Make room for further columns, at the right of each block, and for further classes, not yet known.
+
+        A new coordinate is one that has always been there and was never touched: it has the rule's first weight, in
+        the averages and in the saved hypotheses as well (Mesterharm 2001, section 6.1).
+        """
+        old, state = self.layout, self.state
+        stride, rows = int(state.shape[STRIDE]), self._capacity
+        experts = layout.voters + layout.raters
+        if k > stride or layout.rows > rows or experts > old.voters + old.raters or layout.dense > old.dense:
+            wider = max(stride, stride_for(k))
+            room = rows if layout.rows <= rows else max(layout.rows, rows + rows // 2)
+            places = coordinates(old, stride, rows, layout, wider)
+
+            def moved(array: np.ndarray, filling: float = 0.0) -> np.ndarray:
+                target = aligned(*array.shape[:-1], experts + room * wider)
+                target[...] = filling
+                target[..., places] = array
+                return target
+
+            self.state = state._replace(
+                weights=moved(state.weights),
+                memory=moved(state.memory, np.nan),
+                backlog=moved(state.backlog) if state.backlog.shape[1] else state.backlog,
+            )
+            for node in self.top.walk():
+                node.move(moved)
+            state.shape[[EXPERTS, STRIDE]] = experts, wider
+            stride = wider
+        fresh = appearing(old, self.k, layout, k, stride)
+        for member, run in enumerate(self.runs):
+            self._appear(member, run, fresh)
+        for node in self.top.walk():
+            node.appear(fresh, k)
+        self.layout, self.k = layout, k
+        if self.tail is not None:
+            self.tail = widen(self.tail, layout, k)
+
+    @property
+    def _capacity(self) -> int:
+        """Rows of the linear machine that there is room for."""
+        experts, stride = self.state.shape[[EXPERTS, STRIDE]]
+        return int((self.state.weights.shape[1] - experts) // stride) if stride else 0
+
+    def _appear(self, member: int, run: Run, fresh: np.ndarray) -> None:
+        """Coordinates come into being for one member."""
+        state, rule = self.state, run.rule
+        scalars, unit = state.scalars[member], math.exp(-state.scalars[member, SHIFT])
+        state.weights[member, fresh] = state.means[member, means.START] = rule.start * unit
+        backlog = state.backlog[member] if run.averaging else np.zeros(0)
+        if run.averaging:
+            backlog[fresh] = state.means[member, means.UNSEEN]
+        means.join(run.averaging, len(fresh), scalars, state.weights[member], backlog, state.means[member])
+        for slot, value in enumerate(rule.slots):
+            state.memory[member, slot, fresh] = value
+        added = rule.mass * len(fresh) * unit
+        scalars[MASS] += added
+        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+        if rule.thickness:
+            scalars[REACH] += rule.thickness * added
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
@@ -257,7 +378,7 @@ class Engine:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
         looks = self.memory or any(run.averaging for run in self.runs)
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
-        return bool(looks and small and not self.settings.discover)
+        return bool(looks and small and self.state.shape[KNOWN] == self.k)
 
     def _slice(self, instances: Instances, labels: np.ndarray, origin: int, outcome: Outcome) -> None:
         offset = 0

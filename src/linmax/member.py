@@ -152,7 +152,7 @@ def rescale(bench: Bench) -> None:
         factor, log = call_spread(bench.spread, memory, scalars, i, bench.params)
         if factor == factor:  # nan: the coordinate does not exist
             weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
-    means.shift(bench.kind, shrink, weights, bench.backlog, bench.sums)
+    means.rescaled(bench.kind, shrink, weights, bench.backlog, bench.sums)
 
 
 @kernel()
@@ -179,29 +179,28 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
             bench.step, weights, bench.memory, scalars, room.full_index, room.full_z, margin, bench.params
         ):
             return UNCHANGED
-        means.shift(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
+        means.rescaled(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
+        if bench.kind == RAW:
+            means.raise_anchor(scalars, weights, bench.backlog, bench.sums)
         return CHANGED
     index, z = room.support[:count], room.z[:count]
-    shift = scalars[SHIFT]
     if bench.tracked:
         for place in range(count):
             room.before[place] = weights[index[place]]
     if not call_step(bench.step, weights, bench.memory, scalars, index, z, margin, bench.params):
         return UNCHANGED
-    means.settle(g, bench.sums)
+    afresh = means.settle(g, bench.sums)
     if bench.tracked:
-        means.note(bench.kind, scalars, weights, bench.backlog, bench.sums, index, room.before)
-    if scalars[SHIFT] != shift:  # the rule has moved the scale under the stored weights
-        means.rebase(bench.kind, weights, bench.backlog, bench.sums)
-        means.shift(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
+        means.note(bench.kind, scalars, weights, bench.backlog, bench.sums, index, room.before, afresh)
+    huge = False
     for place in range(count):
-        if not abs(weights[index[place]]) < HUGE:
-            if bench.spread == 0:
-                return FAILED
-            rescale(bench)
-            return CHANGED
-    if bench.spread != 0 and bench.kind != RAW and scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0:
-        rescale(bench)  # not under a raw average, whose sum would then outgrow a float
+        huge = huge or not abs(weights[index[place]]) < HUGE
+    if huge and bench.spread == 0:
+        return FAILED
+    if bench.spread != 0 and (huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0)):
+        rescale(bench)
+    if bench.kind == RAW:
+        means.raise_anchor(scalars, weights, bench.backlog, bench.sums)
     return CHANGED
 
 

@@ -7,7 +7,7 @@ average, number 2 * member + 1. `lower` makes the tree of a description and list
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from linmax.techniques.voting import SCALES as VOTES
 if TYPE_CHECKING:
     from linmax.machine import Engine
 
-__all__ = ["Chunk", "Node", "Run", "Voting", "lower"]
+__all__ = ["Chunk", "Node", "Run", "Voting", "lower", "overwrite"]
 
 
 @dataclass
@@ -125,6 +125,16 @@ class Played:
     after: np.ndarray | None = None
 
 
+def overwrite(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], what: str) -> None:
+    """Copy arrays into those of the same names, which must have the same shapes and types."""
+    for name in sorted(own.keys() | others.keys()):
+        mine, other = own.get(name), others.get(name)
+        if mine is None or other is None or mine.shape != other.shape or mine.dtype != other.dtype:
+            told = [None if array is None else (array.shape, str(array.dtype)) for array in (mine, other)]
+            raise ValueError(f"the state of {what} has {name} as {told[0]}, not {told[1]}; it is another learner's")
+        mine[...] = other
+
+
 class Node:
     """A part of a learner above the members. ``arrays`` is all its state, by name."""
 
@@ -148,6 +158,12 @@ class Node:
     def renumber(self, order: Sequence[int]) -> None:
         """Class ``order[c]`` is class c from now on (see `Engine.renumber`)."""
 
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        """The coordinates, the last axis of an array, have new places: ``moved`` puts an array in order."""
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        """The coordinates ``fresh`` have come into being, and there are k classes (see `Engine.grow`)."""
+
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         raise NotImplementedError
 
@@ -163,6 +179,10 @@ class Node:
     def arrays(self) -> dict[str, np.ndarray]:
         """The state of this node alone."""
         return {}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over the `arrays` of another node of the same description."""
+        overwrite(self.arrays, arrays, type(self).__name__.lower())
 
     def walk(self) -> list[Node]:
         """This node and all below it."""
@@ -206,7 +226,7 @@ class Leaf(Node):
             return weights.copy(), float(scalars[SHIFT] + scalars[GAUGE])
         kind = engine.runs[member].averaging
         total = means.multiple(kind, scalars, state.means[member]) * weights - state.backlog[member]
-        scale = float(scalars[SHIFT]) if kind == AVERAGES["raw"] else 0.0
+        scale = float(state.means[member, means.ANCHOR]) if kind == AVERAGES["raw"] else 0.0
         return total / engine.terms(member), scale
 
 
@@ -359,6 +379,14 @@ class Voting(Node):
     def arrays(self) -> dict[str, np.ndarray]:
         return dict(self.ballot._asdict())
 
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.ballot = self.ballot._replace(saved=moved(self.ballot.saved), total=moved(self.ballot.total))
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        ballot = self.ballot
+        ballot.saved[:, fresh] = ballot.unseen[:, None]
+        ballot.total[fresh] = ballot.unseen[: ballot.marks[SIZE]].sum()
+
     def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
         self.seen = np.zeros(scratch.scores.size)
         output = self.children[0].output
@@ -457,6 +485,15 @@ class Stacking(Node):
 
     def renumber(self, order: Sequence[int]) -> None:
         self.fusion.renumber(order)
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        fusion = {name.removeprefix("fusion."): array for name, array in arrays.items() if name.startswith("fusion.")}
+        own = {name: array for name, array in arrays.items() if not name.startswith("fusion.")}
+        overwrite({"squares": self.squares, "trials": self.trials}, own, "stacking")
+        self.fusion.restore(fusion)
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        self.fusion.grow(self.fusion.layout, k)
 
     def _shares(self, scores: np.ndarray, known: np.ndarray, learning: bool) -> Instances:
         """(children, trials, k) scores as instances for the fusion, ``known`` classes at each trial."""

@@ -85,16 +85,24 @@ def judge_by_average(
             factor = weight + (idle + (t - begin)) * g
             predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
             if tables.shape[0]:
-                square = means.squared_norm(factor, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
+                added = (idle + (t - begin)) * g
+                square = means.squared_norm(added, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
+                if square < 0.0:
+                    square = 0.0
+                    for i in range(bench.weights.size):
+                        square += (factor * bench.weights[i] - bench.backlog[i]) ** 2
                 norm = math.sqrt(square)
                 for c in range(tables.shape[2]):
                     tables[1, t - origin, c] = room.spare[c] / norm if norm > 0.0 else room.spare[c]
         return
+    m = weight + idle * g
     for i in range(bench.weights.size):
-        room.candidate[i] = (weight + idle * g) * bench.weights[i] - bench.backlog[i]
+        room.candidate[i] = m * bench.weights[i] - bench.backlog[i]
     size = to_single(room.candidate, room.single)
-    slope = g * to_single(bench.weights, room.single_slope)
-    slack = doubt(room.single.size, panel.largest)
+    part = to_single(bench.weights, room.single_slope)
+    slope = g * part
+    # Where H is a small difference of its parts, double precision leaves doubt as well.
+    slack = doubt(room.single.size, panel.largest) * (1.0 + 1e-8 * m * part / size) if size > 0.0 else np.inf
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
         lane_scores(panel, block, room.single, room.lanes)
         lane_scores(panel, block, room.single_slope, room.slopes)

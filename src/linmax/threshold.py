@@ -39,7 +39,7 @@ from linmax.contract import (
 )
 from linmax.instances import Experts, Layout, experts
 from linmax.linear_max import LOWEST, SPECK, TINY, log_sum
-from linmax.means import IDLE
+from linmax.means import NUMBERS
 from linmax.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, present, scratch_for
 from linmax.trials import Trace, as_array, label_array, unique_labels
 
@@ -288,7 +288,7 @@ class LinearThreshold:
                 memory[0, :, 0] = np.nan
             scalars = np.array([rule.first_scalars(count - (not self.constant))])
             counts, shape = np.zeros((1, 3), np.int64), np.zeros(5, np.int64)
-            self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, IDLE + 1)), counts, shape)
+            self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
         elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
             self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
         self._layout, self._vocabulary = instances.layout, instances.vocabulary

@@ -17,7 +17,7 @@ import numpy as np
 from linmax.checks import boolean, whole
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
-from linmax.instances import Experts, missing
+from linmax.instances import Experts, Layout, missing, widen
 from linmax.machine import Engine, Settings
 from linmax.nodes import BestOf, Node, Weighing
 from linmax.techniques.combining import Combined
@@ -135,7 +135,7 @@ class Machine:
         stored, log_scale = node.hypothesis(self.engine)
         shape, k = self.engine.state.shape, len(self.classes)
         experts, stride = int(shape[EXPERTS]), int(shape[STRIDE])
-        rows = stored[experts:].reshape(-1, stride)[:, :k] if stride else np.zeros((0, k))
+        rows = stored[experts:].reshape(-1, stride)[: self.layout.rows, :k] if stride else np.zeros((0, k))
         return Weights(
             stored[: self.layout.voters].copy(),
             stored[self.layout.voters : experts].copy(),
@@ -150,45 +150,85 @@ class Machine:
         For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
         and gamma the largest margin of any weights, cyclic passes of the Perceptron end after R^2/gamma^2 violations.
         """
-        numbers = self._numbers(labels, len(instances))
+        numbers = _numbered(*self._labels(labels, len(instances)), self.classes)
         if not len(numbers) or len(self.classes) < 2:
             raise ValueError("margin needs at least one instance and two classes")
         weights, _ = self.engine.top.hypothesis(self.engine)
-        _, table = self.engine.rate(self._fit(instances), len(instances), weights)
+        _, table = self.engine.rate(self._fit(instances, self.layout, self.classes), len(instances), weights)
         rows = np.arange(len(numbers))
         right = table[rows, numbers].copy()
         table[rows, numbers] = -np.inf
         norm = float(np.linalg.norm(weights))
         return float((right - table.max(axis=1)).min() / (math.sqrt(2.0) * norm)) if norm else 0.0
 
-    def run(self, instances: Experts, labels: Sequence[Any] | np.ndarray, *, margins: bool = False) -> Trace:
-        """Go on with further trials; returns their Trace."""
+    def run(
+        self, instances: Experts, labels: Sequence[Any] | np.ndarray, *, margins: bool = False, grow: bool = False
+    ) -> Trace:
+        """Go on with further trials; returns their Trace.
+
+        With ``grow`` the instances may have further voters, raters and attributes, at the right of their block, and
+        labels and votes may name further classes. A new sub-expert starts with the weight of one that has always been
+        there and never spoke; a new class is predicted only after its first label (Mesterharm 2001, section 6).
+
+        Examples
+        --------
+        >>> import linmax
+        >>> machine = linmax.run("perceptron", linmax.experts(votes=[["a"], ["b"]]), ["a", "b"]).learner
+        >>> more = linmax.experts(votes=[["a", "c"], ["c", "c"]])
+        >>> machine.run(more, ["c", "c"], grow=True).predictions.tolist()
+        ['a', 'c']
+        >>> machine.classes, machine.layout.voters
+        (['a', 'b', 'c'], 2)
+        """
         _refuse_others(instances)
-        before = self.classes
-        try:
-            numbers = self._numbers(labels, len(instances), discover=self.engine.settings.discover)
-            played = self._fit(instances)
-        except (TypeError, ValueError):
-            self.classes = before
-            raise
-        if self.classes != before:
-            self.engine.renumber([before.index(name) for name in self.classes])
+        distinct, inverse = self._labels(labels, len(instances))
+        met = [distinct[i] for i in dict.fromkeys(inverse.tolist())]
+        classes, layout = list(self.classes), self.layout
+        if grow:
+            classes = list(dict.fromkeys([*classes, *met, *instances.names]))
+            layout = self._wider(instances.layout)
+        grown = classes
+        known = int(self.engine.state.shape[KNOWN])
+        if known < len(classes):  # those not yet known are numbered in the order of these labels
+            among = set(classes)
+            classes = list(dict.fromkeys([*classes[:known], *(name for name in met if name in among), *classes]))
+        numbers = _numbered(distinct, inverse, classes)
+        played = self._fit(instances, layout, classes)
+        if grow and (layout != self.layout or len(classes) > len(self.classes)):
+            self.engine.grow(layout, len(classes))
+            self.layout = layout
+        if classes != grown:
+            self.engine.renumber([grown.index(name) for name in classes])
+        self.classes = classes
         first = self.trials == 0
         trace = self._play(played, numbers, margins)
         return replace(trace, seen=(instances, labels)) if first else trace
 
+    def _wider(self, other: Layout) -> Layout:
+        """The layout that holds this one's columns and the other's."""
+        mine = self.layout
+        both = Layout(
+            max(mine.voters, other.voters),
+            max(mine.raters, other.raters),
+            max(mine.dense, other.dense),
+            max(mine.sparse, other.sparse),
+            mine.constant,
+            max(mine.names, other.names, key=len),
+        )
+        return both if both.holds(mine) and both.holds(other) else mine
+
     def predict(self, instances: Experts) -> np.ndarray:
         """The class of each instance under the current weights; nothing is learned."""
-        return self._names(self.engine.judge(self._fit(instances), len(instances))[0])
+        return self._names(self.engine.judge(self._fit(instances, self.layout, self.classes), len(instances))[0])
 
     def scores(self, instances: Experts) -> np.ndarray:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
-        return self.engine.judge(self._fit(instances), len(instances))[1]
+        return self.engine.judge(self._fit(instances, self.layout, self.classes), len(instances))[1]
 
-    def _fit(self, instances: Experts) -> Instances:
-        """The instances in this machine's classes, after the checks that its rule needs."""
+    def _fit(self, instances: Experts, layout: Layout, classes: Sequence[Any]) -> Instances:
+        """The instances in these columns and classes, after the checks that the rules need."""
         _refuse_others(instances)
-        if instances.layout != self.layout:
+        if not layout.holds(instances.layout):
             raise ValueError(
                 f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
                 "same blocks and options, and the vocabulary= of named attributes"
@@ -199,27 +239,14 @@ class Machine:
                 f"{bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances reach "
                 f"{instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
             )
-        return instances.compiled(self.classes)
+        return widen(instances.compiled(classes), layout, len(classes))
 
-    def _numbers(self, labels: Sequence[Any] | np.ndarray, size: int, discover: bool = False) -> np.ndarray:
-        """Labels as class indices; discovering, the classes not yet known are numbered in the order of these labels."""
+    def _labels(self, labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list[Any], np.ndarray]:
+        """Distinct labels, and the place of each label among them."""
         names = label_array(labels)
         if names.ndim != 1 or len(names) != size:
             raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
-        distinct, inverse = unique_labels(names)
-        if discover:
-            order = [*self.known, *(distinct[i] for i in dict.fromkeys(inverse.tolist())), *self.classes]
-            known = set(self.classes)
-            self.classes = [name for name in dict.fromkeys(order) if name in known]
-        place = {name: i for i, name in enumerate(self.classes)}
-        missing = [name for name in distinct if name not in place]
-        if missing:
-            t = int(np.flatnonzero(inverse == distinct.index(missing[0]))[0])
-            raise ValueError(
-                f"labels: {missing[0]!r} at trial {t} is not among the classes {_short(self.classes)}; "
-                "pass all classes to experts(classes=...)"
-            )
-        return np.array([place[name] for name in distinct], np.int32)[inverse] if len(names) else np.zeros(0, np.int32)
+        return unique_labels(names)
 
     def _names(self, numbers: np.ndarray) -> np.ndarray:
         if (numbers < 0).any():  # before the first class is known
@@ -230,6 +257,19 @@ class Machine:
         outcome = self.engine.run(played, numbers, margins)
         wrong = outcome.predictions != numbers
         return Trace(self, self._names(outcome.predictions), wrong, outcome.changed != 0, outcome.margins)
+
+
+def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+    """Labels as class indices."""
+    place = {name: i for i, name in enumerate(classes)}
+    missing = [name for name in distinct if name not in place]
+    if missing:
+        t = int(np.flatnonzero(inverse == distinct.index(missing[0]))[0])
+        raise ValueError(
+            f"labels: {missing[0]!r} at trial {t} is not among the classes {_short(classes)}; "
+            "pass all classes to experts(classes=...)"
+        )
+    return np.array([place[name] for name in distinct], np.int32)[inverse] if len(inverse) else np.zeros(0, np.int32)
 
 
 def _refuse_others(instances: Any) -> None:

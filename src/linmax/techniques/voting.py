@@ -40,7 +40,7 @@ from linmax.contract import (
 )
 from linmax.contract import RAW as RAW_AVERAGE
 from linmax.linear_max import score, top_two
-from linmax.means import BACK, CROSS, IDLE, SQUARE, WEIGHT, squared_norm, term
+from linmax.means import ANCHOR, BACK, CROSS, IDLE, SQUARE, START, UNSEEN, WEIGHT, squared_norm, term
 from linmax.member import LANES, Bench, Scratch, ScratchT, lay_out
 from linmax.search import doubt, filled, lane_leads, lane_scores, to_single
 from linmax.techniques import prefixed
@@ -53,8 +53,8 @@ SCALES = {"l2": L2, "l1": L1, "raw": RAW}
 FAINT = 1e-280  # squares below this have lost digits
 
 # What the log keeps of a version besides its weights.
-SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS = range(9)
-NUMBERS = 9
+SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS, LOG_START, LOG_UNSEEN = range(11)
+NUMBERS = 11
 
 
 class Log(NamedTuple):
@@ -62,7 +62,7 @@ class Log(NamedTuple):
 
     weights: np.ndarray  # (B, V, N)
     backlog: np.ndarray  # (B, V, N), or (B, V, 0)
-    numbers: np.ndarray  # (B, V, 9)
+    numbers: np.ndarray  # (B, V, 11)
     versions: np.ndarray  # int32 (B, C)
 
 
@@ -70,6 +70,7 @@ class Ballot(NamedTuple):
     """The state of a vote."""
 
     saved: np.ndarray  # (h, N), at the scale at which they vote
+    unseen: np.ndarray  # (h,): the weight in each of a coordinate that appears later
     centres: np.ndarray  # int64 (h,): nominal trial of each
     total: np.ndarray  # (N,): their sum
     marks: np.ndarray  # int64 (10,)
@@ -78,7 +79,7 @@ class Ballot(NamedTuple):
 SIZE, SPACING, CENTRE, OPEN, TAU, VOTING, BASIC, WAIT, RESTARTS, LATEST = range(10)
 
 _LOG = Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, NUMBERS)), np.zeros((1, 1), np.int32))
-_BALLOT = Ballot(np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64))
+_BALLOT = Ballot(np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64))
 LogT, BallotT = typeof(_LOG), typeof(_BALLOT)
 
 
@@ -86,7 +87,7 @@ def new_ballot(voted: Voted, size: int) -> Ballot:
     """Before the first trial."""
     marks = np.zeros(10, np.int64)
     marks[[SPACING, CENTRE, WAIT]] = 1, 1, voted.d
-    return Ballot(np.zeros((voted.h, size)), np.zeros(voted.h, np.int64), np.zeros(size), marks)
+    return Ballot(np.zeros((voted.h, size)), np.zeros(voted.h), np.zeros(voted.h, np.int64), np.zeros(size), marks)
 
 
 @kernel()
@@ -103,7 +104,8 @@ def take_version(bench: Bench, log: Log, member: int, version: int, since: int, 
     numbers[STEP_G] = term(bench.kind, bench.scalars, bench.sums) if bench.kind else 0.0
     numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = bench.sums[SQUARE], bench.sums[CROSS], bench.sums[BACK]
     numbers[LOG_SCALE] = bench.scalars[SHIFT] + bench.scalars[GAUGE]
-    numbers[MEAN_SCALE] = bench.scalars[SHIFT] if bench.kind == RAW_AVERAGE else 0.0
+    numbers[MEAN_SCALE] = bench.sums[ANCHOR] if bench.kind == RAW_AVERAGE else 0.0
+    numbers[LOG_START], numbers[LOG_UNSEEN] = bench.sums[START], bench.sums[UNSEEN]
     numbers[TERMS] = terms - bench.sums[IDLE]
 
 
@@ -130,7 +132,8 @@ def size_of(log: Log, output: int, version: int, after: int, scale: int) -> floa
     if scale == L2:
         square = numbers[LOG_SQUARE]
         if output % 2:
-            square = squared_norm(factor, square, numbers[LOG_CROSS], numbers[LOG_BACK])
+            added = (after - numbers[SINCE]) * numbers[STEP_G]
+            square = squared_norm(added, square, numbers[LOG_CROSS], numbers[LOG_BACK])
         if square > FAINT:
             return math.sqrt(square)
     if scale == L1 or scale == L2:
@@ -227,12 +230,14 @@ def count_right(
 
 
 @kernel()
-def write_out(log: Log, output: int, version: int, after: int, scale: int, target: np.ndarray) -> None:
-    """The hypothesis at its voting scale, coordinate by coordinate: O(n)."""
+def write_out(log: Log, output: int, version: int, after: int, scale: int, target: np.ndarray) -> float:
+    """The hypothesis at its voting scale, coordinate by coordinate: O(n). Returns that of one that appears later."""
     factor = multiple(log, output, version, after)
     inverse = inverse_size(log, output, version, after, scale)
     for i in range(target.size):
         target[i] = inverse * weight_of(log, output, version, factor, i)
+    numbers = log.numbers[output // 2, version]
+    return inverse * (factor * numbers[LOG_START] - numbers[LOG_UNSEEN] if output % 2 else numbers[LOG_START])
 
 
 @kernel()
@@ -339,18 +344,19 @@ def vote_on(
             if marks[TAU] >= marks[CENTRE] - half:
                 slot = slot_for(ballot)
                 ballot.centres[slot] = marks[CENTRE]
-                write_out(log, output, version, c, scale, ballot.saved[slot])
+                ballot.unseen[slot] = write_out(log, output, version, c, scale, ballot.saved[slot])
                 marks[LATEST] = slot
                 marks[OPEN] = 1
                 add_up(ballot)
         elif changed[c]:
             first = max(oldest, t + 1 - recent)
-            write_out(log, output, version, c, scale, candidate)
+            unseen = write_out(log, output, version, c, scale, candidate)
             latest = ballot.saved[marks[LATEST]]
             new = count_right(instances, panel, labels, first, t + 1, shape, candidate, room)
             if new > count_right(instances, panel, labels, first, t + 1, shape, latest, room):
                 for i in range(candidate.size):
                     latest[i] = candidate[i]
+                ballot.unseen[marks[LATEST]] = unseen
                 add_up(ballot)
         if marks[OPEN] and marks[TAU] >= marks[CENTRE] + half:
             marks[OPEN] = 0
