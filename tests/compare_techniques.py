@@ -124,7 +124,7 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
     if isinstance(described, Rule):
         case = case_of(described)
         linear = Watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
-        linear.crumbs = crumbs or described.name in ("alma", "p_norm")
+        linear.crumbs = crumbs or case.graded or described.name in ("alma", "p_norm")
         return linear
     if isinstance(described, Averaged):
         averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale)
