@@ -422,7 +422,7 @@ class Engine:
             return size
         weights = 2 * self.state.weights.size if self.logged else 0
         scores = 2 * len(self.runs) * self.k if self.scored else 0
-        room = MEMORY // (8 * (weights + scores))
+        room = MEMORY // (8 * max(1, weights + scores))
         return int(min(size, 256, room)) if room >= 8 else 1
 
     def _chunk(

@@ -243,6 +243,9 @@ class Working(Node):
     def arrays(self) -> dict[str, np.ndarray]:
         return self.worker.arrays
 
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.worker.restore(arrays)
+
     def renumber(self, order: Sequence[int]) -> None:
         self.worker.renumber(order)
 
