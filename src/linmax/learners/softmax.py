@@ -54,7 +54,7 @@ STEPS = 20  # most Newton steps of a refit
 GAIN = 0.02  # a step that gains less log likelihood than this is the last
 ENOUGH = 1e-4  # share of the promised gain with which a step is content
 SHORTEST = 1e-3  # share of a Newton step below which the search gives up
-DULL = 1e-9  # a class less likely than this adds no curvature
+DULL = 1e-12  # a class less likely than this adds no curvature
 GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
 
 Ints = int32[::1]
@@ -218,8 +218,8 @@ def add_curvature(
 
 @deferred(
     int64(
-        InstancesT, Labels, int64, int64, Indices, StoreT, int64, Indices, float64, Vector, Matrix, Matrix, int64, Labels,
-        Matrix,
+        InstancesT, Labels, int64, int64, Indices, StoreT, int64, Indices, float64, Vector, Matrix, Matrix, int64,
+        Labels, Matrix,
     )
 )  # fmt: skip
 def walk(
@@ -290,7 +290,8 @@ def walk(
 
 @deferred(
     types.void(
-        InstancesT, Labels, int64, int64, Indices, StoreT, Vector, Vector, Vector, Matrix, types.boolean, Labels, Matrix,
+        InstancesT, Labels, int64, int64, Indices, StoreT, Vector, Vector, Vector, Matrix, types.boolean, Labels,
+        Matrix,
     )
 )  # fmt: skip
 def walk_diagonal(
