@@ -17,6 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 from linmax.composition import Learner, average, both, combine, paper_pool, recycle, stack, vote
+from linmax.learners.attributes import AttributePool
+from linmax.learners.naive_bayes import naive_bayes
+from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
 from linmax.rules import REGISTRY
 from linmax.rules.own import OWN_RULES
@@ -26,7 +29,13 @@ __all__ = ["parse"]
 
 COMBINATIONS = ("combine", "stack")
 TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
-LEARNERS: dict[str, Callable[..., Learner]] = {"softmax": softmax, "robust-softmax": robust_softmax}
+LEARNERS: dict[str, Callable[..., Learner]] = {
+    "attributes": AttributePool,
+    "naive-bayes": naive_bayes,
+    "recent-label": recent_label,
+    "robust-softmax": robust_softmax,
+    "softmax": softmax,
+}
 OPTIONS = {"combine": ("how", "beta"), "stack": ("fusion",)}
 
 

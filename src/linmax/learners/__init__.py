@@ -24,7 +24,7 @@ class Whole:
     name: ClassVar[str]
 
     def __str__(self) -> str:
-        numbers = [f"{getattr(self, field.name):g}" for field in fields(self)]
+        numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
         return f"{self.name}({', '.join(numbers)})" if numbers else self.name
 
     def worker(self, size: int) -> Worker:

@@ -58,6 +58,7 @@ DULL = 1e-12  # a class less likely than this adds no curvature
 GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
 
 Ints = int32[::1]
+IntTable = int64[:, ::1]
 TRIALS, DUE, FITTED, COUNT = range(4)  # of `sizes`: trials, those at the next refit and at the last, those stored
 
 
@@ -141,7 +142,36 @@ def trust(share: float, guess: float, known: int) -> float:
     return (1.0 - guess) * share / ((1.0 - guess) * share + guess / known)
 
 
-@deferred(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Vector, Vector))
+@kernel()
+def curve(
+    store: Store, lo: int, hi: int, sure: float, shares: np.ndarray, mean: np.ndarray, chain: np.ndarray,
+    curvature: np.ndarray,
+) -> None:
+    """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after."""
+    last = chain[0]  # of each class, the rating met last
+    for c in range(last.size):
+        last[c] = -1
+    for a in range(lo, hi):
+        place, of, value = store.places[a], store.of[a], store.values[a]
+        weighted = shares[of] * value
+        mean[place] += weighted
+        chain[1, a - lo] = last[of]
+        last[of] = a - lo
+        b = last[of]
+        while b >= 0:
+            curvature[place, store.places[lo + b]] += sure * weighted * store.values[lo + b]
+            b = chain[1, b]
+    for a in range(lo, hi):
+        place = store.places[a]
+        if a == lo or place != store.places[a - 1]:
+            row, factor = curvature[place], sure * mean[place]
+            for i in range(place + 1):
+                row[i] -= factor * mean[i]
+    for a in range(lo, hi):
+        mean[store.places[a]] = 0.0
+
+
+@deferred(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
 def survey(
     store: Store,
     begin: int,
@@ -150,16 +180,17 @@ def survey(
     guess: float,
     gradient: np.ndarray,
     curvature: np.ndarray,
-    scores: np.ndarray,
-    shares: np.ndarray,
+    room: np.ndarray,
+    chain: np.ndarray,
 ) -> float:
     """Log likelihood of the stored trials begin..end; its gradient, and the lower half of its curvature, are added.
 
     The last of ``gradient`` receives the number of labels that were guesses, as far as can be told.
     """
-    total = 0.0
+    total, shares, mean = 0.0, room[1], room[2]
     for t in range(begin, end):
         lo, hi, label, known = store.starts[t], store.starts[t + 1], store.labels[t], store.known[t]
+        scores = room[0][:known]
         rate(store, lo, hi, weights, scores)
         to_shares(scores, known, shares)
         sure = trust(shares[label], guess, known)
@@ -168,17 +199,8 @@ def survey(
         for a in range(lo, hi):
             of, value = store.of[a], store.values[a]
             gradient[store.places[a]] += sure * ((1.0 if of == label else 0.0) - shares[of]) * value
-        if sure * (1.0 - shares[label]) < DULL and shares[label] > 0.5:
-            continue
-        for a in range(lo, hi):
-            place, of = store.places[a], store.of[a]
-            factor, share = sure * store.values[a], shares[of]
-            for b in range(lo, hi):
-                if store.places[b] > place:
-                    break
-                other = store.of[b]
-                part = (1.0 if other == of else 0.0) - share
-                curvature[place, store.places[b]] += factor * part * shares[other] * store.values[b]
+        if sure * (1.0 - shares[label]) >= DULL or shares[label] <= 0.5:
+            curve(store, lo, hi, sure, shares, mean, chain, curvature)
     return total
 
 
@@ -484,13 +506,11 @@ class SoftmaxWorker(Worker):
 
     def _survey(self, begin: int, end: int, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
         """Log likelihood, its gradient (with the number of guesses after it) and the lower half of its curvature."""
-        n = len(weights)
-        gradient, curvature, room = (
-            np.zeros(n + 1),
-            np.zeros((n, n)),
-            np.zeros((2, max(n, int(self.store.known.max(initial=1))))),
-        )
-        likelihood = survey(self.store, begin, end, weights, guess, gradient, curvature, room[0], room[1])
+        n, k = len(weights), int(self.store.known.max(initial=1))
+        gradient, curvature = np.zeros(n + 1), np.zeros((n, n))
+        longest = int(np.diff(self.store.starts[begin : end + 1]).max(initial=0))
+        room, chain = np.zeros((3, max(n, k))), np.zeros((2, max(k, longest)), np.int64)
+        likelihood = survey(self.store, begin, end, weights, guess, gradient, curvature, room, chain)
         return likelihood, gradient, curvature
 
     def _posterior(self, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
