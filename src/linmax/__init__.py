@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, rules
+    from linmax import adversaries, bounds, conversion, features, normalisation, rules
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.fusion import VoteFusion
     from linmax.instances import experts
+    from linmax.learner import Learner
     from linmax.learners.softmax import robust_softmax, softmax
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
+    "Learner": "learner",
     "LinearThreshold": "threshold",
     "Trace": "trials",
+    "VoteFusion": "fusion",
     "adversaries": "adversaries",
     "average": "composition",
     "bounds": "bounds",
@@ -42,6 +46,7 @@ _HOMES = {
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "normalisation": "normalisation",
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
@@ -58,8 +63,10 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "Learner",
     "LinearThreshold",
     "Trace",
+    "VoteFusion",
     "__version__",
     "adversaries",
     "average",
@@ -71,6 +78,7 @@ __all__ = [
     "experts",
     "features",
     "majority_problem",
+    "normalisation",
     "paper_pool",
     "parse",
     "recycle",

@@ -180,7 +180,12 @@ def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def kernel(
-    signature: Any = None, *, allocates: bool = False, hot: bool = False, reorders: bool = False
+    signature: Any = None,
+    *,
+    allocates: bool = False,
+    hot: bool = False,
+    reorders: bool = False,
+    locked: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
@@ -190,11 +195,14 @@ def kernel(
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
     numbers, costs more than a search. Such a helper should have few call sites, and Python cannot call it. One that
-    ``reorders`` may add up in any order, where nothing hangs on the last bit.
+    ``reorders`` may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's
+    objects, and so keeps the interpreter's lock.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
         options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
+        if locked:
+            options = options | {"nogil": False}
         if reorders:
             options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
         if hot:  # no wrapper that takes Python's objects apart: slow to compile

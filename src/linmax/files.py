@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMAT", "read", "write"]
+__all__ = ["FORMAT", "named", "plain", "read", "write"]
 
 FORMAT = 1
 HEADER_LIMIT = 64 * 2**20
@@ -36,7 +36,7 @@ DTYPES = {
 def _digest(description: str, arrays: Mapping[str, np.ndarray]) -> str:
     found = hashlib.sha256(description.encode())
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = np.asarray(arrays[name], order="C")
         found.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         found.update(array.data if array.size else b"")
     return found.hexdigest()
@@ -62,7 +62,7 @@ def write(
             raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved; use one of {', '.join(DTYPES)}")
     text = json.dumps(description, sort_keys=True, allow_nan=False)
     labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
-    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=labels)
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -149,3 +149,20 @@ def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
     if max(ends) != size:
         raise ValueError(f"{target} is truncated: {size} bytes of arrays, {max(ends)} announced")
     return size > 0
+
+
+def plain(value: Any) -> Any:
+    """A name or label as JSON holds it: text, numbers, truth values, and tuples of them."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, tuple):
+        return {"tuple": [plain(part) for part in value]}
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    raise TypeError(f"{value!r} cannot be saved; use text, numbers or tuples of them as names and labels")
+
+
+def named(value: Any) -> Any:
+    """The name or label that `plain` made this of."""
+    if isinstance(value, dict):
+        return tuple(named(part) for part in value["tuple"])
+    return value

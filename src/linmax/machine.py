@@ -36,7 +36,7 @@ from linmax.contract import (
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Chunk, Leaf, Run, Voting, Working, lower, overwrite
-from linmax.playing import judge_by_weights, play, start_means
+from linmax.playing import MANY, judge_by_weights, play_all, start_means
 from linmax.search import fill_panel
 from linmax.straight import play_straight
 from linmax.techniques.voting import NUMBERS, Log
@@ -136,8 +136,10 @@ class Engine:
         self.scored = scored or any(node.wants_scores for node in nodes)
         recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
         self.memory = max([run.recycling[0] for run in self.runs] + recent, default=0)
+        self.averages = any(run.averaging for run in self.runs)
+        self.everywhere = any(run.rule.everywhere for run in self.runs)
+        self.tracked = self.logged or self.scored or self.averages
         self.working = any(isinstance(node, Working) for node in nodes)
-        self.tracked = self.logged or self.scored or any(run.averaging for run in self.runs)
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
@@ -176,7 +178,6 @@ class Engine:
                 memory[member, slot, exists] = value
             first = run.rule.first_scalars(len(exists))
             scalars[member, : len(first)] = first
-        averages = any(run.averaging for run in self.runs)
         settings = self.settings
         known = 0 if settings.discover else self.k
         shape = np.array([experts, stride, known, settings.largest, settings.update_on_tie], np.int64)
@@ -184,7 +185,7 @@ class Engine:
             weights,
             memory,
             scalars,
-            np.zeros((count, size if averages else 0)),
+            np.zeros((count, size if self.averages else 0)),
             np.zeros((count, means.NUMBERS)),
             np.zeros((max(1, count), 3), np.int64),
             shape,
@@ -197,7 +198,7 @@ class Engine:
         for place, node in enumerate(self.top.walk()):
             found |= {f"node{place}.{name}": array for name, array in node.arrays.items()}
         if self.tail is not None:
-            found |= {f"tail.{name}": np.asarray(array) for name, array in self.tail._asdict().items()}
+            found |= {f"tail.{name}": np.atleast_1d(array) for name, array in self.tail._asdict().items()}
             found |= {"tail.labels": self.tail_labels, "tail.uses": self.tail_uses}
         return found
 
@@ -224,7 +225,7 @@ class Engine:
         tail = parts.pop("tail", None) if self.memory else None
         if tail is not None:
             blocks = {name: tail[name].copy() for name in Instances._fields if name != "constant"}
-            self.tail = Instances(**blocks, constant=float(tail["constant"]))
+            self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
             self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
         if parts:
             raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
@@ -239,10 +240,9 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
-        everywhere = any(run.rule.everywhere for run in self.runs)
         rows = self.k if self._small else 0
         return scratch_for(
-            self.state, everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
+            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
 
     def renumber(self, order: Sequence[int]) -> None:
@@ -277,7 +277,7 @@ class Engine:
             self.state = state._replace(
                 weights=moved(state.weights),
                 memory=moved(state.memory, np.nan),
-                backlog=moved(state.backlog) if state.backlog.shape[1] else state.backlog,
+                backlog=moved(state.backlog) if self.averages else state.backlog,
             )
             for node in self.top.walk():
                 node.move(moved)
@@ -334,7 +334,7 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((size, self.k)) if scored else None,
         )
-        if self._plain and not scored:
+        if self.plain and not scored:
             self._straight(instances, labels, outcome)
             return outcome
         room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
@@ -345,7 +345,7 @@ class Engine:
         return outcome
 
     @property
-    def _plain(self) -> bool:
+    def plain(self) -> bool:
         """Whether there is one rule and nothing else."""
         return isinstance(self.top, Leaf) and not (self.memory or self.tracked or self.runs[0].rule.everywhere)
 
@@ -365,9 +365,9 @@ class Engine:
         if failed < 0 and self.runs[0].rule.spread is None and not np.isfinite(self.state.weights.sum()):
             failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
         if failed >= 0:
-            self._overflowed(0, failed)
+            self.overflowed(0, failed)
 
-    def _overflowed(self, member: int, trial: int) -> None:
+    def overflowed(self, member: int, trial: int) -> None:
         raise OverflowError(
             f"the weights of {self.runs[member].rule} left the range of floats at trial {trial}; scale the instances "
             "down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
@@ -376,7 +376,7 @@ class Engine:
     @property
     def _small(self) -> bool:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
-        looks = self.memory or any(run.averaging for run in self.runs)
+        looks = self.memory or self.averages
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
         return bool(looks and small and self.state.shape[KNOWN] == self.k)
 
@@ -443,35 +443,31 @@ class Engine:
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
-        tables = np.zeros((count, 2, size, self.k) if scored else (0, 0, 0, 0))
+        tables = np.zeros((count, 2, size, self.k) if scored else (count, 0, 0, 0))
         kept = np.zeros(len(labels) if outcome.margins is not None else 0)
         scratch = self.scratch(instances)
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
-        for member in range(count):
-            self.state.shape[KNOWN] = known
-            failed = play(
-                self.members,
-                self.state,
-                scratch,
-                member,
-                instances,
-                panel,
-                labels,
-                0,
-                begin,
-                end,
-                int(self.tracked),
-                uses,
-                predictions[member],
-                changes[member],
-                kept if member == 0 else kept[:0],
-                log,
-                tables[member] if scored else np.zeros((0, 0, 0)),
-            )
-            if failed >= 0:
-                self._overflowed(member, failed + shift)
+        failed = play_all(
+            self.members,
+            self.state,
+            scratch,
+            instances,
+            panel,
+            labels,
+            begin,
+            end,
+            int(self.tracked),
+            uses,
+            predictions,
+            changes,
+            kept,
+            log,
+            tables,
+        )
+        if failed >= 0:
+            self.overflowed(failed // MANY, failed % MANY + shift)
         after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
         if not self.runs:
             self.state.counts[0, [TRIALS, UPDATES]] += size

@@ -7,7 +7,7 @@ is the `Machine` afterwards, which goes on learning, predicts, and shows its wei
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,21 @@ class Machine:
         self.layout = instances.layout
         settings = Settings(tie == "largest", update_on_tie, discover)
         self.engine = Engine(learner, self.layout, len(self.classes), settings)
+
+    @classmethod
+    def restored(
+        cls,
+        learner: Any,
+        layout: Layout,
+        classes: Sequence[Any],
+        settings: Settings,
+        arrays: Mapping[str, np.ndarray],
+    ) -> Machine:
+        """A machine that goes on where the ``engine.arrays`` of another one were taken."""
+        machine = cls.__new__(cls)
+        machine.learner, machine.layout, machine.classes = learner, layout, list(classes)
+        machine.engine = Engine.restored(learner, layout, len(machine.classes), settings, arrays)
+        return machine
 
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self.classes)} classes after {self.trials} trials>"

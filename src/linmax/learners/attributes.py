@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import boolean, float32, types
+from numba import boolean, float32, int32, types
 
 from linmax.contract import KNOWN, STRIDE, Indices, Instances, Labels, Matrix, Vector, deferred, kernel
 from linmax.learners import Whole, Worker
@@ -32,7 +32,28 @@ CHUNK = 512  # trials whose scores are kept at a time
 
 
 @kernel()
-def to_votes(scores: np.ndarray, known: int, squares: np.ndarray, m: int, trials: float, learn: bool) -> None:
+def exponentials(values: np.ndarray, bits: np.ndarray, known: int) -> None:
+    """exp of single-precision numbers <= 0, in place, to 1e-6; ``bits`` are the same numbers as integers.
+
+    Plain loops, which become vectors: 2^y = 2^floor(y) times a polynomial in the rest.
+    """
+    for c in range(known):
+        y = max(values[c] * np.float32(1.4426950408889634), np.float32(-126.0))
+        whole = np.floor(y)
+        t = y - whole
+        p = np.float32(0.0018671303)
+        p = p * t + np.float32(0.00901702968)
+        p = p * t + np.float32(0.0557999137)
+        p = p * t + np.float32(0.24016445)
+        p = p * t + np.float32(0.693151312)
+        values[c] = p * t + np.float32(1.0)
+        bits[c] += np.int32(whole) << 23
+
+
+@kernel()
+def to_votes(
+    scores: np.ndarray, bits: np.ndarray, known: int, squares: np.ndarray, m: int, trials: float, learn: bool
+) -> None:
     """Scores of member m become shares, in place: centred, over their root mean square so far, softmax."""
     mean, square = 0.0, 0.0
     for c in range(known):
@@ -44,12 +65,13 @@ def to_votes(scores: np.ndarray, known: int, squares: np.ndarray, m: int, trials
     if learn:
         squares[m] = total
     factor = 1.0 / math.sqrt(total / (trials + 1.0)) if total > 0.0 else 0.0
-    largest, sum_ = -np.inf, 0.0
-    for c in range(known):
-        scores[c] = (scores[c] - mean) * factor
+    largest, sum_ = scores[0], 0.0
+    for c in range(1, known):
         largest = max(largest, scores[c])
     for c in range(known):
-        scores[c] = math.exp(scores[c] - largest)
+        scores[c] = (scores[c] - largest) * factor
+    exponentials(scores, bits, known)
+    for c in range(known):
         sum_ += scores[c]
     for c in range(known):
         scores[c] /= sum_
@@ -81,11 +103,12 @@ def learn_weights(
 
 @deferred(
     types.void(
-        float32[:, :, ::1], Labels, Indices, Vector, Matrix, Vector, Vector, boolean, Labels, Matrix, Matrix
+        float32[:, :, ::1], int32[:, :, ::1], Labels, Indices, Vector, Matrix, Vector, Vector, boolean, Labels, Matrix, Matrix
     )
 )
 def fuse(
     votes: np.ndarray,
+    bits: np.ndarray,
     labels: np.ndarray,
     shape: np.ndarray,
     weights: np.ndarray,
@@ -102,7 +125,7 @@ def fuse(
     for t in range(predictions.size):
         known = shape[KNOWN]
         for m in range(members):
-            to_votes(votes[t, m], known, squares, m, trials[0], learn)
+            to_votes(votes[t, m], bits[t, m], known, squares, m, trials[0], learn)
         for c in range(k):
             table[t, c] = 0.0
         for m in range(members):
@@ -190,7 +213,7 @@ class AttributeWorker(Worker):
         votes = np.ascontiguousarray(np.concatenate(parts, axis=1)) if len(parts) > 1 else parts[0]
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         fuse(
-            votes, labels[begin:end] if learn else labels, shape, self.weights, self.matrix, self.squares, self.trials,
+            votes, votes.view(np.int32), labels[begin:end] if learn else labels, shape, self.weights, self.matrix, self.squares, self.trials,
             learn, predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
         return predictions, table, votes
