@@ -141,7 +141,11 @@ def _images(name: str) -> np.ndarray:
     with gzip.open(_path(f"mnist/{name}"), "rb") as file:
         magic, size = struct.unpack(">II", file.read(8))
         shape = (size,) if magic == 2049 else (size, *struct.unpack(">II", file.read(8)))
-        return np.frombuffer(file.read(), np.uint8).reshape(size, -1) if len(shape) > 1 else np.frombuffer(file.read(), np.uint8)
+        return (
+            np.frombuffer(file.read(), np.uint8).reshape(size, -1)
+            if len(shape) > 1
+            else np.frombuffer(file.read(), np.uint8)
+        )
 
 
 def _mnist() -> Stream:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from linmax.checks import one_of
 from linmax.contract import Rule
-from linmax.learners import Whole
-from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
+from linmax.learners import Auto, Whole
+from linmax.learners.attributes import AttributePool
+from linmax.learners.softmax import robust_softmax, softmax
+from linmax.rules import REGISTRY, OwnRule, alma, perceptron, scw_i, winnow
 from linmax.techniques import bracketed
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined, Stacked
@@ -24,10 +27,11 @@ __all__ = [
     "recycle",
     "stack",
     "vote",
+    "votes_pool",
     "vr_combine",
 ]
 
-Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked | Whole
+Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked | Whole | Auto
 
 
 def as_learner(learner: Any) -> Learner:
@@ -214,6 +218,23 @@ def paper_pool() -> list[Rule]:
     return [*(winnow(alpha) for alpha in PAPER_ALPHAS), perceptron(), *(alma(p) for p in PAPER_NORMS)]
 
 
+def votes_pool(bounded: bool = True) -> Combined:
+    """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1]."""
+    members = [
+        robust_softmax(0.1),
+        robust_softmax(1.0),
+        softmax(0.1),
+        scw_i(0.9),
+        average(recycle(perceptron(margin=10))),
+    ]
+    if bounded:
+        members.append(average(recycle(winnow(1.1), u=20)))
+    return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
+
+
+POOLS: dict[str, Callable[[], Learner]] = {"votes": votes_pool, "attributes": AttributePool, "auto": Auto}
+
+
 def vr_combine(
     pool: str | Sequence[Any] = "papers",
     s: int = 100,
@@ -223,16 +244,20 @@ def vr_combine(
     r: int = 100,
     d: int = 100,
     scale: str = "l2",
-) -> Voted:
-    """VR-Combine: voting over the best so far of many recycled rules and their averages.
+) -> Learner:
+    """VR-Combine: voting over the best so far of many recycled rules and their averages; or a smaller, stronger pool.
 
     Parameters
     ----------
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
-        each taken recycled, plain and averaged.
+        each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
+        saved hypotheses: "votes": robust and plain softmax, SCW and two margin rules, their scores weighted by their
+        mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused as sub-experts of
+        AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for attributes, or, where
+        there are both, the first over the votes and the second's members together.
     s, u
-        See `recycle`.
+        See `recycle`; with "papers" and lists only, like all that follow.
     h, w, r, d, scale
         See `vote`.
 
@@ -249,9 +274,19 @@ def vr_combine(
     >>> trace = linmax.run("VR-combine", linmax.experts(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 120
     True
+    >>> int(linmax.run(linmax.vr_combine("votes"), linmax.experts(votes=data.votes), data.labels).mistakes[-1]) < 40
+    True
     """
     if isinstance(pool, str) and pool != "papers":
-        raise ValueError(f"pool must be 'papers' or a list of rules, got {pool!r}")
+        one_of("pool", pool, ["papers", *POOLS])
+        options = {"s": (s, 100), "u": (u, 5), "h": (h, 20), "w": (w, 100), "r": (r, 100), "d": (d, 100)}
+        options |= {"scale": (scale, "l2")}
+        given = next((name for name, (value, usual) in options.items() if value != usual), None)
+        if given is not None:
+            raise ValueError(
+                f"{given} is an option of the papers' pool; pool={pool!r} has nothing to tune: leave it out"
+            )
+        return POOLS[pool]()
     rules = paper_pool() if isinstance(pool, str) else as_learners(pool)
     for rule in rules:
         if not isinstance(rule, Rule):

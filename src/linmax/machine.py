@@ -35,7 +35,7 @@ from linmax.contract import (
 )
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
-from linmax.nodes import Chunk, Leaf, Run, Voting, Working, lower, overwrite
+from linmax.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
 from linmax.playing import MANY, judge_by_weights, play_all, start_means
 from linmax.search import fill_panel
 from linmax.straight import play_straight
@@ -139,7 +139,7 @@ class Engine:
         self.averages = any(run.averaging for run in self.runs)
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
-        self.working = any(isinstance(node, Working) for node in nodes)
+        self.working = any(isinstance(node, (Automatic, Working)) for node in nodes)
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
@@ -291,6 +291,8 @@ class Engine:
         self.layout, self.k = layout, k
         if self.tail is not None:
             self.tail = widen(self.tail, layout, k)
+        for node in self.top.walk():
+            node.grown(self)
 
     @property
     def _capacity(self) -> int:

@@ -3,7 +3,8 @@
 A learner is written as prefixes, innermost last, and a rule or a combination: A averages, R recycles, V votes, each
 with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine(perceptron, A-winnow(1.1), how=wma)``,
 ``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. ``combine`` alone is the best of the 62 algorithms of
-Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. Case does not matter.
+Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``, ``attributes``
+and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from linmax.composition import Learner, average, both, combine, paper_pool, recycle, stack, vote
-from linmax.learners.attributes import AttributePool
+from linmax.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, stack, vote
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -30,7 +30,7 @@ __all__ = ["parse"]
 COMBINATIONS = ("combine", "stack")
 TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
 LEARNERS: dict[str, Callable[..., Learner]] = {
-    "attributes": AttributePool,
+    **POOLS,
     "naive-bayes": naive_bayes,
     "recent-label": recent_label,
     "robust-softmax": robust_softmax,

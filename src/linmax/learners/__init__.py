@@ -14,7 +14,7 @@ import numpy as np
 
 from linmax.contract import Instances
 
-__all__ = ["Whole", "Worker"]
+__all__ = ["Auto", "Whole", "Worker"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,14 @@ class Whole:
     def worker(self, size: int) -> Worker:
         """One that has seen nothing, over ``size`` coordinates."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``."""
+
+    def __str__(self) -> str:
+        return "auto"
 
 
 class Worker:

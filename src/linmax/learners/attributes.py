@@ -23,7 +23,7 @@ from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam
 from linmax.linear_max import top_two
 
-__all__ = ["AttributePool", "AttributeWorker"]
+__all__ = ["CHUNK", "SLOTS", "AttributePool", "AttributeWorker"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
@@ -103,7 +103,18 @@ def learn_weights(
 
 @deferred(
     types.void(
-        float32[:, :, ::1], int32[:, :, ::1], Labels, Indices, Vector, Matrix, Vector, Vector, boolean, Labels, Matrix, Matrix
+        float32[:, :, ::1],
+        int32[:, :, ::1],
+        Labels,
+        Indices,
+        Vector,
+        Matrix,
+        Vector,
+        Vector,
+        boolean,
+        Labels,
+        Matrix,
+        Matrix,
     )
 )
 def fuse(
@@ -146,6 +157,7 @@ def fuse(
 
 
 SPARSE, DENSE = 0, 1
+SLOTS = 2 * MEMBERS + 1  # members that there can be: a team for sparse attributes with the voter, one for dense ones
 
 
 class AttributeWorker(Worker):
@@ -217,6 +229,16 @@ class AttributeWorker(Worker):
             learn, predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
         return predictions, table, votes
+
+    def in_slots(self, votes: np.ndarray, k: int) -> np.ndarray:
+        """The members' votes, (trials, SLOTS, classes), each at a place of its own; absent ones give 0."""
+        slots = np.zeros((len(votes), SLOTS, k))
+        place = 0
+        for kind in self.order:
+            first, members = (0, MEMBERS + 1) if kind == SPARSE else (MEMBERS + 1, MEMBERS)
+            slots[:, first : first + members] = votes[:, place : place + members, :k]
+            place += members
+        return slots
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int

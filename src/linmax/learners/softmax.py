@@ -144,7 +144,13 @@ def trust(share: float, guess: float, known: int) -> float:
 
 @kernel()
 def curve(
-    store: Store, lo: int, hi: int, sure: float, shares: np.ndarray, mean: np.ndarray, chain: np.ndarray,
+    store: Store,
+    lo: int,
+    hi: int,
+    sure: float,
+    shares: np.ndarray,
+    mean: np.ndarray,
+    chain: np.ndarray,
     curvature: np.ndarray,
 ) -> None:
     """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after."""

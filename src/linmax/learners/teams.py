@@ -101,9 +101,7 @@ RoomT = types.NamedTuple((Single, Single, float32[:, ::1], float32[:, ::1], Sing
 
 
 @kernel()
-def scale_sparse(
-    instances: Instances, t: int, trials: float, frequency: np.ndarray, learn: bool, room: Room
-) -> int:
+def scale_sparse(instances: Instances, t: int, trials: float, frequency: np.ndarray, learn: bool, room: Room) -> int:
     """x and its idf form into ``room``, the constant first; returns how many there are."""
     lo, hi = instances.indptr[t], instances.indptr[t + 1]
     one = squash(instances.constant)
@@ -476,7 +474,5 @@ class DenseTeam:
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
         table = np.zeros((end - begin, MEMBERS, width), np.float32)
-        play_dense(
-            instances, labels, begin, end, shape, self.cells, self.stats, self.trials, x, scores, learn, table
-        )
+        play_dense(instances, labels, begin, end, shape, self.cells, self.stats, self.trials, x, scores, learn, table)
         return table
