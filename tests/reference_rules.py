@@ -10,12 +10,20 @@ import math
 import numpy as np
 from scipy.stats import norm
 
-from reference import Rule, Vector, doubt, total
+from reference import LinearMax, Rule, Vector, doubt, total
 
 
 def margin_of(w: Vector, z: Vector, wanted: float) -> float:
-    """w.z, with the decision whether it is below ``wanted`` noted."""
-    doubt.note(np.append(w * z, -wanted))
+    """w.z, with the decision whether it is below ``wanted`` noted.
+
+    A margin that meets it to the last bit is in doubt as well: steps that hang on margins leave crumbs of rounding.
+    """
+    terms = np.append(w * z, -wanted)
+    size = total(np.abs(terms))
+    if size > 0.0:
+        doubt.smallest = min(doubt.smallest, abs(total(terms)) / size)
+    elif w.any():
+        doubt.smallest = 0.0
     return total(w * z)
 
 
@@ -59,13 +67,13 @@ class PassiveAggressive(Additive):
 class SecondOrder(Additive):
     """Weights with a covariance matrix S, the identity at first."""
 
-    def __init__(self, n: int, full: bool = False, start: float = 0.0) -> None:
+    def __init__(self, n: int, full: bool = False, start: float = 0.0, inflation: float = 0.0) -> None:
         super().__init__(n, start)
-        self.full = full
+        self.full, self.inflation = full, inflation
         self.S = np.eye(n)
 
     def learn(self, z: Vector, rate: float, shrink: float) -> bool:
-        """w += rate S z; S -= shrink S z (S z)'."""
+        """w += rate S z; S -= shrink S z (S z)', and the inflation added to the diagonal (where z is not 0)."""
         pull = self.S @ z
         if not pull.any():
             return False
@@ -73,6 +81,7 @@ class SecondOrder(Additive):
         self.S = self.S - shrink * np.outer(pull, pull)
         if not self.full:
             self.S = np.diag(np.diag(self.S))
+        self.S = self.S + self.inflation * np.diag(np.ones(self.n) if self.full else 1.0 * (z != 0.0))
         return True
 
     def grow(self, n: int) -> None:
@@ -85,8 +94,8 @@ class SecondOrder(Additive):
 class Arow(SecondOrder):
     """Crammer, Kulesza and Dredze (2009), figure 1."""
 
-    def __init__(self, n: int, r: float = 1.0, full: bool = False, start: float = 0.0) -> None:
-        super().__init__(n, full, start)
+    def __init__(self, n: int, r: float = 1.0, full: bool = False, start: float = 0.0, inflation: float = 0.0) -> None:
+        super().__init__(n, full, start, inflation)
         self.r = r
 
     def update(self, z: Vector) -> bool:
@@ -150,7 +159,9 @@ class SecondOrderPerceptron(Additive):
         return np.linalg.solve(self.A, self.y) if self.full else self.y / np.diag(self.A)
 
     def update(self, z: Vector) -> bool:
-        if margin_of(self.w, z, 0.0) > 0.0:
+        if self.full and not self.w.any() and self.A.trace() > self.a * self.n:
+            doubt.smallest = 0.0  # what came back to 0 has left crumbs where the inverse is kept
+        if margin_of(self.w, z, 0.0) > 0.0 or not z.any():
             return False
         self.A = self.A + np.outer(z, z)
         self.y = self.y + z
@@ -229,11 +240,18 @@ class Ftrl(Additive):
 
 
 class Romma(Additive):
-    """Li and Long (2002), figure 2; z parallel to w is passed over."""
+    """Li and Long (2002), figure 2; z parallel to w is passed over.
+
+    ``blur`` is what rounding may have been magnified to by steps that nearly divided by 0.
+    """
+
+    blur = 1e-16
 
     def update(self, z: Vector) -> bool:
         w, m = self.w, margin_of(self.w, z, 0.0)
         size, square = total(z * z), total(w * w)
+        if self.blur > 1e-8:
+            doubt.smallest = 0.0
         if m > 0.0 or size == 0.0:
             return False
         if square == 0.0:
@@ -242,5 +260,44 @@ class Romma(Additive):
         apart = size * square - m**2
         if apart <= 1e-9 * size * square:
             return False
+        self.blur = 1e-16 + self.blur * size * square / apart
         self._w = (size * square - m) / apart * w + square * (1.0 - m) / apart * z
         return True
+
+
+class Violated(LinearMax):
+    """z = x^label - x^j for every j with w.z <= reach when the trial is met, the highest score first."""
+
+    reach = 0.0
+
+    def _learn(self, x: Vector, label: int) -> int:
+        scores, weights = self.scores(x), self.hypothesis()
+        sign = 1 if self.tie == "smallest" else -1
+        order = sorted((j for j in self.known if j != label), key=lambda j: (-scores[j], sign * self.known.index(j)))
+        if not order:
+            return 0
+        leads = [total(weights * (x[label] - x[j])) for j in order]
+        if not self.update_on_tie and self.best_of(scores) == label and leads[0] == 0.0:
+            return 0
+        updates = 0
+        for place, (j, lead) in enumerate(zip(order, leads, strict=True)):
+            if self.reach < math.inf:
+                doubt.note(np.append(weights * (x[label] - x[j]), -self.reach))
+            if lead > self.reach:
+                break
+            for other in order[place + 1 :]:
+                doubt.note(weights * (x[j] - x[other]))
+            updates += self.rule.update(x[label] - x[j])
+        return updates
+
+
+class OneVsAll(LinearMax):
+    """z = x^label, then z = -x^j for every other known class: k two-class problems with threshold 0."""
+
+    def _learn(self, x: Vector, label: int) -> int:
+        others = [j for j in self.known if j != label]
+        return int(self.rule.update(x[label])) + sum(self.rule.update(-x[j]) for j in others)
+
+    def _discover(self, x: Vector, label: int) -> int:
+        self.known.append(label)
+        return self._learn(x, label)

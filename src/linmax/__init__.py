@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from linmax import adversaries, bounds, conversion, features, normalisation, rules
     from linmax.certificates import certify
-    from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
+    from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
@@ -50,6 +50,7 @@ _HOMES = {
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
+    "rivals": "composition",
     "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
@@ -82,6 +83,7 @@ __all__ = [
     "paper_pool",
     "parse",
     "recycle",
+    "rivals",
     "robust_softmax",
     "rule",
     "rules",

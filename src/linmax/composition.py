@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from linmax.checks import one_of
@@ -10,6 +11,7 @@ from linmax.contract import Rule
 from linmax.learners import Auto, Whole
 from linmax.learners.attributes import AttributePool
 from linmax.learners.softmax import robust_softmax, softmax
+from linmax.presenting import RIVALS
 from linmax.rules import REGISTRY, OwnRule, alma, perceptron, scw_i, winnow
 from linmax.techniques import bracketed
 from linmax.techniques.averaging import Averaged
@@ -25,6 +27,7 @@ __all__ = [
     "combine",
     "paper_pool",
     "recycle",
+    "rivals",
     "stack",
     "vote",
     "votes_pool",
@@ -66,7 +69,7 @@ def as_learners(learners: Any) -> list[Learner]:
     return [as_learner(learner) for learner in learners]
 
 
-def average(learner: Any, scale: str = "raw") -> Averaged:
+def average(learner: Any, scale: str = "raw", fade: bool = False) -> Averaged:
     """A-B: predict with the average of the hypotheses with which B met each trial; B itself learns as before.
 
     Before trial t the weights are (1/t) (w_1 + ... + w_t), w_s those of B at trial s. Kept lazily: a trial without
@@ -79,6 +82,8 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     scale
         "raw": the weights as they are. "max", "l1": each divided by its largest magnitude, by the sum of its
         magnitudes, so that late hypotheses of a multiplicative rule do not drown early ones.
+    fade
+        Weigh w_s by s: (w_1 + 2 w_2 + ... + t w_t) / (t (t + 1) / 2), so that early hypotheses fade.
 
     References
     ----------
@@ -90,11 +95,47 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     >>> import linmax
     >>> print(linmax.average("perceptron"))
     A-perceptron
+    >>> print(linmax.average("winnow(1.1)", scale="max", fade=True))
+    A(scale=max, fade=True)-winnow(1.1)
     """
-    return Averaged(as_learner(learner), scale)
+    return Averaged(as_learner(learner), scale, fade)
 
 
-def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None) -> Recycled:
+def rivals(learner: Any, which: str) -> Rule:
+    """Let a rule learn from other wrong classes than the best one.
+
+    Parameters
+    ----------
+    learner
+        A rule, or its text.
+    which
+        "best": z = x^label - x^rival with the best wrong class, the papers' way. "violated": one z after the other
+        for every wrong class that the label does not lead by more than the rule's margin, the highest score first,
+        tied ones by class. "all": one-vs-all, z = x^label and then z = -x^j for every wrong class.
+
+    Notes
+    -----
+    Each z of "best" and "violated" is one of the transformed problem, so the rule's bound on updates holds for both.
+    "all" is k two-class problems (on attributes with weights of their own), of which the bounds add up; it needs a
+    rule whose weights may be negative. Updates are counted z by z.
+
+    References
+    ----------
+    Mesterharm (2001), section 2.4: "there is some freedom in picking this incorrect class".
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.rivals("arow(0.1)", "all"))
+    arow(r=0.1, rivals=all)
+    """
+    rule = as_rule(learner)
+    if one_of("rivals", which, RIVALS) == "all" and rule.start > 0.0 and rule.spread is not None:
+        raise ValueError(f"rivals='all' needs weights of both signs, and {rule} has positive ones; try 'violated'")
+    return replace(rule, rivals=which)
+
+
+def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None, budget: int | None = None) -> Recycled:
     """R-B: after each update show the s most recent instances again, each for at most u updates, until none errs.
 
     Parameters
@@ -106,6 +147,11 @@ def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None)
     passes
         Most passes after one update. Needed only to end u = infinity on noisy data (there 1000); otherwise s * u
         updates end it.
+    budget
+        Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
+        for later, up to 1000 trials' worth. Recycling then goes on where it stopped the last time, and stops when
+        every instance has been looked at since the last update or the look-ups are used up. It caps the cost where
+        labels are noisy.
 
     Notes
     -----
@@ -121,8 +167,10 @@ def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None)
     >>> import linmax
     >>> print(linmax.average(linmax.recycle("winnow(1.1)", s=200)))
     AR(s=200)-winnow(1.1)
+    >>> print(linmax.recycle("perceptron", s=1000, u=20, budget=200))
+    R(s=1000, u=20, budget=200)-perceptron
     """
-    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes)
+    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes, budget)
 
 
 def vote(learner: Any, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l2") -> Voted:

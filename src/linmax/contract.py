@@ -63,6 +63,8 @@ MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
 OWN = 5
 
+WIDEST = 512  # coordinates of a rule that keeps a matrix over them
+
 HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
 
 Vector = float64[::1]
@@ -74,6 +76,7 @@ Pair = types.UniTuple(float64, 2)
 STEP = boolean(Vector, Matrix, Vector, Indices, Vector, float64, Vector)
 SPREAD = Pair(Matrix, Vector, int64, Vector)
 LINK = float64(float64)
+GAIN = Pair(float64, float64, Vector)
 
 
 # -- compiling ----------------------------------------------------------------------------------------------------
@@ -268,12 +271,29 @@ if JIT:
 
         return LINK.return_type(float64, float64), codegen
 
+    @intrinsic
+    def call_gain(_, bits, margin, variance, params):  # type: ignore[no-untyped-def]
+        """The same for the gain of a second-order rule."""
+
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            address = builder.bitcast(args[0], ir.IntType(64))
+            return _caller(GAIN)(context, builder, signature, [address, *args[1:]])
+
+        return GAIN.return_type(float64, *GAIN.args), codegen
+
 else:
     call_step = _caller(STEP)
     call_spread = _caller(SPREAD)
 
+    def _stored(bits: float) -> Callable[..., Any]:
+        return _PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))]
+
     def call_link(bits: float, value: float) -> float:
-        return float(_PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))](value))
+        return float(_stored(bits)(value))
+
+    def call_gain(bits: float, margin: float, variance: float, params: np.ndarray) -> tuple[float, float]:
+        rate, shrink = _stored(bits)(margin, variance, params)
+        return float(rate), float(shrink)
 
 
 def as_number(address: int) -> float:
@@ -311,6 +331,13 @@ class Rule:
         weight ``factor * exp(log)`` (before GAUGE); lets the loop rescale without losing anything.
     everywhere
         Every update may change every weight; the step then gets all coordinates, z = 0 included.
+    matrix
+        First value on the diagonal of a matrix over all coordinates, which follows the slots in ``memory``; 0 = none.
+    gain
+        Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
+        the variances (see `linmax.rules.second_order`).
+    rivals
+        Which z a trial presents (see `linmax.presenting`).
     bounded
         The rule needs every |z_i| <= 1.
     nonnegative
@@ -331,6 +358,9 @@ class Rule:
     thickness: float = 0.0
     spread: Any = None
     everywhere: bool = False
+    matrix: float = 0.0
+    gain: bool = False
+    rivals: str = "best"
     bounded: bool = False
     nonnegative: bool = False
     threshold: float | None = None
@@ -348,6 +378,8 @@ class Rule:
                 continue
             text = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
             shown.append(f"{key}={text}" if key in self.defaults else text)
+        if self.rivals != "best":
+            shown.append(f"rivals={self.rivals}")
         name = self.name.replace("_", "-")
         return f"{name}({', '.join(shown)})" if shown else name
 
@@ -370,6 +402,23 @@ class Rule:
         total = self.mass * coordinates
         reach = self.thickness * total if self.thickness else self.reach
         return [0.0, 0.0, reach, total, total, *self.scalars]
+
+    def rows_of_memory(self, size: int) -> int:
+        """Arrays in the memory of a member over ``size`` coordinates."""
+        if self.matrix and size > WIDEST:
+            raise ValueError(
+                f"{self} keeps a matrix of {size} x {size} numbers, and {WIDEST} x {WIDEST} is the limit; "
+                "leave full=True out"
+            )
+        return len(self.slots) + (size if self.matrix else 0)
+
+    def fill(self, memory: np.ndarray, places: np.ndarray) -> None:
+        """Write into a member's memory what coordinates that have seen nothing remember."""
+        memory[: len(self.slots), places] = np.reshape(self.slots, (-1, 1))
+        if self.matrix:
+            matrix = memory[len(self.slots) : len(self.slots) + memory.shape[1]]
+            matrix[np.isnan(matrix)] = 0.0  # a coordinate that does not exist has no variance
+            matrix[places, places] = self.matrix
 
 
 # -- state --------------------------------------------------------------------------------------------------------
@@ -406,12 +455,15 @@ class Members(NamedTuple):
     steps: np.ndarray  # int64 (B,), addresses
     spreads: np.ndarray  # int64 (B,), 0 = none
     everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
+    gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
+    rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
     params: np.ndarray  # (B, most parameters)
-    recycling: np.ndarray  # int64 (B, 3): instances kept (0 = does not recycle), uses of each, passes
+    recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
 
 
 RAW, MAX, L1 = 1, 2, 3
+BEST, VIOLATED, ALL = 0, 1, 2
 
 
 class State(NamedTuple):
@@ -421,13 +473,13 @@ class State(NamedTuple):
     memory: np.ndarray  # (B, most slots, N)
     scalars: np.ndarray  # (B, most scalars)
     backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.means`
-    means: np.ndarray  # (B, 10): the same
-    counts: np.ndarray  # int64 (B, 3): trials, updates, of these recycled
+    means: np.ndarray  # (B, 12): the same
+    counts: np.ndarray  # int64 (B, 5): trials, updates, of these recycled; look-ups left, where the next begins
     shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
 
 
 EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
-TRIALS, UPDATES, RECYCLED = range(3)
+TRIALS, UPDATES, RECYCLED, LEFT, NEXT = range(5)
 
 
 def _example() -> tuple[Instances, Members, State]:
@@ -441,8 +493,8 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 10)), i(1, 3), i(5)),
+        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 
 

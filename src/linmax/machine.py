@@ -37,6 +37,7 @@ from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
 from linmax.playing import MANY, judge_by_weights, play_all, start_means
+from linmax.presenting import RIVALS
 from linmax.search import fill_panel
 from linmax.straight import play_straight
 from linmax.techniques.voting import NUMBERS, Log
@@ -143,7 +144,7 @@ class Engine:
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
-            self.state.means[member, means.START] = run.rule.start
+            self.state.means[member, [means.START, means.FADE]] = run.rule.start, run.fade
             start_means(self.members, self.state, member)
         self.top.prepare(self)
         self.tail: Instances | None = None
@@ -159,8 +160,10 @@ class Engine:
             np.array([address_of(run.rule.step, STEP) for run in runs], np.int64),
             np.array([address_of(run.rule.spread, SPREAD) for run in runs], np.int64),
             np.array([run.rule.everywhere for run in runs], np.int64),
+            np.array([run.rule.gain for run in runs], np.int64),
+            np.array([RIVALS[run.rule.rivals] for run in runs], np.int64),
             params,
-            np.array([run.recycling for run in runs], np.int64).reshape(-1, 3),
+            np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
             np.array([run.averaging for run in runs], np.int64),
         )
 
@@ -170,12 +173,11 @@ class Engine:
         exists = appearing(None, 0, self.layout, self.k, stride)
         count = len(self.runs)
         weights = aligned(count, size)
-        memory = np.full((count, max((len(run.rule.slots) for run in self.runs), default=0), size), np.nan)
+        memory = np.full((count, max((run.rule.rows_of_memory(size) for run in self.runs), default=0), size), np.nan)
         scalars = np.zeros((count, max((len(run.rule.first_scalars(0)) for run in self.runs), default=0)))
         for member, run in enumerate(self.runs):
             weights[member, exists] = run.rule.start
-            for slot, value in enumerate(run.rule.slots):
-                memory[member, slot, exists] = value
+            run.rule.fill(memory[member], exists)
             first = run.rule.first_scalars(len(exists))
             scalars[member, : len(first)] = first
         settings = self.settings
@@ -187,7 +189,7 @@ class Engine:
             scalars,
             np.zeros((count, size if self.averages else 0)),
             np.zeros((count, means.NUMBERS)),
-            np.zeros((max(1, count), 3), np.int64),
+            np.zeros((max(1, count), 5), np.int64),
             shape,
         )
 
@@ -235,8 +237,9 @@ class Engine:
         return Engine(learner, layout, self.k, self.settings, scored=True)
 
     def terms(self, member: int) -> int:
-        """Hypotheses in the member's average: one for each trial played, and the present one."""
-        return int(self.state.counts[member, TRIALS]) + 1
+        """What the terms of the member's average add up to: one for each trial played, and the present one."""
+        count = int(self.state.counts[member, TRIALS]) + 1
+        return count * (count + 1) // 2 if self.runs[member].fade else count
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
@@ -276,7 +279,7 @@ class Engine:
 
             self.state = state._replace(
                 weights=moved(state.weights),
-                memory=moved(state.memory, np.nan),
+                memory=self._moved_memory(moved(state.memory, np.nan), places),
                 backlog=moved(state.backlog) if self.averages else state.backlog,
             )
             for node in self.top.walk():
@@ -294,6 +297,20 @@ class Engine:
         for node in self.top.walk():
             node.grown(self)
 
+    def _moved_memory(self, memory: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """The rows of matrices go where their columns have gone."""
+        size = memory.shape[2]
+        rows = max((run.rule.rows_of_memory(size) for run in self.runs), default=0)
+        if not any(run.rule.matrix for run in self.runs):
+            return memory
+        target = np.full((len(self.runs), rows, size), np.nan)
+        for member, run in enumerate(self.runs):
+            slots = len(run.rule.slots)
+            target[member, :slots] = memory[member, :slots]
+            if run.rule.matrix:
+                target[member, slots + places] = memory[member, slots : slots + len(places)]
+        return target
+
     @property
     def _capacity(self) -> int:
         """Rows of the linear machine that there is room for."""
@@ -309,8 +326,7 @@ class Engine:
         if run.averaging:
             backlog[fresh] = state.means[member, means.UNSEEN]
         means.join(run.averaging, len(fresh), scalars, state.weights[member], backlog, state.means[member])
-        for slot, value in enumerate(rule.slots):
-            state.memory[member, slot, fresh] = value
+        rule.fill(state.memory[member], fresh)
         added = rule.mass * len(fresh) * unit
         scalars[MASS] += added
         scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
@@ -349,7 +365,9 @@ class Engine:
     @property
     def plain(self) -> bool:
         """Whether there is one rule and nothing else."""
-        return isinstance(self.top, Leaf) and not (self.memory or self.tracked or self.runs[0].rule.everywhere)
+        rule = self.runs[0].rule
+        techniques = self.memory or self.tracked or rule.everywhere or rule.rivals != "best"
+        return isinstance(self.top, Leaf) and not techniques
 
     def _straight(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
         """Play a rule without techniques."""

@@ -75,6 +75,8 @@ class Bench(NamedTuple):
     kind: int  # how it averages, 0 = not at all
     tracked: int  # whether its 2-norm is kept
     everywhere: int  # whether the step wants all coordinates
+    gain: int  # whether it is of second order
+    rivals: int
     shape: np.ndarray
     weights: np.ndarray
     memory: np.ndarray
@@ -94,6 +96,8 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
         kind,
         tracked,
         members.everywhere[member],
+        members.gains[member],
+        members.rivals[member],
         state.shape,
         state.weights[member],
         state.memory[member],
@@ -182,7 +186,7 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
         means.rescaled(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
         if bench.kind == RAW:
             means.raise_anchor(scalars, weights, bench.backlog, bench.sums)
-        return CHANGED
+        return CHANGED if bench.sums[means.SQUARE] < HUGE * HUGE else FAILED
     index, z = room.support[:count], room.z[:count]
     if bench.tracked:
         for place in range(count):

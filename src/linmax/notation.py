@@ -2,9 +2,10 @@
 
 A learner is written as prefixes, innermost last, and a rule or a combination: A averages, R recycles, V votes, each
 with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine(perceptron, A-winnow(1.1), how=wma)``,
-``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. ``combine`` alone is the best of the 62 algorithms of
-Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``, ``attributes``
-and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
+``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. A rule takes ``rivals=`` among its parameters:
+``arow(0.1, rivals=all)``. ``combine`` alone is the best of the 62 algorithms of
+Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``,
+``attributes`` and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from linmax.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, stack, vote
+from linmax.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -147,7 +148,9 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
                 options[key] = value if key == "fusion" else _one(text, value)
         return _call(text, combine if name == "combine" else stack, [members], options)
     args, kwargs = _arguments(text, inside)
-    return _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
+    which = kwargs.pop("rivals", "best")
+    rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
+    return rule if which == "best" else _call(text, rivals, [rule, which], {})
 
 
 def _split(text: str) -> list[str]:

@@ -9,9 +9,12 @@ from numba import float64, int32, int64, types, uint8
 
 from linmax import means
 from linmax.contract import (
+    ALL,
     KNOWN,
+    LEFT,
     TRIALS,
     UPDATES,
+    VIOLATED,
     Instances,
     InstancesT,
     Labels,
@@ -31,15 +34,15 @@ from linmax.member import (
     CHANGED,
     FAILED,
     LANES,
-    UNCHANGED,
     Bench,
     Scratch,
     ScratchT,
     lay_out,
     present_instance,
 )
+from linmax.presenting import present_rivals
 from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_single
-from linmax.techniques.recycling import recycle_instances
+from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
 __all__ = ["MANY", "judge", "judge_by_weights", "play_all", "start_means"]
@@ -76,17 +79,18 @@ def judge_by_average(
 ) -> None:
     """Predictions of the average for trials begin..end, between which the member does not change.
 
-    The sum is then H + n g w, n trials on. A panel of H and of w says where the label leads beyond doubt.
+    The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
+    where the label leads beyond doubt.
     """
     sums = bench.sums
-    weight, idle = sums[means.WEIGHT], sums[means.IDLE]
+    weight, idle, fade, age = sums[means.WEIGHT], sums[means.IDLE], sums[means.FADE], sums[means.AGE]
     g = means.term(bench.kind, bench.scalars, sums)
     if not filled(panel) or tables.shape[0]:
         for t in range(begin, end):
-            factor = weight + (idle + (t - begin)) * g
+            factor = weight + (idle + means.coming(t - begin, fade, age)) * g
             predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
             if tables.shape[0]:
-                added = (idle + (t - begin)) * g
+                added = (idle + means.coming(t - begin, fade, age)) * g
                 square = means.squared_norm(added, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
                 if square < 0.0:
                     square = 0.0
@@ -108,7 +112,7 @@ def judge_by_average(
         lane_scores(panel, block, room.single, room.lanes)
         lane_scores(panel, block, room.single_slope, room.slopes)
         for lane in range(LANES):
-            ahead = max(0, block * LANES + lane - begin) * slope
+            ahead = means.coming(max(0, block * LANES + lane - begin), fade, age) * slope
             total = size + ahead
             share = ahead / total if total > 0.0 else 0.0
             for row in range(room.lanes.shape[0]):
@@ -118,9 +122,8 @@ def judge_by_average(
             if room.leads[t % LANES] > slack:
                 predictions[1, t - origin] = labels[t]
             else:
-                predictions[1, t - origin] = average_scores(
-                    bench, room, instances, t, weight + (idle + (t - begin)) * g
-                )
+                factor = weight + (idle + means.coming(t - begin, fade, age)) * g
+                predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
 
 
 @kernel(hot=True)
@@ -153,7 +156,7 @@ def play(
     room, given, uses_here = scratch, instances, uses[member]
     nothing = room.z[:0]
     shape, counts = bench.shape, state.counts[member]
-    kept, limit, passes = members.recycling[member, 0], members.recycling[member, 1], members.recycling[member, 2]
+    recycling = members.recycling[member]
     logged = log.versions.shape[1] > 0
     version = 0
     if logged:
@@ -169,7 +172,8 @@ def play(
             predictions[0, event - begin] = first
         if tables.shape[0] > 0:
             for q in range(t, last + 1):
-                score(given, q, shape, bench.weights, room.scores)
+                if t < event or bench.spread != 0:  # else the search has left its scores
+                    score(given, q, shape, bench.weights, room.scores)
                 if bench.spread != 0 and abs(room.scores[top_two(room.scores, shape)[0]]) < TINY:
                     rescore(
                         given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
@@ -185,24 +189,29 @@ def play(
             for q in range(t, last):
                 log.versions[member, q - begin] = version
         counts[TRIALS] += last + 1 - t
+        if recycling[BUDGET]:
+            counts[LEFT] = min(counts[LEFT] + recycling[BUDGET] * (last + 1 - t), recycling[BUDGET] * SAVED)
         if event < end:
             label = labels[event]
-            if label >= shape[KNOWN]:
+            new = label >= shape[KNOWN]
+            if new:
                 shape[KNOWN] = label + 1
-                label = -1
-            outcome = UNCHANGED
-            if rival >= 0:
-                outcome = present_instance(bench, room, given, event, label, rival, margin)
-            if outcome == FAILED:
+            steps = 0
+            if bench.rivals == ALL or (bench.rivals == VIOLATED and not new):
+                steps = present_rivals(bench, room, given, event, label)
+            elif rival >= 0:
+                outcome = present_instance(bench, room, given, event, -1 if new else label, rival, margin)
+                steps = -1 if outcome == FAILED else int(outcome == CHANGED)
+            if steps < 0:
                 return event
-            if outcome == CHANGED:
+            if steps > 0:
                 changes[event - begin] = 1
-                counts[UPDATES] += 1
-                if kept:
+                counts[UPDATES] += steps
+                if recycling[KEPT]:
                     uses_here[event] = 1
-                    start = max(oldest, event + 1 - kept)
+                    start = max(oldest, event + 1 - recycling[KEPT])
                     if not recycle_instances(
-                        bench, room, given, panel, labels, start, event + 1, uses_here, limit, passes, counts, nothing
+                        bench, room, given, panel, labels, start, event + 1, uses_here, recycling, counts, nothing
                     ):
                         return event
         means.advance(bench.kind, 1, bench.sums)

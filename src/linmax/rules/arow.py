@@ -7,34 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.checks import finite, positive
-from linmax.contract import STEP, Rule, kernel
-from linmax.rules.second_order import move, variance
+from linmax.checks import at_least, finite, positive
+from linmax.contract import GAIN, Rule, kernel
+from linmax.rules.second_order import OWN, second_order
 
 __all__ = ["arow"]
 
 
-@kernel(STEP)
-def step(
-    weights: np.ndarray,
-    memory: np.ndarray,
-    scalars: np.ndarray,
-    index: np.ndarray,
-    z: np.ndarray,
-    margin: float,
-    params: np.ndarray,
-) -> bool:
+@kernel(GAIN)
+def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
     if margin >= 1.0:
-        return False
-    v = variance(memory[0], index, z)
-    if v == 0.0:
-        return False
-    b = 1.0 / (v + params[0])
-    move(weights, memory[0], index, z, (1.0 - margin) * b, b)
-    return True
+        return 0.0, 0.0
+    b = 1.0 / (v + params[OWN])
+    return (1.0 - margin) * b, b
 
 
-def arow(r: float = 1.0, start: float = 0.0) -> Rule:
+def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0, full: bool = False) -> Rule:
     """AROW: a step towards margin 1 along Sz, where S holds the variance of each weight, 1 at first.
 
     If w.z < 1: with b = 1/(z'Sz + r), w <- w + (1 - w.z) b Sz and S <- S - b Sz (Sz)', of which the diagonal is kept.
@@ -45,6 +33,11 @@ def arow(r: float = 1.0, start: float = 0.0) -> Rule:
         > 0. Larger makes all steps smaller and the variances fall more slowly.
     start
         Weight of a coordinate never seen.
+    inflation
+        Added to the variances at each update (of the coordinates in z, without ``full``), so that the rule does not
+        stop learning.
+    full
+        Keep all of S, for up to 512 coordinates.
 
     Notes
     -----
@@ -64,13 +57,15 @@ def arow(r: float = 1.0, start: float = 0.0) -> Rule:
     True
     """
     r, start = positive("r", r, 1.0), finite("start", start)
-    return Rule(
+    inflation = at_least("inflation", inflation, 0.0)
+    return second_order(
         "arow",
-        {"r": r, "start": start},
-        step,
-        values=(r,),
-        start=start,
-        slots=(1.0,),
+        {"r": r, "start": start, "inflation": inflation},
+        {"r": 1.0, "start": 0.0, "inflation": 0.0},
+        gain,
+        (r,),
+        full,
         reach=1.0,
-        defaults={"r": 1.0, "start": 0.0},
+        inflation=inflation,
+        start=start,
     )

@@ -8,33 +8,21 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.checks import positive
-from linmax.contract import STEP, Rule, kernel
-from linmax.rules.second_order import move, variance
+from linmax.contract import GAIN, Rule, kernel
+from linmax.rules.second_order import OWN, second_order
 
 __all__ = ["nherd"]
 
 
-@kernel(STEP)
-def step(
-    weights: np.ndarray,
-    memory: np.ndarray,
-    scalars: np.ndarray,
-    index: np.ndarray,
-    z: np.ndarray,
-    margin: float,
-    params: np.ndarray,
-) -> bool:
+@kernel(GAIN)
+def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
     if margin >= 1.0:
-        return False
-    C = params[0]
-    v = variance(memory[0], index, z)
-    if v == 0.0:
-        return False
-    move(weights, memory[0], index, z, (1.0 - margin) / (v + 1.0 / C), (C * C * v + 2.0 * C) / (1.0 + C * v) ** 2)
-    return True
+        return 0.0, 0.0
+    C = params[OWN]
+    return (1.0 - margin) / (v + 1.0 / C), (C * C * v + 2.0 * C) / (1.0 + C * v) ** 2
 
 
-def nherd(C: float = 1.0) -> Rule:
+def nherd(C: float = 1.0, full: bool = False) -> Rule:
     """NHERD: as `arow`, but the variances fall about twice as fast.
 
     If w.z < 1: with v = z'Sz, w <- w + (1 - w.z) Sz / (v + 1/C) and S <- S - (C^2 v + 2C)/(1 + C v)^2 Sz (Sz)', of
@@ -44,6 +32,8 @@ def nherd(C: float = 1.0) -> Rule:
     ----------
     C
         Aggressiveness, > 0.
+    full
+        Keep all of S, for up to 512 coordinates.
 
     References
     ----------
@@ -58,4 +48,4 @@ def nherd(C: float = 1.0) -> Rule:
     True
     """
     C = positive("C", C, 1.0)
-    return Rule("nherd", {"C": C}, step, values=(C,), slots=(1.0,), reach=1.0, defaults={"C": 1.0})
+    return second_order("nherd", {"C": C}, {"C": 1.0}, gain, (C,), full, reach=1.0)

@@ -12,8 +12,8 @@ from statistics import NormalDist
 import numpy as np
 
 from linmax.checks import finite, positive
-from linmax.contract import STEP, Rule, kernel
-from linmax.rules.second_order import move, variance
+from linmax.contract import GAIN, Rule, kernel
+from linmax.rules.second_order import OWN, second_order
 
 __all__ = ["scw_i", "scw_ii"]
 
@@ -42,28 +42,16 @@ def shrinkage(a: float, v: float, phi: float) -> float:
     return a * phi / (root + v * a * phi)
 
 
-@kernel(STEP)
-def step(
-    weights: np.ndarray,
-    memory: np.ndarray,
-    scalars: np.ndarray,
-    index: np.ndarray,
-    z: np.ndarray,
-    margin: float,
-    params: np.ndarray,
-) -> bool:
-    phi, C, squared = params[0], params[1], params[2]
-    v = variance(memory[0], index, z)
-    if v == 0.0 or margin >= phi * math.sqrt(v):
-        return False
+@kernel(GAIN)
+def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
+    phi, C, squared = params[OWN], params[OWN + 1], params[OWN + 2]
+    if margin >= phi * math.sqrt(v):
+        return 0.0, 0.0
     a = squared_step_size(margin, v, phi, C) if squared != 0.0 else step_size(margin, v, phi, C)
-    if a == 0.0:
-        return False
-    move(weights, memory[0], index, z, a, shrinkage(a, v, phi))
-    return True
+    return a, shrinkage(a, v, phi)
 
 
-def scw_i(eta: float = 0.9, C: float = 1.0) -> Rule:
+def scw_i(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
     """SCW-I: soft confidence-weighted learning, no step larger than C.
 
     With v = z'Sz, m = w.z, psi = 1 + phi^2/2, xi = 1 + phi^2: if m < phi sqrt(v), then
@@ -76,6 +64,8 @@ def scw_i(eta: float = 0.9, C: float = 1.0) -> Rule:
         Confidence wanted, between .5 and 1.
     C
         Aggressiveness, > 0: small for noisy labels.
+    full
+        Keep all of S, for up to 512 coordinates.
 
     Notes
     -----
@@ -94,10 +84,10 @@ def scw_i(eta: float = 0.9, C: float = 1.0) -> Rule:
     >>> int(trace.mistakes[-1]) < 60
     True
     """
-    return _scw("scw_i", eta, C, 0.0)
+    return _scw("scw_i", eta, C, 0.0, full)
 
 
-def scw_ii(eta: float = 0.9, C: float = 1.0) -> Rule:
+def scw_ii(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
     """SCW-II: as `scw_i`, with every step made shorter instead of the largest.
 
     With n = v + 1/(2C):
@@ -109,6 +99,8 @@ def scw_ii(eta: float = 0.9, C: float = 1.0) -> Rule:
         Confidence wanted, between .5 and 1.
     C
         Aggressiveness, > 0: small for noisy labels.
+    full
+        Keep all of S, for up to 512 coordinates.
 
     References
     ----------
@@ -120,19 +112,12 @@ def scw_ii(eta: float = 0.9, C: float = 1.0) -> Rule:
     >>> str(linmax.rules.scw_ii(0.8, C=0.1))
     'scw-ii(eta=0.8, C=0.1)'
     """
-    return _scw("scw_ii", eta, C, 1.0)
+    return _scw("scw_ii", eta, C, 1.0, full)
 
 
-def _scw(name: str, eta: float, C: float, squared: float) -> Rule:
+def _scw(name: str, eta: float, C: float, squared: float, full: bool) -> Rule:
     eta, C = finite("eta", eta), positive("C", C, 1.0)
     if not 0.5 < eta < 1.0:
         raise ValueError(f"eta must be between 0.5 and 1, got {eta!r}; try 0.9")
-    return Rule(
-        name,
-        {"eta": eta, "C": C},
-        step,
-        values=(NormalDist().inv_cdf(eta), C, squared),
-        slots=(1.0,),
-        reach=math.inf,
-        defaults={"eta": 0.9, "C": 1.0},
-    )
+    values = (NormalDist().inv_cdf(eta), C, squared)
+    return second_order(name, {"eta": eta, "C": C}, {"eta": 0.9, "C": 1.0}, gain, values, full, reach=math.inf)
