@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
+    from linmax.learners.naive_bayes import naive_bayes
+    from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
@@ -47,8 +49,10 @@ _HOMES = {
     "features": "features",
     "majority_problem": "datasets",
     "normalisation": "normalisation",
+    "naive_bayes": "learners.naive_bayes",
     "paper_pool": "composition",
     "parse": "notation",
+    "recent_label": "learners.recent_label",
     "recycle": "composition",
     "rivals": "composition",
     "robust_softmax": "learners.softmax",
@@ -79,9 +83,11 @@ __all__ = [
     "experts",
     "features",
     "majority_problem",
+    "naive_bayes",
     "normalisation",
     "paper_pool",
     "parse",
+    "recent_label",
     "recycle",
     "rivals",
     "robust_softmax",

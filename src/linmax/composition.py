@@ -10,9 +10,9 @@ from linmax.checks import one_of
 from linmax.contract import Rule
 from linmax.learners import Auto, Whole
 from linmax.learners.attributes import AttributePool
-from linmax.learners.softmax import robust_softmax, softmax
+from linmax.learners.softmax import robust_softmax
 from linmax.presenting import RIVALS
-from linmax.rules import REGISTRY, OwnRule, alma, perceptron, scw_i, winnow
+from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
 from linmax.techniques import bracketed
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined, Stacked
@@ -267,16 +267,18 @@ def paper_pool() -> list[Rule]:
 
 
 def votes_pool(bounded: bool = True) -> Combined:
-    """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1]."""
-    members = [
-        robust_softmax(0.1),
-        robust_softmax(1.0),
-        softmax(0.1),
-        scw_i(0.9),
-        average(recycle(perceptron(margin=10))),
-    ]
+    """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1].
+
+    Two robust softmaxes, whose priors suit few and many sub-experts; and margin rules with long recycling, raw for
+    labels without noise, with averages that fade otherwise.
+    """
+    rules = [perceptron(margin=10)] * 2
     if bounded:
-        members.append(average(recycle(winnow(1.1), u=20)))
+        rules += [winnow(1.05, thickness=0.005), winnow(1.1, thickness=0.005)]
+    members: list[Learner] = [robust_softmax(0.1), robust_softmax(1.0)]
+    for raw, averaged in zip(rules[::2], rules[1::2], strict=True):
+        members.append(recycle(raw, s=1000, u=1000, budget=50))
+        members.append(average(recycle(averaged, s=1000, u=20, budget=50), scale="max", fade=True))
     return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
 
 
@@ -300,10 +302,10 @@ def vr_combine(
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
         each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
-        saved hypotheses: "votes": robust and plain softmax, SCW and two margin rules, their scores weighted by their
-        mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused as sub-experts of
-        AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for attributes, or, where
-        there are both, the first over the votes and the second's members together.
+        saved hypotheses: "votes": two robust softmaxes and four margin rules with long recycling, their scores
+        weighted by their mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused
+        as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for
+        attributes, or, where there are both, the first over the votes and the second's members together.
     s, u
         See `recycle`; with "papers" and lists only, like all that follow.
     h, w, r, d, scale
@@ -327,13 +329,8 @@ def vr_combine(
     """
     if isinstance(pool, str) and pool != "papers":
         one_of("pool", pool, ["papers", *POOLS])
-        options = {"s": (s, 100), "u": (u, 5), "h": (h, 20), "w": (w, 100), "r": (r, 100), "d": (d, 100)}
-        options |= {"scale": (scale, "l2")}
-        given = next((name for name, (value, usual) in options.items() if value != usual), None)
-        if given is not None:
-            raise ValueError(
-                f"{given} is an option of the papers' pool; pool={pool!r} has nothing to tune: leave it out"
-            )
+        if (s, u, h, w, r, d, scale) != (100, 5, 20, 100, 100, 100, "l2"):
+            raise ValueError(f"pool={pool!r} has nothing to tune; s, u, h, w, r, d and scale are of the papers' pool")
         return POOLS[pool]()
     rules = paper_pool() if isinstance(pool, str) else as_learners(pool)
     for rule in rules:

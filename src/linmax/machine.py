@@ -365,6 +365,8 @@ class Engine:
     @property
     def plain(self) -> bool:
         """Whether there is one rule and nothing else."""
+        if not isinstance(self.top, Leaf):
+            return False
         rule = self.runs[0].rule
         techniques = self.memory or self.tracked or rule.everywhere or rule.rivals != "best"
         return isinstance(self.top, Leaf) and not techniques

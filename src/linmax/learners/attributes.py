@@ -116,7 +116,7 @@ def learn_weights(
         Matrix,
         Matrix,
     )
-)
+)  # fmt: skip
 def fuse(
     votes: np.ndarray,
     bits: np.ndarray,
@@ -224,9 +224,10 @@ class AttributeWorker(Worker):
         shape[KNOWN] = known
         votes = np.ascontiguousarray(np.concatenate(parts, axis=1)) if len(parts) > 1 else parts[0]
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
+        learned = labels[begin:end] if learn else labels
         fuse(
-            votes, votes.view(np.int32), labels[begin:end] if learn else labels, shape, self.weights, self.matrix, self.squares, self.trials,
-            learn, predictions, table, np.zeros((2, len(self.weights))),
+            votes, votes.view(np.int32), learned, shape, self.weights, self.matrix, self.squares, self.trials, learn,
+            predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
         return predictions, table, votes
 
