@@ -75,7 +75,9 @@ def bags(texts: Iterable[Iterable[str]], vocabulary: dict[str, int]) -> sparse.c
         values += [counts[column] for column in columns]
         indptr.append(len(indices))
     shape = (len(indptr) - 1, len(vocabulary))
-    return sparse.csr_array((np.array(values, float), np.array(indices, np.int32), np.array(indptr)), shape=shape)
+    return sparse.csr_array(
+        (np.array(values, float), np.array(indices, np.int32), np.array(indptr, np.int32)), shape=shape
+    )
 
 
 def _widen(rows: sparse.csr_array, columns: int) -> sparse.csr_array:
