@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.estimators import FusionClassifier, LinearMaxClassifier
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
+    "FusionClassifier": "estimators",
     "Learner": "learner",
+    "LinearMaxClassifier": "estimators",
     "LinearThreshold": "threshold",
     "Trace": "trials",
     "VoteFusion": "fusion",
@@ -68,7 +71,9 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "FusionClassifier",
     "Learner",
+    "LinearMaxClassifier",
     "LinearThreshold",
     "Trace",
     "VoteFusion",

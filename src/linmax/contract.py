@@ -15,7 +15,9 @@ Weights are known up to a positive factor: the true weight of coordinate i is
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -31,6 +33,8 @@ import numpy as np
 from llvmlite import ir
 from numba import boolean, float64, int32, int64, njit, typeof, types, uint8
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 __all__ = [
@@ -44,6 +48,7 @@ __all__ = [
     "SHIFT",
     "SPREAD",
     "STEP",
+    "TOP",
     "Instances",
     "Members",
     "Panel",
@@ -61,7 +66,8 @@ GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
 REACH = 2  # promise: no update while margin > REACH, so z need not be built
 MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
-OWN = 5
+TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
+OWN = 6
 
 WIDEST = 512  # coordinates of a rule that keeps a matrix over them
 
@@ -171,14 +177,48 @@ class Deferred:
     @cached_property
     def compiled(self) -> Any:
         """The compiled function."""
-        return self._compile_it()
+        function = self._compile_it()
+        if JIT:
+            function.compile(function.signature)
+            function.disable_compile()  # arguments of other types are converted or refused
+        return function
 
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)
 
 
+class HelperCode(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a helper, ready to be linked into its callers. Numba would make it ready to run as well, in vain."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, _: str) -> int:
+        """What runs when Python calls the helper: it raises TypeError."""
+        self._ensure_finalized()
+        return int(ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value or 0)
+
+    @property
+    def codegen(self) -> HelperCode:
+        """Asked for `set_env` only."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: what Python objects a function refers to matters to those that raise, and helpers do not."""
+
+
+class HelperCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, but that `HelperCode` is what comes out."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile it."""
+        self.state.library = HelperCode(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(function)
+
+
 def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`kernel` for functions that not every program needs: a single rule should not wait for voting to compile."""
+    """`kernel` for functions that only Python calls."""
     return lambda function: Deferred(lambda: kernel(signature)(function))
 
 
@@ -192,14 +232,15 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
-    With a signature the function is compiled (or read from the cache) at once and has an address; without one it is
-    a helper, compiled into its callers. Arrays are not counted by reference unless it ``allocates``: counting costs
-    more than a small rule, so kernels work in arrays that they are given.
+    With a signature the function is compiled (or read from the cache) when it is first wanted and has an address;
+    without one it is a helper, compiled into its callers, and Python cannot call it. Arrays are not counted by
+    reference unless it ``allocates``: counting costs more than a small rule, so kernels work in arrays that they are
+    given.
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
-    numbers, costs more than a search. Such a helper should have few call sites, and Python cannot call it. One that
-    ``reorders`` may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's
-    objects, and so keeps the interpreter's lock.
+    numbers, costs more than a search. Such a helper should have few call sites. One that ``reorders`` may add up in
+    any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's objects, and so keeps the
+    interpreter's lock.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
@@ -208,14 +249,15 @@ def kernel(
             options = options | {"nogil": False}
         if reorders:
             options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
-        if hot:  # no wrapper that takes Python's objects apart: slow to compile
-            return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **options)(function)
+        if not JIT:
+            return function
         if signature is None and not allocates:  # nothing to cache: its code is in its callers
-            return njit(no_cfunc_wrapper=True, **options)(function)
+            wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+            return njit(forceinline=hot, pipeline_class=HelperCompiler, **wrappers, **options)(function)
         with caching_in(cache_folder(function.__code__.co_filename)):
-            if signature is None:
-                return njit(cache=True, **options)(function)
-            return njit(signature, cache=True, no_cfunc_wrapper=True, **options)(function)
+            compiled = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+        compiled.signature = signature
+        return compiled
 
     return compile_it
 
@@ -230,6 +272,8 @@ def address_of(function: Any, signature: Any) -> int:
     if not JIT:
         _PYTHON_FUNCTIONS[id(function)] = function
         return id(function)
+    if signature.args not in function.overloads:
+        function.compile(signature.args)
     compiled = function.overloads[signature.args]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
@@ -401,7 +445,7 @@ class Rule:
         """The scalars of a member that has seen nothing, over this many coordinates."""
         total = self.mass * coordinates
         reach = self.thickness * total if self.thickness else self.reach
-        return [0.0, 0.0, reach, total, total, *self.scalars]
+        return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
 
     def rows_of_memory(self, size: int) -> int:
         """Arrays in the memory of a member over ``size`` coordinates."""

@@ -68,11 +68,8 @@ def stride_for(classes: int) -> int:
     return 4 if classes <= 4 else -(-classes // 8) * 8
 
 
-def appearing(old: Layout | None, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
-    """The coordinates, in the new numbering, that come into being; without an old layout all that exist."""
-    if old is None:
-        old = Layout(0, 0, 0, 0, new.constant)
-        old_k = 0
+def appearing(old: Layout, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
+    """The coordinates, in the new numbering, that come into being."""
     voters, raters = np.arange(old.voters, new.voters), np.arange(new.voters + old.raters, new.voters + new.raters)
     constant = [0] if new.constant else []  # its row is kept all the same, but its coordinates do not exist
     dense, sparse = 1 + old.dense, 1 + new.dense + old.sparse
@@ -145,7 +142,8 @@ class Engine:
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
             self.state.means[member, [means.START, means.FADE]] = run.rule.start, run.fade
-            start_means(self.members, self.state, member)
+            if self.tracked:
+                start_means(self.members, self.state, member)
         self.top.prepare(self)
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
@@ -170,15 +168,29 @@ class Engine:
     def _first_state(self, rows: int) -> State:
         stride, experts = stride_for(self.k), self.layout.voters + self.layout.raters
         size = experts + rows * stride
-        exists = appearing(None, 0, self.layout, self.k, stride)
+        absent = int(self.layout.rows > 0 and not self.layout.constant)  # its row is kept, but has no coordinates
         count = len(self.runs)
         weights = aligned(count, size)
-        memory = np.full((count, max((run.rule.rows_of_memory(size) for run in self.runs), default=0), size), np.nan)
+        memory = aligned(count, max((run.rule.rows_of_memory(size) for run in self.runs), default=0), size)
+        table = memory[:, :, experts:].reshape(*memory.shape[:2], rows, stride)
+        for part in (table[..., self.k :], table[:, :, :absent], table[:, :, self.layout.rows :]):
+            part[...] = np.nan
+
+        def fill(row: np.ndarray, value: float) -> None:
+            if value != 0.0:  # fresh memory is not touched before a trial needs it
+                row[:experts] = value
+                row[experts:].reshape(rows, stride)[absent : self.layout.rows, : self.k] = value
+
         scalars = np.zeros((count, max((len(run.rule.first_scalars(0)) for run in self.runs), default=0)))
         for member, run in enumerate(self.runs):
-            weights[member, exists] = run.rule.start
-            run.rule.fill(memory[member], exists)
-            first = run.rule.first_scalars(len(exists))
+            fill(weights[member], run.rule.start)
+            for slot, value in enumerate(run.rule.slots):
+                fill(memory[member, slot], value)
+            memory[member, len(run.rule.slots) :] = np.nan
+            if run.rule.matrix:
+                nothing = Layout(0, 0, 0, 0, self.layout.constant)
+                run.rule.fill(memory[member], appearing(nothing, 0, self.layout, self.k, stride))
+            first = run.rule.first_scalars(experts + (self.layout.rows - absent) * self.k)
             scalars[member, : len(first)] = first
         settings = self.settings
         known = 0 if settings.discover else self.k
@@ -384,8 +396,6 @@ class Engine:
             outcome.changed,
             margins,
         )
-        if failed < 0 and self.runs[0].rule.spread is None and not np.isfinite(self.state.weights.sum()):
-            failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
         if failed >= 0:
             self.overflowed(0, failed)
 

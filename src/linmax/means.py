@@ -5,9 +5,10 @@ The sum of the weights with which each trial was met, S = sum_s g_s w_s, is writ
     S = m * weights - backlog,  m = WEIGHT + IDLE g = sum of the g_s.
 
 A trial adds 1 to IDLE, or its number where averages FADE (AGE is the last that was added). IDLE joins WEIGHT only when
-the weights change: then S does not depend on how the trials were cut into runs. A change d of a weight adds WEIGHT * d to its backlog and leaves S as it was. g is the common factor
-of the stored weights (raw), or 1 over their largest magnitude (max) or over the sum of their magnitudes (l1). A raw S
-is kept at the scale exp(ANCHOR), which rises with that of the weights.
+the weights change: then S does not depend on how the trials were cut into runs. A change d of a weight adds WEIGHT * d
+to its backlog and leaves S as it was. g is the common factor of the stored weights (raw), or 1 over their largest
+magnitude (max) or over the sum of their magnitudes (l1). A raw S is kept at the scale exp(ANCHOR), which rises with
+that of the weights.
 
 A coordinate that appears later has had the weight START all along, and the backlog UNSEEN.
 

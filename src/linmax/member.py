@@ -27,6 +27,7 @@ from linmax.contract import (
     kernel,
 )
 from linmax.linear_max import difference, put
+from linmax.simd import LANES
 
 __all__ = [
     "CHANGED",
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
-LANES = 16
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 
@@ -111,7 +111,7 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
 def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
     """Room for one member: ``support`` is the most coordinates that a z can touch, ``rows`` the classes of a panel."""
     full = state.weights.shape[1] if everywhere else 0
-    width = max(int(state.shape[STRIDE]), classes)
+    width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
     size = state.weights.shape[1]
     return Scratch(
         np.zeros(width),
