@@ -86,7 +86,7 @@ def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert [f"{row['predicted']} {row['tag']}" for row in rows] == plain
     assert all(abs(sum(row["probabilities"].values()) - 1) < 1e-9 for row in rows)
     assert main(["predict", "m", "data.vw", "--output", "scores", "--out", "scores.csv"]) == 0
-    table = list(csv.DictReader(Path("scores.csv").open()))
+    table = list(csv.DictReader(Path("scores.csv").read_text().splitlines()))
     assert all(max("abc", key=lambda c: float(row[c])) == row["predicted"] for row in table)
     assert table[9]["line"] == "10"
 
