@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, normalisation, rules
+    from linmax import adversaries, bounds, conversion, features, normalisation, rules, streams
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
+    from linmax.learners.naive_bayes import naive_bayes
+    from linmax.learners.recent_label import recent_label
+    from linmax.learners.softmax import robust_softmax, softmax
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
+    from linmax.streams import stream
     from linmax.threshold import LinearThreshold
     from linmax.trials import Trace, run
 
@@ -49,14 +53,21 @@ _HOMES = {
     "features": "features",
     "majority_problem": "datasets",
     "normalisation": "normalisation",
+    "naive_bayes": "learners.naive_bayes",
     "paper_pool": "composition",
     "parse": "notation",
+    "recent_label": "learners.recent_label",
     "recycle": "composition",
     "rivals": "composition",
+    "river": "river",
+    "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
+    "softmax": "learners.softmax",
     "stack": "composition",
+    "stream": "streams",
+    "streams": "streams",
     "vote": "composition",
     "vr_combine": "composition",
 }
@@ -81,15 +92,21 @@ __all__ = [
     "experts",
     "features",
     "majority_problem",
+    "naive_bayes",
     "normalisation",
     "paper_pool",
     "parse",
+    "recent_label",
     "recycle",
     "rivals",
+    "robust_softmax",
     "rule",
     "rules",
     "run",
+    "softmax",
     "stack",
+    "stream",
+    "streams",
     "vote",
     "vr_combine",
 ]
