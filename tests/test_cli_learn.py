@@ -72,7 +72,7 @@ def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert [f"{row['predicted']} {row['tag']}" for row in rows] == plain
     assert all(abs(sum(row["probabilities"].values()) - 1) < 1e-9 for row in rows)
     assert main(["predict", "m", "data.vw", "--output", "scores", "--out", "scores.csv"]) == 0
-    table = list(csv.DictReader(Path("scores.csv").open()))
+    table = list(csv.DictReader(Path("scores.csv").read_text().splitlines()))
     assert all(max("abc", key=lambda c: float(row[c])) == row["predicted"] for row in table)
     assert table[9]["line"] == "10"
 
@@ -238,6 +238,12 @@ def started(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+def finished(process: subprocess.Popen[bytes]) -> bytes:
+    shown, said = process.communicate()
+    assert process.returncode == 0, said
+    return shown
+
+
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 120
     while not path.exists() and time.monotonic() < end:
@@ -246,12 +252,16 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     assert path.exists()
 
 
+def saved(name: str) -> tuple:
+    description, arrays = files.read(name, "stream model")
+    return description, {part: array.tobytes() for part, array in arrays.items()}
+
+
 COMMON = ["--learner", "A-perceptron", "--passes", "2", "--holdout", "9", "--delay", "3", "--predictions"]
 
 
 def test_killed_and_continued(data: Path) -> None:
-    whole = started(*COMMON, "whole.txt", "--model", "whole", "--json", "whole.json")
-    assert whole.wait() == 0, whole.stderr.read()
+    finished(started(*COMMON, "whole.txt", "--model", "whole", "--json", "whole.json"))
     arguments = [*COMMON, "cut.txt", "--model", "cut", "--json", "cut.json", "--checkpoint", "check", "--every", "20"]
     kills = 0
     for _ in range(2):
@@ -259,12 +269,11 @@ def test_killed_and_continued(data: Path) -> None:
         wait_for(Path("check"), process)
         time.sleep(0.2)
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
     assert kills == 2
-    last = started(*arguments)
-    assert last.wait() == 0, last.stderr.read()
-    assert b"Going on from check" in last.stdout.read()
-    assert Path("cut").read_bytes() == Path("whole").read_bytes()
+    assert b"Going on from check" in finished(started(*arguments))
+    assert saved("cut") == saved("whole")
     assert Path("cut.txt").read_bytes() == Path("whole.txt").read_bytes()
     mine, theirs = json.loads(Path("cut.json").read_text()), json.loads(Path("whole.json").read_text())
     for figures in (mine, theirs):
@@ -277,7 +286,7 @@ def test_checkpoints_of_another_run_are_refused(data: Path, capsys: pytest.Captu
     process = started("--learner", "perceptron", "--checkpoint", "check", "--every", "20")
     wait_for(Path("check"), process)
     process.kill()
-    process.wait()
+    process.communicate()
     assert main(["show", "check"]) == 0
     assert "stream checkpoint" in capsys.readouterr().out
     assert main(["learn", "data.vw", "--learner", "A-perceptron", "--checkpoint", "check"]) == 2
@@ -291,13 +300,13 @@ def test_interrupted(data: Path) -> None:
     process = started("--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p")
     wait_for(Path("check"), process)
     process.send_signal(signal.SIGINT)
-    assert process.wait() == 130
-    assert b"interrupted" in process.stderr.read()
+    said = process.communicate()[1]
+    assert process.returncode == 130, said
+    assert b"interrupted" in said
     described, _ = files.read("m", "stream model")
     assert described["learner"] == "perceptron"
     assert Path("p.part").exists()
-    last = started("--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p")
-    assert last.wait() == 0, last.stderr.read()
+    finished(started("--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"))
     assert len(Path("p").read_text().splitlines()) == 600
 
 

@@ -9,6 +9,7 @@ brings.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from linmax import files
 from linmax.checks import boolean, one_of
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
-from linmax.instances import Layout, cut
+from linmax.instances import Layout, concatenate, cut
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
 from linmax.scaling import KINDS, Scaling
@@ -83,7 +84,8 @@ class Model:
         self._order: list[int] = []  # the label that is each class of the engine
         self._places = np.zeros(0, np.int32)  # and its inverse, -1 for labels not yet learned from
         self.temperature = 1.0
-        self._recent: list[tuple[Instances, np.ndarray]] = []
+        self._recent: deque[tuple[Instances, np.ndarray]] = deque()  # the last rows learned from, RECENT and more
+        self._kept = 0  # rows in it
 
     # -- what it knows --------------------------------------------------------------------------------------------
 
@@ -257,7 +259,10 @@ class Model:
         assert self.engine is not None
         if not len(codes):
             return np.zeros(0, np.int32)
-        self._recent = [*self._recent[-1:], (instances, codes)]
+        self._recent.append((instances, codes))
+        self._kept += len(codes)
+        while self._kept - len(self._recent[0][1]) >= RECENT:
+            self._kept -= len(self._recent.popleft()[1])
         return self._codes(self.engine.run(instances, self._numbers(codes)).predictions)
 
     def judge(self, instances: Instances) -> np.ndarray:
@@ -271,19 +276,25 @@ class Model:
             return np.zeros((len(instances.votes), 0))
         return self.engine.judge(instances, len(instances.votes))[1][:, : int(self.engine.state.shape[KNOWN])]
 
+    @property
+    def recent(self) -> tuple[Instances, np.ndarray]:
+        """The last rows learned from, at most RECENT, and their labels."""
+        instances, codes = self._recent[0]
+        for more, labels in list(self._recent)[1:]:
+            instances, codes = concatenate(instances, more), np.concatenate([codes, labels])
+        first = max(0, len(codes) - RECENT)
+        return cut(instances, first, len(codes)), codes[first:]
+
+    @recent.setter
+    def recent(self, given: tuple[Instances, np.ndarray]) -> None:
+        self._recent, self._kept = deque([given]), len(given[1])
+
     def settle(self) -> None:
         """Find the temperature at which the softmax of the scores loses least on the last rows learned from."""
-        parts = []
-        left = RECENT
-        for instances, codes in reversed(self._recent):
-            size = len(codes)
-            keep = min(left, size)
-            if keep:
-                parts.append((self._scores(cut(instances, size - keep, size)), self._places[codes[size - keep :]]))
-            left -= keep
-        if not parts or parts[0][0].shape[1] < 2:
+        if not self._recent or len(self._order) < 2:
             return
-        table, right = np.concatenate([t for t, _ in parts]), np.concatenate([n for _, n in parts])
+        instances, codes = self.recent
+        table, right = self._scores(instances), self._places[codes]
         table = table - table.max(axis=1, keepdims=True)
         spread = float(np.abs(table).max())
         if not 0.0 < spread < np.inf:
