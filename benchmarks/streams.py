@@ -103,7 +103,9 @@ for begin in range(0, len(rows), 1000):
     part = rows[begin : begin + 1000]
     model.partial_fit(words.transform([text for _, text in part]), [label for label, _ in part], classes)
 """
-    ours = seconds([sys.executable, "-m", "linmax.cli", "learn", str(path), "--learner", "perceptron", "--quiet"], repeat)
+    ours = seconds(
+        [sys.executable, "-m", "linmax.cli", "learn", str(path), "--learner", "perceptron", "--quiet"], repeat
+    )
     theirs = seconds([sys.executable, "-c", script, str(path)], repeat)
     return {"linmax": ours, "scikit_learn": theirs, "ratio": theirs / ours, "megabytes": path.stat().st_size / 1e6}
 
@@ -128,7 +130,9 @@ def main() -> None:
             tiny.write_text("".join(next(lines) for _ in range(10)))
         seconds(learn(tiny), 1)  # compiles what is not in the cache
         if "parsing" not in skipped:
-            figures["parsing_mb_per_second"] = {kind: parsing(small[i], given.runs) for i, kind in enumerate(("svmlight", "vw"))}
+            figures["parsing_mb_per_second"] = {
+                kind: parsing(small[i], given.runs) for i, kind in enumerate(("svmlight", "vw"))
+            }
         if "start" not in skipped:
             figures["start_seconds"] = seconds(learn(tiny), given.runs)
         if "learn" not in skipped:

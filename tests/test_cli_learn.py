@@ -41,7 +41,19 @@ def learn(*arguments: str) -> dict:
 
 
 def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["data.vw", "--learner", "perceptron", "--model", "m", "--predictions", "p", "--test", "data.vw", "--plot", "e.svg"]
+    arguments = [
+        "data.vw",
+        "--learner",
+        "perceptron",
+        "--model",
+        "m",
+        "--predictions",
+        "p",
+        "--test",
+        "data.vw",
+        "--plot",
+        "e.svg",
+    ]
     figures = learn(*arguments)
     shown = capsys.readouterr().out
     assert figures["trials"] == 600
@@ -53,7 +65,9 @@ def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert [line.split()[2] for line in shown.splitlines()[1:11]] == [str(2**i) for i in range(10)]
     predicted = Path("p").read_text().splitlines()
     labels = [line.split()[0] for line in data.read_text().splitlines()]
-    assert sum(line.split(" ")[0] != label for line, label in zip(predicted, labels, strict=True)) == figures["mistakes"]
+    assert (
+        sum(line.split(" ")[0] != label for line, label in zip(predicted, labels, strict=True)) == figures["mistakes"]
+    )
     assert predicted[7].endswith(" t7")
     assert Path("e.svg").stat().st_size > 1000
 
@@ -126,7 +140,19 @@ def test_other_formats_at_once(data: Path) -> None:
 
 
 def test_standard_input_and_output(data: Path) -> None:
-    command = [sys.executable, "-m", "linmax.cli", "learn", "-", "--learner", "perceptron", "--predictions", "-", "--json", "f"]
+    command = [
+        sys.executable,
+        "-m",
+        "linmax.cli",
+        "learn",
+        "-",
+        "--learner",
+        "perceptron",
+        "--predictions",
+        "-",
+        "--json",
+        "f",
+    ]
     done = subprocess.run(command, input=data.read_bytes(), capture_output=True, env=environment(), check=False)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 600
@@ -199,7 +225,9 @@ def test_a_full_disk_leaves_the_good_file(data: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    done = subprocess.run(command, capture_output=True, env=environment() | {"NUMBA_CACHE_DIR": ""}, preexec_fn=small, check=False)
+    done = subprocess.run(
+        command, capture_output=True, env=environment() | {"NUMBA_CACHE_DIR": ""}, preexec_fn=small, check=False
+    )
     assert done.returncode == 2, done.stderr
     assert b"File too large" in done.stderr
     assert (Path("m").read_bytes(), Path("p").read_bytes()) == before
@@ -297,7 +325,9 @@ def test_checkpoints_of_another_run_are_refused(data: Path, capsys: pytest.Captu
 
 
 def test_interrupted(data: Path) -> None:
-    process = started("--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p")
+    process = started(
+        "--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"
+    )
     wait_for(Path("check"), process)
     process.send_signal(signal.SIGINT)
     said = process.communicate()[1]
@@ -306,7 +336,11 @@ def test_interrupted(data: Path) -> None:
     described, _ = files.read("m", "stream model")
     assert described["learner"] == "perceptron"
     assert Path("p.part").exists()
-    finished(started("--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"))
+    finished(
+        started(
+            "--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"
+        )
+    )
     assert len(Path("p").read_text().splitlines()) == 600
 
 

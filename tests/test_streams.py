@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import streams_reference as reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import linmax
+import streams_reference as reference
 from linmax.streams import stream
 from linmax.streams.formats import format_of
 from linmax.streams.reader import LineReader, Refusals
@@ -50,7 +50,9 @@ def expected(data: bytes, parse) -> tuple[list, int]:
 # -- svmlight -----------------------------------------------------------------------------------------------------
 
 values = st.one_of(
-    st.floats(-1e6, 1e6).map(repr), st.integers(-99, 99).map(str), st.sampled_from(["0", "1", "+2", ".5", "5.", "1e3", "1e-3", "-0.0"])
+    st.floats(-1e6, 1e6).map(repr),
+    st.integers(-99, 99).map(str),
+    st.sampled_from(["0", "1", "+2", ".5", "5.", "1e3", "1e-3", "-0.0"]),
 )
 pairs = st.builds("{}:{}".format, st.integers(0, 12), values)
 svm_lines = st.builds(
@@ -66,8 +68,36 @@ noise = st.text(st.sampled_from("0123456789:.-+e #|qid\tabnif,\"'"), max_size=25
 
 @pytest.mark.small
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.one_of(svm_lines, noise), max_size=12), st.sampled_from([64, 100, 4096]), st.sampled_from([1, 3, 4096]), st.booleans())
-@example(["1 3:1 3:2", "1 007:1 7:1", "nan 1:1", "1 2147483647:1", "1 2147483648:1", "1 99999999999999999999:1", "1 1:1e400", "1 1:nan", "1 1:1e101", "1 1:", "1 :1", "1 1", "1,2 1:1", "3:1", "1 -1:2", "1 1:2x", "1:2"], 4096, 4096, True)
+@given(
+    st.lists(st.one_of(svm_lines, noise), max_size=12),
+    st.sampled_from([64, 100, 4096]),
+    st.sampled_from([1, 3, 4096]),
+    st.booleans(),
+)
+@example(
+    [
+        "1 3:1 3:2",
+        "1 007:1 7:1",
+        "nan 1:1",
+        "1 2147483647:1",
+        "1 2147483648:1",
+        "1 99999999999999999999:1",
+        "1 1:1e400",
+        "1 1:nan",
+        "1 1:1e101",
+        "1 1:",
+        "1 :1",
+        "1 1",
+        "1,2 1:1",
+        "3:1",
+        "1 -1:2",
+        "1 1:2x",
+        "1:2",
+    ],
+    4096,
+    4096,
+    True,
+)
 def test_svmlight(lines, block, rows, newline):
     data = "\n".join(lines).encode() + (b"\n" if newline and lines else b"")
     good, refused = expected(data, reference.svmlight)
@@ -82,7 +112,14 @@ def test_svmlight_as_scikit_learn_reads_it(tmp_path):
     random = np.random.default_rng(3)
     x = random.normal(size=(300, 40)) * (random.random((300, 40)) < 0.3)
     path = tmp_path / "data.svm"
-    dump_svmlight_file(x, random.integers(0, 4, 300), str(path), zero_based=False, comment="a comment\nand more", query_id=np.arange(300))
+    dump_svmlight_file(
+        x,
+        random.integers(0, 4, 300),
+        str(path),
+        zero_based=False,
+        comment="a comment\nand more",
+        query_id=np.arange(300),
+    )
     theirs, labels = load_svmlight_file(str(path), zero_based=False, n_features=40)
     count = 0
     for batch in stream(path, rows=70):
@@ -97,12 +134,21 @@ def test_svmlight_as_scikit_learn_reads_it(tmp_path):
 
 # -- Vowpal Wabbit ------------------------------------------------------------------------------------------------
 
-names = st.sampled_from(["a", "bb", "price", "a_rather_long_name_that_has_more_than_thirty_two_bytes", "7", "x^y", "\u00e9t\u00e9"])
+names = st.sampled_from(
+    ["a", "bb", "price", "a_rather_long_name_that_has_more_than_thirty_two_bytes", "7", "x^y", "\u00e9t\u00e9"]
+)
 tokens = st.one_of(names, st.builds("{}:{}".format, names, values))
-spaces = st.builds(lambda n, f, row: f"|{n}{f if n else ''} {' '.join(row)}", st.sampled_from(["", "f", "title", "longer_than_eight"]), st.sampled_from(["", ":2", ":0.5", ":0"]), st.lists(tokens, max_size=5))
+spaces = st.builds(
+    lambda n, f, row: f"|{n}{f if n else ''} {' '.join(row)}",
+    st.sampled_from(["", "f", "title", "longer_than_eight"]),
+    st.sampled_from(["", ":2", ":0.5", ":0"]),
+    st.lists(tokens, max_size=5),
+)
 vw_lines = st.builds(
     lambda head, body: head + "".join(body),
-    st.sampled_from(["", "1 ", "spam ", "1 2 ", "1 0.5 0.1 ", "1 'tag ", "1 tag", "tag", "3 2 'x", "1.0 1 ", "2 1 1 t"]),
+    st.sampled_from(
+        ["", "1 ", "spam ", "1 2 ", "1 0.5 0.1 ", "1 'tag ", "1 tag", "tag", "3 2 'x", "1.0 1 ", "2 1 1 t"]
+    ),
     st.lists(spaces, min_size=1, max_size=3),
 )
 
@@ -110,7 +156,24 @@ vw_lines = st.builds(
 @pytest.mark.small
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(vw_lines, noise), max_size=10), st.sampled_from([64, 4096]), st.sampled_from([1, 2, 4096]))
-@example(["1:2 |f a", "1 -1 |f a", "1 |f :3", "1 |f a:nan", "1 x |f a", "1 |f a:", "no bar", "1 2 3 4 |f a", "|f a", "1 |:3 b", "1 'a 'b |f c", "1 |f a:1e99|g:1e99 b:1e99"], 4096, 4096)
+@example(
+    [
+        "1:2 |f a",
+        "1 -1 |f a",
+        "1 |f :3",
+        "1 |f a:nan",
+        "1 x |f a",
+        "1 |f a:",
+        "no bar",
+        "1 2 3 4 |f a",
+        "|f a",
+        "1 |:3 b",
+        "1 'a 'b |f c",
+        "1 |f a:1e99|g:1e99 b:1e99",
+    ],
+    4096,
+    4096,
+)
 def test_vw(lines, block, rows):
     data = "\n".join(lines).encode()
     good, refused = expected(data, reference.vw)
@@ -126,7 +189,14 @@ def test_vw(lines, block, rows):
 def test_vw_as_vowpal_wabbit_reads_it():
     pyvw = pytest.importorskip("vowpalwabbit", reason="Vowpal Wabbit's own reading needs the package vowpalwabbit")
     workspace = pyvw.Workspace("--quiet --noconstant")
-    lines = ["1 |f a b:2 c:0.5", "2 3 'tag |f:2 a b |g c", "1 tag| x y x", "|f a", "3|f a:1.5 b:0", "1 1.5 |long_name word:0.25 other | none"]
+    lines = [
+        "1 |f a b:2 c:0.5",
+        "2 3 'tag |f:2 a b |g c",
+        "1 tag| x y x",
+        "|f a",
+        "3|f a:1.5 b:0",
+        "1 1.5 |long_name word:0.25 other | none",
+    ]
     found, refusals = rows_of("\n".join(lines).encode(), "vw")
     assert not refusals.total
     for line, (label, row, weight, tag) in zip(lines, found, strict=True):
@@ -152,7 +222,15 @@ def test_vw_as_vowpal_wabbit_reads_it():
 @pytest.mark.small
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.builds("{}{}{}".format, st.sampled_from(["spam", " ham ", "1.0", ""]), st.sampled_from(["\t", "\t\t", ""]), st.text("abAB _-'0\u00e9\u4e2d!", max_size=30)), max_size=8),
+    st.lists(
+        st.builds(
+            "{}{}{}".format,
+            st.sampled_from(["spam", " ham ", "1.0", ""]),
+            st.sampled_from(["\t", "\t\t", ""]),
+            st.text("abAB _-'0\u00e9\u4e2d!", max_size=30),
+        ),
+        max_size=8,
+    ),
     st.integers(1, 3),
     st.sampled_from([64, 4096]),
 )
@@ -169,7 +247,11 @@ cells = st.one_of(st.sampled_from(["red", "a b", '"x, y"', '"say ""no"""', "", "
 
 @pytest.mark.small
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.lists(cells, min_size=3, max_size=5), max_size=8), st.sampled_from([64, 4096]), st.sampled_from(["\n", "\r\n"]))
+@given(
+    st.lists(st.lists(cells, min_size=3, max_size=5), max_size=8),
+    st.sampled_from([64, 4096]),
+    st.sampled_from(["\n", "\r\n"]),
+)
 def test_tables(rows, block, end):
     head = ["1.0,2,red,7,x", "NA,3,blue,8,y"]
     kinds = {"a": "number", "b": "number", "c": "category", "d": "category", "y": "label"}
@@ -187,7 +269,10 @@ def test_tables(rows, block, end):
     for batch in reader:
         for t in range(len(batch)):
             part = slice(batch.indptr[t], batch.indptr[t + 1])
-            row = {batch.vocabulary[i]: v for i, v in zip(batch.indices[part].tolist(), batch.values[part].tolist(), strict=True)}
+            row = {
+                batch.vocabulary[i]: v
+                for i, v in zip(batch.indices[part].tolist(), batch.values[part].tolist(), strict=True)
+            }
             found.append((batch.labels[t], batch.dense[t].tolist(), row))
     assert reader.refusals.total == refused
     assert str(found) == str(parsed)
@@ -245,7 +330,21 @@ def test_json_lines():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.fixed_dictionaries({"label": st.sampled_from(["a", "b", 1])}, optional={"features": st.dictionaries(st.text("xy\u00e9", max_size=12), st.one_of(st.floats(-9, 9), st.text("pq", max_size=3)), max_size=4), "text": st.text("ab \n,", max_size=20)}).filter(lambda row: len(row) > 1), max_size=6), st.sampled_from([64, 4096]))
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"label": st.sampled_from(["a", "b", 1])},
+            optional={
+                "features": st.dictionaries(
+                    st.text("xy\u00e9", max_size=12), st.one_of(st.floats(-9, 9), st.text("pq", max_size=3)), max_size=4
+                ),
+                "text": st.text("ab \n,", max_size=20),
+            },
+        ).filter(lambda row: len(row) > 1),
+        max_size=6,
+    ),
+    st.sampled_from([64, 4096]),
+)
 def test_json_against_the_plain_reader(rows, block):
     lines = [json.dumps(row) for row in rows]
     found, refusals = rows_of("\n".join(lines).encode(), "jsonl", block)
@@ -270,12 +369,17 @@ def test_no_bytes_do_any_harm(kind, data):
 
 def test_cut_anywhere_gives_the_same_batches_and_model():
     random = np.random.default_rng(0)
-    lines = [f"{random.integers(4)} |f " + " ".join(f"w{i}:{random.random():.3f}" for i in random.integers(0, 50, 6)) for _ in range(200)]
+    lines = [
+        f"{random.integers(4)} |f " + " ".join(f"w{i}:{random.random():.3f}" for i in random.integers(0, 50, 6))
+        for _ in range(200)
+    ]
     data = "\n".join(lines).encode()
     models = []
     for block in (64, 333, 1 << 20):
         model = linmax.streams.Model("A-perceptron")
-        reader = LineReader([io.BytesIO(data)], "vw", vocabulary=model.vocabulary, classes=model.labels, block=block, rows=64)
+        reader = LineReader(
+            [io.BytesIO(data)], "vw", vocabulary=model.vocabulary, classes=model.labels, block=block, rows=64
+        )
         predicted = np.concatenate([model.learn(batch) for batch in reader])
         models.append((predicted.tolist(), {name: array.tobytes() for name, array in model.state()[1].items()}))
     assert models[0] == models[1] == models[2]
@@ -374,14 +478,25 @@ def test_frames_and_arrow_and_pairs_agree(tmp_path):
     parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2)
     with ipc.new_file(tmp_path / "t.arrow", table.schema) as file:
         file.write_table(table)
-    sources = [frame, table, tmp_path / "t.parquet", tmp_path / "t.arrow", iter([frame[:1], frame[1:]]), table.to_batches()[0]]
+    sources = [
+        frame,
+        table,
+        tmp_path / "t.parquet",
+        tmp_path / "t.arrow",
+        iter([frame[:1], frame[1:]]),
+        table.to_batches()[0],
+    ]
     polars = pytest.importorskip("polars", reason="polars frames need polars")
     sources.append(polars.from_arrow(table))
     for source in sources:
         batches = list(stream(source, label="y"))
         dense = np.concatenate([batch.dense for batch in batches])
         np.testing.assert_array_equal(dense, [[1.5, 1.0], [np.nan, 2.0], [3.0, 3.0]])
-        assert [row for batch in batches for row in batch.dicts()] == [{"a": 1.5, "n": 1.0, "c=x": 1.0}, {"n": 2.0}, {"a": 3.0, "n": 3.0, "c=y": 1.0}]
+        assert [row for batch in batches for row in batch.dicts()] == [
+            {"a": 1.5, "n": 1.0, "c=x": 1.0},
+            {"n": 2.0},
+            {"a": 3.0, "n": 3.0, "c=y": 1.0},
+        ]
         assert [label for batch in batches for label in batch.labels] == ["p", "q", "p"]
     with pytest.raises(ValueError, match="no column 'z'"):
         list(stream(frame, label="z"))
@@ -414,7 +529,9 @@ def test_batches_feed_run_and_learners_alike():
 
 
 @pytest.mark.parametrize("scale", ["none", "auto", "max", "log"])
-@pytest.mark.parametrize("learner", ["perceptron", "AR-perceptron", "winnow(1.1)", "combine(perceptron, A-winnow(1.2))"])
+@pytest.mark.parametrize(
+    "learner", ["perceptron", "AR-perceptron", "winnow(1.1)", "combine(perceptron, A-winnow(1.2))"]
+)
 def test_saved_and_continued(tmp_path, learner, scale):
     whole, cut = linmax.streams.Model(learner, scale=scale), linmax.streams.Model(learner, scale=scale)
     expected = np.concatenate([whole.learn(batch) for batch in stream(PATTERN, model=whole, rows=20)])
@@ -494,7 +611,7 @@ def test_20_newsgroups_progressively():
     path = Path(folder or "") / "text_20newsgroups" / "test.tsv.gz"
     if not folder or not path.exists():
         pytest.skip("LINMAX_DATA does not name a folder with text_20newsgroups")
-    lines = gzip.open(path, "rt").read().splitlines()
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     np.random.default_rng(0).shuffle(lines)
     model = linmax.streams.Model("A-perceptron")
     wrong = sum(int((model.learn(batch) != batch.labels).sum()) for batch in stream(lines[:4000], model=model))
