@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-LEARNER = "A-perceptron"
+LEARNER = "auto"
 EVERY = 1_000_000  # trials between checkpoints
 BETWEEN = 0.1  # seconds between two updates of the live line
 STANDARD = "-"

@@ -20,6 +20,8 @@ from linmax.checks import boolean, one_of
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, concatenate, cut
+from linmax.learners import Auto
+from linmax.learners.attributes import AttributePool
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
 from linmax.scaling import KINDS, Scaling
@@ -39,10 +41,10 @@ class Model:
     Parameters
     ----------
     learner
-        A rule, a composition of techniques, or text such as "A-perceptron".
+        A rule, a composition of techniques, or text such as "A-perceptron"; "auto" is a pool that needs no tuning.
     scale
-        How attributes are scaled on-line: one of `linmax.scaling.KINDS`. "auto" is "max" for dense attributes when a
-        rule needs them in [-1, 1].
+        How attributes are scaled on-line: one of `linmax.scaling.KINDS`. "auto" is "none" for the learner "auto", whose
+        members scale by themselves, and "max" for dense attributes when a rule needs them in [-1, 1].
     thresholds
         Add the constant attribute.
     hash_bits
@@ -63,7 +65,7 @@ class Model:
 
     def __init__(
         self,
-        learner: Any,
+        learner: Any = "auto",
         *,
         scale: str = "auto",
         thresholds: bool = True,
@@ -77,7 +79,10 @@ class Model:
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), True)
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
-        self.scaling = Scaling(one_of("scale", scale, KINDS), constant=float(self.thresholds))
+        one_of("scale", scale, KINDS)
+        if scale == "auto" and isinstance(self.learner, (Auto, AttributePool)):
+            scale = "none"  # each of its members scales as it needs
+        self.scaling = Scaling(scale, constant=float(self.thresholds))
         self.engine: Engine | None = None  # made when the first batch tells what there is
         self.dense_names: tuple[str, ...] = ()
         self.columns = 0  # of the vocabulary, as far as the engine has met it
