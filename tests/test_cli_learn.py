@@ -134,7 +134,14 @@ def test_other_formats_at_once(data: Path) -> None:
     numbers = np.random.default_rng(0).normal(size=(300, 2))
     rows = "".join(f"{a:.4f},{b:.4f},{'pq'[int(a > b)]}\n" for a, b in numbers)
     Path("data.csv").write_text("a,b,kind\n" + rows)
-    table = learn("data.csv", "--learner", "perceptron", "--quiet")
+    Path("test.csv").write_text(
+        "more,b,kind,a\n" + "".join(f"x,{b:.4f},{'pq'[int(a > b)]},{a:.4f}\n" for a, b in numbers)
+    )
+    table = learn("data.csv", "--learner", "perceptron", "--quiet", "--test", "test.csv", "--model", "m")
+    assert table["test_error"] < 0.1  # other columns, in another order
+    Path("bare.csv").write_text("b,a\n1,2\n3,1\n")
+    assert main(["predict", "m", "bare.csv", "--out", "p.txt"]) == 0
+    assert Path("p.txt").read_text() == "q\np\n"
     assert (table["scale"], table["features"]) == ("standard", 2)
     assert table["progressive_error"] < 0.15
 

@@ -85,6 +85,7 @@ class Model:
         self.scaling = Scaling(scale, constant=float(self.thresholds))
         self.engine: Engine | None = None  # made when the first batch tells what there is
         self.dense_names: tuple[str, ...] = ()
+        self.schema: dict[str, str] = {}  # the kind of each column of a table
         self.columns = 0  # of the vocabulary, as far as the engine has met it
         self._order: list[int] = []  # the label that is each class of the engine
         self._places = np.zeros(0, np.int32)  # and its inverse, -1 for labels not yet learned from
@@ -168,6 +169,8 @@ class Model:
                     f"{_short(self.dense_names)}"
                 )
             self.dense_names = batch.dense_names
+        if learn and not self.schema and "kinds" in batch.settled:
+            self.schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
         indptr, columns = batch.indptr, batch.columns
         if not columns and not self.columns and self.dense_names:
             indptr = np.zeros(0, np.int64)
@@ -327,6 +330,7 @@ class Model:
             "labels": self.labels.names,
             "order": self._order,
             "dense_names": list(self.dense_names),
+            "schema": list(self.schema.items()),
             "columns": self.columns,
             "layout": None if layout is None else [layout.dense, layout.sparse, layout.constant],
             "temperature": self.temperature,
@@ -358,6 +362,7 @@ class Model:
             self.labels = Classes(description["labels"])
             self.scaling = Scaling.from_state(description["scaling"], parts["scaling"])
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
+            self.schema = {str(name): str(kind) for name, kind in description["schema"]}
             self._order = [int(code) for code in description["order"]]
             self._places = np.full(len(self.labels), NOBODY, np.int32)
             self._places[self._order] = np.arange(len(self._order))
