@@ -134,7 +134,14 @@ def test_other_formats_at_once(data: Path) -> None:
     numbers = np.random.default_rng(0).normal(size=(300, 2))
     rows = "".join(f"{a:.4f},{b:.4f},{'pq'[int(a > b)]}\n" for a, b in numbers)
     Path("data.csv").write_text("a,b,kind\n" + rows)
-    table = learn("data.csv", "--learner", "perceptron", "--quiet")
+    Path("test.csv").write_text(
+        "more,b,kind,a\n" + "".join(f"x,{b:.4f},{'pq'[int(a > b)]},{a:.4f}\n" for a, b in numbers)
+    )
+    table = learn("data.csv", "--learner", "perceptron", "--quiet", "--test", "test.csv", "--model", "m")
+    assert table["test_error"] < 0.1  # other columns, in another order
+    Path("bare.csv").write_text("b,a\n1,2\n3,1\n")
+    assert main(["predict", "m", "bare.csv", "--out", "p.txt"]) == 0
+    assert Path("p.txt").read_text() == "q\np\n"
     assert (table["scale"], table["features"]) == ("standard", 2)
     assert table["progressive_error"] < 0.15
 
@@ -266,6 +273,12 @@ def started(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+def finished(process: subprocess.Popen[bytes]) -> bytes:
+    shown, said = process.communicate()
+    assert process.returncode == 0, said
+    return shown
+
+
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 120
     while not path.exists() and time.monotonic() < end:
@@ -274,12 +287,16 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     assert path.exists()
 
 
+def saved(name: str) -> tuple:
+    description, arrays = files.read(name, "stream model")
+    return description, {part: array.tobytes() for part, array in arrays.items()}
+
+
 COMMON = ["--learner", "A-perceptron", "--passes", "2", "--holdout", "9", "--delay", "3", "--predictions"]
 
 
 def test_killed_and_continued(data: Path) -> None:
-    whole = started(*COMMON, "whole.txt", "--model", "whole", "--json", "whole.json")
-    assert whole.wait() == 0, whole.stderr.read()
+    finished(started(*COMMON, "whole.txt", "--model", "whole", "--json", "whole.json"))
     arguments = [*COMMON, "cut.txt", "--model", "cut", "--json", "cut.json", "--checkpoint", "check", "--every", "20"]
     kills = 0
     for _ in range(2):
@@ -287,12 +304,11 @@ def test_killed_and_continued(data: Path) -> None:
         wait_for(Path("check"), process)
         time.sleep(0.2)
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
     assert kills == 2
-    last = started(*arguments)
-    assert last.wait() == 0, last.stderr.read()
-    assert b"Going on from check" in last.stdout.read()
-    assert Path("cut").read_bytes() == Path("whole").read_bytes()
+    assert b"Going on from check" in finished(started(*arguments))
+    assert saved("cut") == saved("whole")
     assert Path("cut.txt").read_bytes() == Path("whole.txt").read_bytes()
     mine, theirs = json.loads(Path("cut.json").read_text()), json.loads(Path("whole.json").read_text())
     for figures in (mine, theirs):
@@ -305,7 +321,7 @@ def test_checkpoints_of_another_run_are_refused(data: Path, capsys: pytest.Captu
     process = started("--learner", "perceptron", "--checkpoint", "check", "--every", "20")
     wait_for(Path("check"), process)
     process.kill()
-    process.wait()
+    process.communicate()
     assert main(["show", "check"]) == 0
     assert "stream checkpoint" in capsys.readouterr().out
     assert main(["learn", "data.vw", "--learner", "A-perceptron", "--checkpoint", "check"]) == 2
@@ -321,15 +337,17 @@ def test_interrupted(data: Path) -> None:
     )
     wait_for(Path("check"), process)
     process.send_signal(signal.SIGINT)
-    assert process.wait() == 130
-    assert b"interrupted" in process.stderr.read()
+    said = process.communicate()[1]
+    assert process.returncode == 130, said
+    assert b"interrupted" in said
     described, _ = files.read("m", "stream model")
     assert described["learner"] == "perceptron"
     assert Path("p.part").exists()
-    last = started(
-        "--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"
+    finished(
+        started(
+            "--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"
+        )
     )
-    assert last.wait() == 0, last.stderr.read()
     assert len(Path("p").read_text().splitlines()) == 600
 
 

@@ -202,8 +202,7 @@ def test_vw_as_vowpal_wabbit_reads_it():
     for line, (label, row, weight, tag) in zip(lines, found, strict=True):
         theirs = workspace.parse(line)
         summed: dict[tuple[int, int], float] = {}
-        for ns in range(theirs.num_namespaces()):
-            space = theirs.namespace(ns)
+        for space in range(theirs.num_namespaces()):
             for i in range(theirs.num_features_in(space)):
                 key = (space, theirs.feature(space, i))
                 summed[key] = summed.get(key, 0.0) + theirs.feature_weight(space, i)

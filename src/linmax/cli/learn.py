@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-LEARNER = "A-perceptron"
+LEARNER = "auto"
 EVERY = 1_000_000  # trials between checkpoints
 BETWEEN = 0.1  # seconds between two updates of the live line
 STANDARD = "-"
@@ -227,8 +227,6 @@ class Job:
         if self.stream is not None and not given.quiet:
             show_refusals(self.screen, self.stream.refusals)
         try:
-            if self.output is not None:
-                self.output.close(keep=interrupted, part=given.checkpoint is not None and interrupted)
             if self.work.model.trials:
                 if given.checkpoint and interrupted:
                     self._keep()
@@ -236,6 +234,8 @@ class Job:
                     self.work.model.save(given.model)
                     trials = self.work.model.trials
                     self.screen.print(f"What was learned from {trials:,} trials is saved in {given.model}.")
+            if self.output is not None:
+                self.output.close(keep=interrupted, part=given.checkpoint is not None and interrupted)
         except OSError as second:  # the first error is the one to be told, and this beside it
             self.screen.print(f"It could not be saved: {second}")
 

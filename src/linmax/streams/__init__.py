@@ -121,6 +121,7 @@ def stream(
         raise TypeError("ignore and categorical must be lists of columns")
     vocabulary = model.vocabulary if model is not None else Vocabulary(hash_bits)
     classes = model.labels if model is not None else Classes()
+    known = None if model is None or not model.schema else dict(model.schema)
     shared: dict[str, Any] = {
         "vocabulary": vocabulary,
         "classes": classes,
@@ -133,7 +134,7 @@ def stream(
         "label": label,
         "ignore": tuple(ignore),
         "categorical": tuple(categorical),
-        "needs_label": grow,
+        "known": known,
     }
     tables, paths = _sorted_out(source)
     if tables is None and format is None:

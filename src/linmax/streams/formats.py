@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -187,12 +188,12 @@ class Csv(_Aside):
         label: str | None = None,
         ignore: tuple[str, ...] = (),
         categorical: tuple[str, ...] = (),
-        needs_label: bool = True,
+        known: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.name = "tsv" if separator == "\t" else "csv"
         self.separator, self.label, self.ignore, self.categorical = separator, label, ignore, categorical
-        self.needs_label = needs_label
+        self.known = known
         self._columns: np.ndarray | None = None
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
@@ -215,13 +216,11 @@ class Csv(_Aside):
             raise ValueError(f"{name} has two columns {twice!r}; rename one")
         if all(_is_number(field) for field in header):
             raise ValueError(f"{name} has no header, but numbers in its first line; put the columns' names there")
-        kinds = self._kinds(name, header, head[end:])
+        kinds = (
+            known_kinds(name, header, self.known, self.label) if self.known else self._kinds(name, header, head[end:])
+        )
         self.settled = {"header": header, "kinds": kinds}
         return end, 1
-
-    def restore(self, settled: dict[str, Any]) -> None:
-        """Take over the columns."""
-        super().restore(settled)
 
     def _fields(self, line: bytes) -> list[str] | None:
         """The fields of a line, None when it has none."""
@@ -232,11 +231,7 @@ class Csv(_Aside):
 
     def _kinds(self, name: str, header: list[str], rest: bytes) -> list[str]:
         label = self.label if self.label is not None else header[-1]
-        if self.label is None and not self.needs_label:
-            label = ""
-        absent = [field for field in [label, *self.ignore, *self.categorical] if field and field not in header]
-        if not self.needs_label:
-            absent = [field for field in absent if field != label]
+        absent = [field for field in [label, *self.ignore, *self.categorical] if field not in header]
         if absent:
             raise ValueError(f"{name} has no column {absent[0]!r}; it has {', '.join(header)}")
         lines = rest.split(b"\n")[:SAMPLE]
@@ -261,17 +256,36 @@ class Csv(_Aside):
 
         if self._columns is None:
             header, kinds = self.settled["header"], self.settled["kinds"]
-            self.dense_names = tuple(field for field, kind in zip(header, kinds, strict=True) if kind == "number")
+            self.dense_names = dense_columns(header, kinds, self.known)
             numbers = {"label": LABEL, "ignored": IGNORED, "number": NUMERIC, "category": CATEGORY}
-            rows, dense = [], 0
+            rows = []
             for field, kind in zip(header, kinds, strict=True):
-                place = vocabulary.prefix(f"{field}=".encode()) if kind == "category" else dense
-                dense += kind == "number"
+                place = self.dense_names.index(field) if kind == "number" else 0
+                place = vocabulary.prefix(f"{field}=".encode()) if kind == "category" else place
                 rows.append([numbers[kind], place])
             self._columns = np.array(rows, np.int64)
         separator, scratch = ord(self.separator), self.room_for(block)
         names, labels = vocabulary.names, classes.texts.names
         return int(parse_table(block, work, names, labels, scratch, separator, self._columns, _WORDS))
+
+
+def known_kinds(name: str, header: Sequence[str], known: Mapping[str, str], label: str | None) -> list[str]:
+    """The kinds of columns as they were when a model learned from them; others are ignored, the label may be absent."""
+    if label is not None and known.get(label) != "label":
+        theirs = next((field for field, kind in known.items() if kind == "label"), None)
+        raise ValueError(f"the model has learned the column {theirs!r}, not {label!r}")
+    absent = [field for field, kind in known.items() if kind in ("number", "category") and field not in header]
+    if absent:
+        raise ValueError(
+            f"{name} has no column {absent[0]!r}, which the model learned from; it has {', '.join(header)}"
+        )
+    return [known.get(field, "ignored") for field in header]
+
+
+def dense_columns(header: Sequence[str], kinds: Sequence[str], known: Mapping[str, str] | None) -> tuple[str, ...]:
+    """The columns of numbers, in the order in which a model has them."""
+    order = known.items() if known else zip(header, kinds, strict=True)
+    return tuple(field for field, kind in order if kind == "number")
 
 
 _MISSING = ("", "na", "nan", "null", "none", "?")
@@ -439,5 +453,5 @@ def make_format(kind: str, options: dict[str, Any]) -> LineFormat:
         options.get("label"),
         tuple(options.get("ignore", ())),
         tuple(options.get("categorical", ())),
-        options.get("needs_label", True),
+        options.get("known"),
     )

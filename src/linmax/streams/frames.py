@@ -6,7 +6,7 @@ Columns of numbers are dense attributes (null and nan are missing), columns of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from linmax.streams.batches import Batch, Classes, Position
+from linmax.streams.formats import dense_columns, known_kinds
 from linmax.streams.parsing import LARGEST, NOT_FINITE, REASONS
 from linmax.streams.reader import ROWS, Refusals
 from linmax.streams.vocabulary import ABSENT, Vocabulary
@@ -44,7 +45,7 @@ def open_tables(path: Any, kind: str) -> Iterator[Any]:
         import pyarrow
         from pyarrow import ipc, parquet
     except ImportError:
-        raise ValueError(f"{kind} needs the package pyarrow; try pip install 'linmax[stream]'") from None
+        raise ValueError(f"{kind} needs the package pyarrow; try pip install 'linmax[parquet]'") from None
     if not isinstance(path, (str, Path)) or str(path) == "-":
         raise ValueError(f"{kind} is read from files, not from a pipe")
     if Path(path).is_dir():
@@ -84,18 +85,17 @@ class TableReader:
         rows: int = ROWS,
         name: str = "the table",
         position: Position | None = None,
-        needs_label: bool = True,
-        dense_names: Sequence[str] | None = None,
+        known: Mapping[str, str] | None = None,
     ) -> None:
         self.tables, self.label, self.ignore, self.categorical = tables, label, ignore, categorical
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
         self.grows, self.strict, self.rows, self.name = grows, strict, rows, name
-        self.needs_label = needs_label
+        self.known = known
         self.refusals = Refusals()
         self.kind = "table"
         self.start = position or Position()
-        self.dense_names: tuple[str, ...] | None = None if dense_names is None else tuple(dense_names)
+        self.settled: dict[str, Any] = {}
         self._passed = 0
 
     def __iter__(self) -> Iterator[Batch]:
@@ -142,19 +142,34 @@ class TableReader:
             yield self._made(part, *nothing, labels[begin : begin + self.rows], names, begin)
 
     def _batch(self, columns: dict[str, np.ndarray], size: int, first: int) -> Batch:
-        label = self.label if self.label is not None else (list(columns)[-1] if self.needs_label else None)
-        for name in [label, *self.ignore, *self.categorical]:
-            if name is not None and name not in columns and (name != label or self.needs_label):
-                raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(columns)}")
-        labels: list[Any] = list(columns[label]) if label in columns else [None] * size
-        used = {name: c for name, c in columns.items() if name != label and name not in self.ignore}
-        numbers = [name for name, c in used.items() if c.dtype.kind == "f" and name not in self.categorical]
-        if self.dense_names is None:
-            self.dense_names = tuple(numbers)
-        dense = np.column_stack([used[name] for name in numbers]) if numbers else np.zeros((size, 0))
-        indptr, indices = self._categories({n: c for n, c in used.items() if n not in numbers}, size)
+        header = list(columns)
+        if self.known:
+            kinds = known_kinds(self.name, header, self.known, self.label)
+        else:
+            kinds = self._kinds(columns)
+        of = dict(zip(header, kinds, strict=True))
+        self.settled = {"header": header, "kinds": kinds}
+        label = next((name for name, kind in of.items() if kind == "label"), None)
+        labels: list[Any] = [None] * size if label is None else list(columns[label])
+        used = {name: c for name, c in columns.items() if of[name] == "category"}
+        numbers = dense_columns(header, kinds, self.known)
+        dense = np.column_stack([columns[name] for name in numbers]) if numbers else np.zeros((size, 0))
+        if dense.dtype.kind != "f":
+            raise ValueError(f"{self.name} has text where numbers were learned from, in one of {', '.join(numbers)}")
+        indptr, indices = self._categories(used, size)
         values = np.ones(len(indices))
-        return self._made(np.ascontiguousarray(dense), indptr, indices, values, labels, tuple(numbers), first)
+        return self._made(np.ascontiguousarray(dense), indptr, indices, values, labels, numbers, first)
+
+    def _kinds(self, columns: dict[str, np.ndarray]) -> list[str]:
+        label = self.label if self.label is not None else list(columns)[-1]
+        for name in [label, *self.ignore, *self.categorical]:
+            if name not in columns:
+                raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(columns)}")
+        kinds = []
+        for name, column in columns.items():
+            kind = "number" if column.dtype.kind == "f" and name not in self.categorical else "category"
+            kinds.append("label" if name == label else "ignored" if name in self.ignore else kind)
+        return kinds
 
     def _categories(self, columns: dict[str, np.ndarray], size: int) -> tuple[np.ndarray, np.ndarray]:
         """Sparse rows of ``column=value``; names are numbered in the order of the rows."""
@@ -205,7 +220,7 @@ class TableReader:
         place = Position(self.start.file, first + len(labels), first + len(labels) + 1)
         return Batch(
             dense, indptr, indices, values, codes, np.ones(size), lines, None, len(self.vocabulary), self.vocabulary,
-            self.classes, names, place,
+            self.classes, names, place, settled=self.settled,
         )  # fmt: skip
 
     def _code(self, label: Any) -> int:

@@ -9,6 +9,7 @@ brings.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -18,7 +19,9 @@ from linmax import files
 from linmax.checks import boolean, one_of
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
-from linmax.instances import Layout, cut
+from linmax.instances import Layout, concatenate, cut
+from linmax.learners import Auto
+from linmax.learners.attributes import AttributePool
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
 from linmax.scaling import KINDS, Scaling
@@ -38,10 +41,10 @@ class Model:
     Parameters
     ----------
     learner
-        A rule, a composition of techniques, or text such as "A-perceptron".
+        A rule, a composition of techniques, or text such as "A-perceptron"; "auto" is a pool that needs no tuning.
     scale
-        How attributes are scaled on-line: one of `linmax.scaling.KINDS`. "auto" is "max" for dense attributes when a
-        rule needs them in [-1, 1].
+        How attributes are scaled on-line: one of `linmax.scaling.KINDS`. "auto" is "none" for the learner "auto", whose
+        members scale by themselves, and "max" for dense attributes when a rule needs them in [-1, 1].
     thresholds
         Add the constant attribute.
     hash_bits
@@ -62,7 +65,7 @@ class Model:
 
     def __init__(
         self,
-        learner: Any,
+        learner: Any = "auto",
         *,
         scale: str = "auto",
         thresholds: bool = True,
@@ -76,14 +79,19 @@ class Model:
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), True)
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
-        self.scaling = Scaling(one_of("scale", scale, KINDS), constant=float(self.thresholds))
+        one_of("scale", scale, KINDS)
+        if scale == "auto" and isinstance(self.learner, (Auto, AttributePool)):
+            scale = "none"  # each of its members scales as it needs
+        self.scaling = Scaling(scale, constant=float(self.thresholds))
         self.engine: Engine | None = None  # made when the first batch tells what there is
         self.dense_names: tuple[str, ...] = ()
+        self.schema: dict[str, str] = {}  # the kind of each column of a table
         self.columns = 0  # of the vocabulary, as far as the engine has met it
         self._order: list[int] = []  # the label that is each class of the engine
         self._places = np.zeros(0, np.int32)  # and its inverse, -1 for labels not yet learned from
         self.temperature = 1.0
-        self._recent: list[tuple[Instances, np.ndarray]] = []
+        self._recent: deque[tuple[Instances, np.ndarray]] = deque()  # the last rows learned from, RECENT and more
+        self._kept = 0  # rows in it
 
     # -- what it knows --------------------------------------------------------------------------------------------
 
@@ -161,6 +169,8 @@ class Model:
                     f"{_short(self.dense_names)}"
                 )
             self.dense_names = batch.dense_names
+        if learn and not self.schema and "kinds" in batch.settled:
+            self.schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
         indptr, columns = batch.indptr, batch.columns
         if not columns and not self.columns and self.dense_names:
             indptr = np.zeros(0, np.int64)
@@ -257,7 +267,10 @@ class Model:
         assert self.engine is not None
         if not len(codes):
             return np.zeros(0, np.int32)
-        self._recent = [*self._recent[-1:], (instances, codes)]
+        self._recent.append((instances, codes))
+        self._kept += len(codes)
+        while self._kept - len(self._recent[0][1]) >= RECENT:
+            self._kept -= len(self._recent.popleft()[1])
         return self._codes(self.engine.run(instances, self._numbers(codes)).predictions)
 
     def judge(self, instances: Instances) -> np.ndarray:
@@ -271,19 +284,25 @@ class Model:
             return np.zeros((len(instances.votes), 0))
         return self.engine.judge(instances, len(instances.votes))[1][:, : int(self.engine.state.shape[KNOWN])]
 
+    @property
+    def recent(self) -> tuple[Instances, np.ndarray]:
+        """The last rows learned from, at most RECENT, and their labels."""
+        instances, codes = self._recent[0]
+        for more, labels in list(self._recent)[1:]:
+            instances, codes = concatenate(instances, more), np.concatenate([codes, labels])
+        first = max(0, len(codes) - RECENT)
+        return cut(instances, first, len(codes)), codes[first:]
+
+    @recent.setter
+    def recent(self, given: tuple[Instances, np.ndarray]) -> None:
+        self._recent, self._kept = deque([given]), len(given[1])
+
     def settle(self) -> None:
         """Find the temperature at which the softmax of the scores loses least on the last rows learned from."""
-        parts = []
-        left = RECENT
-        for instances, codes in reversed(self._recent):
-            size = len(codes)
-            keep = min(left, size)
-            if keep:
-                parts.append((self._scores(cut(instances, size - keep, size)), self._places[codes[size - keep :]]))
-            left -= keep
-        if not parts or parts[0][0].shape[1] < 2:
+        if not self._recent or len(self._order) < 2:
             return
-        table, right = np.concatenate([t for t, _ in parts]), np.concatenate([n for _, n in parts])
+        instances, codes = self.recent
+        table, right = self._scores(instances), self._places[codes]
         table = table - table.max(axis=1, keepdims=True)
         spread = float(np.abs(table).max())
         if not 0.0 < spread < np.inf:
@@ -311,6 +330,7 @@ class Model:
             "labels": self.labels.names,
             "order": self._order,
             "dense_names": list(self.dense_names),
+            "schema": list(self.schema.items()),
             "columns": self.columns,
             "layout": None if layout is None else [layout.dense, layout.sparse, layout.constant],
             "temperature": self.temperature,
@@ -342,6 +362,7 @@ class Model:
             self.labels = Classes(description["labels"])
             self.scaling = Scaling.from_state(description["scaling"], parts["scaling"])
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
+            self.schema = {str(name): str(kind) for name, kind in description["schema"]}
             self._order = [int(code) for code in description["order"]]
             self._places = np.full(len(self.labels), NOBODY, np.int32)
             self._places[self._order] = np.arange(len(self._order))

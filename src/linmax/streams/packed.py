@@ -16,6 +16,7 @@ from linmax.streams.parsing import (
     NEW_CLASS,
     NO_CLASS,
     ROWS,
+    SUMMED,
     Work,
     WorkT,
     class_of,
@@ -90,7 +91,7 @@ def parse_packed(
                 put += length
                 size += length
                 count += 1
-            needs = put_row(work, names, scratch, block, place, count, size, True, label, 1.0)
+            needs = put_row(work, names, scratch, block, place, count, size, SUMMED, label, 1.0)
             if needs != ENDED:
                 return needs
         first += entry[FEATURES]

@@ -125,6 +125,7 @@ LARGEST = 1e100
 NEWLINE, SPACE, TAB, RETURN = 10, 32, 9, 13
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
+SUMMED, TURNED_DOWN, IMPOSSIBLE = range(3)  # what happens to an attribute that comes twice
 
 
 class Work(NamedTuple):
@@ -221,14 +222,14 @@ def put_row(
     place: int,
     count: int,
     size: int,
-    sums: bool,
+    twice: int,
     label: int,
     weight: float,
 ) -> int:
     """Write a row of ``count`` tokens; returns ENDED, or what is missing.
 
-    Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. An
-    attribute that comes twice is summed, or the line is refused.
+    Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. ``twice``
+    says what happens to an attribute that comes twice: SUMMED, TURNED_DOWN with its line, or IMPOSSIBLE.
     """
     state = work.state
     if state[PLACED] + count > work.indices.size:
@@ -259,15 +260,16 @@ def put_row(
             if slot == ABSENT:
                 state[UNKNOWN] += 1
                 continue
-        mark = np.uint64(slot) if hashed else cell(slot, STAMP)
-        met = slots[mark]
-        if met >= serial:
-            if not (sums or hashed):
-                refuse(work, block, place, TWICE)
-                return ENDED
-            work.values[begin + met - serial] += work.amounts[i]
-            continue
-        slots[mark] = serial + put - begin
+        if twice != IMPOSSIBLE or hashed:
+            mark = np.uint64(slot) if hashed else cell(slot, STAMP)
+            met = slots[mark]
+            if met >= serial:
+                if twice == TURNED_DOWN and not hashed:
+                    refuse(work, block, place, TWICE)
+                    return ENDED
+                work.values[begin + met - serial] += work.amounts[i]
+                continue
+            slots[mark] = serial + put - begin
         work.indices[np.uint64(put)] = slot if hashed else slots[cell(slot, NUMBER)]
         work.values[np.uint64(put)] = work.amounts[i]
         put += 1

@@ -220,8 +220,10 @@ class Progressive:
             "holdout": self.holdout,
         }
         if self._waiting is not None:
-            arrays = arrays | {f"waiting.{name}": np.asarray(a) for name, a in self._waiting._asdict().items()}
-            arrays |= {"waiting.codes": self._waiting_codes, "waiting.times": self._waiting_times}
+            arrays = arrays | _stored("waiting", self._waiting, self._waiting_codes)
+            arrays["waiting.times"] = self._waiting_times
+        if self.model.trials:
+            arrays = arrays | _stored("recent", *self.model.recent)
         files.write(path, CHECKPOINT, description, arrays)
 
     @classmethod
@@ -244,12 +246,22 @@ class Progressive:
                 (int(description["last"][0]), int(description["last"][1])),
             )
             if "waiting.codes" in arrays:
-                blocks = {name: arrays[f"waiting.{name}"] for name in Instances._fields if name != "constant"}
-                made._waiting = Instances(**blocks, constant=float(arrays["waiting.constant"]))
-                made._waiting_codes, made._waiting_times = arrays["waiting.codes"], arrays["waiting.times"]
+                made._waiting, made._waiting_codes = _restored("waiting", arrays)
+                made._waiting_times = arrays["waiting.times"]
+            if "recent.codes" in arrays:
+                made.model.recent = _restored("recent", arrays)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
         return made, description["settings"], description["extra"]
+
+
+def _stored(name: str, instances: Instances, codes: np.ndarray) -> dict[str, np.ndarray]:
+    return {f"{name}.{part}": np.asarray(a) for part, a in instances._asdict().items()} | {f"{name}.codes": codes}
+
+
+def _restored(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Instances, np.ndarray]:
+    blocks = {part: arrays[f"{name}.{part}"] for part in Instances._fields if part != "constant"}
+    return Instances(**blocks, constant=float(arrays[f"{name}.constant"])), arrays[f"{name}.codes"]
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:

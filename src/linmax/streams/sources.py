@@ -44,7 +44,9 @@ def _zstd(raw: BinaryIO) -> BinaryIO:
 
         return cast("BinaryIO", pyarrow.CompressedInputStream(pyarrow.PythonFile(raw), "zstd"))
     except ImportError:
-        raise ValueError("zstd needs the package zstandard; try pip install 'linmax[stream]'") from None
+        raise ValueError(
+            "zstd needs Python 3.14, or the package zstandard or pyarrow; try pip install 'linmax[parquet]'"
+        ) from None
 
 
 def _unpacked(raw: io.BufferedReader) -> BinaryIO:

@@ -16,6 +16,7 @@ from linmax.streams.parsing import (
     END,
     ENDED,
     FILLED,
+    IMPOSSIBLE,
     INDEX,
     LABEL_NUMBER,
     LABELS,
@@ -28,6 +29,7 @@ from linmax.streams.parsing import (
     NO_LABEL,
     NOT_FINITE,
     ROWS,
+    TURNED_DOWN,
     VALUE,
     Work,
     WorkT,
@@ -75,7 +77,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
         label = class_of(work, labels, block, start, at)
         if label < NO_CLASS:
             return NEW_CLASS
-        count, wrong = 0, 0
+        count, wrong, last, rising = 0, 0, -1, True
         while True:
             while blank(byte(block, at)):
                 at += 1
@@ -126,10 +128,13 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
                 work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = start, length, 0
                 work.amounts[count] = value
                 count += 1
+                rising = rising and index > last
+                last = index
         if wrong:
             refuse(work, block, at, wrong)
             continue
-        needs = put_row(work, names, block, block, at, count, at - state[AT], False, label, 1.0)
+        twice = IMPOSSIBLE if rising else TURNED_DOWN
+        needs = put_row(work, names, block, block, at, count, at - state[AT], twice, label, 1.0)
         if needs != ENDED:
             return needs
     return FILLED

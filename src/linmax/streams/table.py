@@ -28,6 +28,7 @@ from linmax.streams.parsing import (
     RETURN,
     ROWS,
     SPACE,
+    SUMMED,
     VALUE,
     Work,
     WorkT,
@@ -163,7 +164,7 @@ def parse_table(
         if wrong:
             refuse(work, block, at, wrong)
             continue
-        needs = put_row(work, names, scratch, block, at, count, room, True, label, 1.0)
+        needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, 1.0)
         if needs != ENDED:
             return needs
     return FILLED

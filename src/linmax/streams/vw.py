@@ -32,6 +32,7 @@ from linmax.streams.parsing import (
     NO_CLASS,
     NOT_FINITE,
     ROWS,
+    SUMMED,
     TAGGED,
     TO,
     VALUE,
@@ -172,7 +173,7 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
             continue
         row = state[ROWS]
         work.tags[row, 0], work.tags[row, 1] = tag_from, tag_to
-        needs = put_row(work, names, block, block, at, count, room, True, label, weight)
+        needs = put_row(work, names, block, block, at, count, room, SUMMED, label, weight)
         if needs != ENDED:
             return needs
         if tag_to > tag_from and state[ROWS] > row:
