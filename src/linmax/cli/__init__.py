@@ -24,6 +24,7 @@ COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
     "demo": "watch a few learners on the majority problem",
     "reproduce": "repeat the published experiments and compare",
+    "serve": "serve models over HTTP that learn on-line",
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
