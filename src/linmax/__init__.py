@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.instances import experts
+    from linmax.learner import Learner
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
+    "Learner": "learner",
     "LinearThreshold": "threshold",
     "Trace": "trials",
     "adversaries": "adversaries",
@@ -55,6 +57,7 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "Learner",
     "LinearThreshold",
     "Trace",
     "__version__",

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMAT", "read", "write"]
+__all__ = ["FORMAT", "named", "plain", "read", "write"]
 
 FORMAT = 1
 HEADER_LIMIT = 64 * 2**20
@@ -149,3 +149,20 @@ def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
     if max(ends) != size:
         raise ValueError(f"{target} is truncated: {size} bytes of arrays, {max(ends)} announced")
     return size > 0
+
+
+def plain(value: Any) -> Any:
+    """A name or label as JSON holds it: text, numbers, truth values, and tuples of them."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, tuple):
+        return {"tuple": [plain(part) for part in value]}
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    raise TypeError(f"{value!r} cannot be saved; use text, numbers or tuples of them as names and labels")
+
+
+def named(value: Any) -> Any:
+    """The name or label that `plain` made this of."""
+    if isinstance(value, dict):
+        return tuple(named(part) for part in value["tuple"])
+    return value

@@ -35,7 +35,7 @@ from linmax.contract import (
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Chunk, Leaf, Run, Voting, lower, overwrite
-from linmax.playing import judge_by_weights, play, start_means
+from linmax.playing import MANY, judge_by_weights, play_all, start_means
 from linmax.search import fill_panel
 from linmax.straight import play_straight
 from linmax.techniques.voting import NUMBERS, Log
@@ -275,7 +275,7 @@ class Engine:
             self.state = state._replace(
                 weights=moved(state.weights),
                 memory=moved(state.memory, np.nan),
-                backlog=moved(state.backlog) if state.backlog.shape[1] else state.backlog,
+                backlog=moved(state.backlog) if any(run.averaging for run in self.runs) else state.backlog,
             )
             for node in self.top.walk():
                 node.move(moved)
@@ -332,7 +332,7 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((size, self.k)) if scored else None,
         )
-        if self._plain and not scored:
+        if self.plain and not scored:
             self._straight(instances, labels, outcome)
             return outcome
         room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
@@ -343,7 +343,7 @@ class Engine:
         return outcome
 
     @property
-    def _plain(self) -> bool:
+    def plain(self) -> bool:
         """Whether there is one rule and nothing else."""
         return isinstance(self.top, Leaf) and not (self.memory or self.tracked or self.runs[0].rule.everywhere)
 
@@ -363,9 +363,9 @@ class Engine:
         if failed < 0 and self.runs[0].rule.spread is None and not np.isfinite(self.state.weights.sum()):
             failed = len(labels) - 1  # in the last update of a coordinate that was not seen again
         if failed >= 0:
-            self._overflowed(0, failed)
+            self.overflowed(0, failed)
 
-    def _overflowed(self, member: int, trial: int) -> None:
+    def overflowed(self, member: int, trial: int) -> None:
         raise OverflowError(
             f"the weights of {self.runs[member].rule} left the range of floats at trial {trial}; scale the instances "
             "down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
@@ -441,35 +441,31 @@ class Engine:
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
-        tables = np.zeros((count, 2, size, self.k) if scored else (0, 0, 0, 0))
+        tables = np.zeros((count, 2, size, self.k) if scored else (count, 0, 0, 0))
         kept = np.zeros(len(labels) if outcome.margins is not None else 0)
         scratch = self.scratch(instances)
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
-        for member in range(count):
-            self.state.shape[KNOWN] = known
-            failed = play(
-                self.members,
-                self.state,
-                scratch,
-                member,
-                instances,
-                panel,
-                labels,
-                0,
-                begin,
-                end,
-                int(self.tracked),
-                uses,
-                predictions[member],
-                changes[member],
-                kept if member == 0 else kept[:0],
-                log,
-                tables[member] if scored else np.zeros((0, 0, 0)),
-            )
-            if failed >= 0:
-                self._overflowed(member, failed + shift)
+        failed = play_all(
+            self.members,
+            self.state,
+            scratch,
+            instances,
+            panel,
+            labels,
+            begin,
+            end,
+            int(self.tracked),
+            uses,
+            predictions,
+            changes,
+            kept,
+            log,
+            tables,
+        )
+        if failed >= 0:
+            self.overflowed(failed // MANY, failed % MANY + shift)
         after = int(self.state.shape[KNOWN])
         chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         played = self.top.play(self, chunk)

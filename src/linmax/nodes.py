@@ -227,6 +227,25 @@ class Leaf(Node):
         return total / engine.terms(member), scale
 
 
+def play_children(children: Sequence[Node], engine: Engine, chunk: Chunk) -> Played:
+    """What the children did, each array with the child first."""
+    if all(isinstance(child, Leaf) for child in children):  # at once: a pool has many
+        size = len(chunk.seen)
+        outputs = np.array([child.output for child in children], np.int32)
+        predictions = chunk.predictions.reshape(-1, size)[outputs]
+        changed = chunk.changes[outputs // 2] | (outputs % 2).astype(np.uint8)[:, None]
+        chosen = np.repeat(outputs[:, None], size, axis=1)
+        scores = chunk.tables.reshape(-1, size, engine.k)[outputs] if chunk.tables.size else None
+        return Played(predictions, changed, scores, chosen, chosen)
+    played = [child.play(engine, chunk) for child in children]
+
+    def gathered(name: str) -> Any:
+        parts = [getattr(p, name) for p in played]
+        return None if any(part is None for part in parts) else np.array(parts)
+
+    return Played(*(gathered(name) for name in ("predictions", "changed", "scores", "before", "after")))
+
+
 class BestOf(Node):
     """Follow the child with the fewest mistakes so far."""
 
@@ -249,29 +268,16 @@ class BestOf(Node):
         return self.best.output
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        played = [child.play(engine, chunk) for child in self.children]
+        played = play_children(self.children, engine, chunk)
         size = len(chunk.seen)
         predictions, before, after = (np.zeros(size, np.int32) for _ in range(3))
         changed = np.zeros(size, np.uint8)
-        follow_best(
-            np.array([p.predictions for p in played]),
-            np.array([p.changed for p in played]),
-            chunk.seen,
-            self.mistakes,
-            predictions,
-            before,
-            after,
-            changed,
-        )
+        follow_best(played.predictions, played.changed, chunk.seen, self.mistakes, predictions, before, after, changed)
         trials = np.arange(size)
-        scores = None
-        if all(p.scores is not None for p in played):
-            scores = np.array([p.scores for p in played])[before, trials]
-        if not self.selects:
+        scores = None if played.scores is None else played.scores[before, trials]
+        if played.before is None or played.after is None:
             return Played(predictions, changed, scores)
-        outputs_before = np.array([p.before for p in played])[before, trials]
-        outputs_after = np.array([p.after for p in played])[after, trials]
-        return Played(predictions, changed, scores, outputs_before, outputs_after)
+        return Played(predictions, changed, scores, played.before[before, trials], played.after[after, trials])
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.best.judge(engine, instances, size)
@@ -294,15 +300,15 @@ class Weighing(Node):
         return {"mistakes": self.mistakes}
 
     def _weigh(
-        self, engine: Engine, proposals: list[np.ndarray], scores: list[Any], labels: np.ndarray, learning: bool
+        self, engine: Engine, proposals: np.ndarray, scores: Any, labels: np.ndarray, learning: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        size = len(proposals[0])
+        size = proposals.shape[1]
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
-        cube = np.array(scores) if self.wants_scores else np.zeros((0, 0, 0))
+        cube = scores if self.wants_scores else np.zeros((0, 0, 0))
         weigh(
             self.how,
             self.beta,
-            np.array(proposals),
+            proposals,
             cube,
             labels,
             self.mistakes,
@@ -315,16 +321,16 @@ class Weighing(Node):
         return predictions, table
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        played = [child.play(engine, chunk) for child in self.children]
+        played = play_children(self.children, engine, chunk)
         engine.state.shape[KNOWN] = chunk.known
-        proposals, scores = [p.predictions for p in played], [p.scores for p in played]
-        predictions, table = self._weigh(engine, proposals, scores, chunk.seen, True)
+        predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen, True)
         return Played(predictions, np.ones(len(predictions), np.uint8), table)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         judged = [child.judge(engine, instances, size) for child in self.children]
         none = np.zeros(0, np.int32)
-        return self._weigh(engine, [p for p, _ in judged], [s for _, s in judged], none, False)
+        proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
+        return self._weigh(engine, proposals, scores, none, False)
 
 
 class Voting(Node):
@@ -482,7 +488,8 @@ class Stacking(Node):
         return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        scores = np.array([child.play(engine, chunk).scores for child in self.children])
+        scores = play_children(self.children, engine, chunk).scores
+        assert scores is not None
         shares = self._shares(scores, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1]), True)
         table = self.fusion.run(shares, chunk.seen.copy(), scored=bool(chunk.tables.size))
         return Played(table.predictions, np.ones(len(table.predictions), np.uint8), table.scores)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import int32, int64, types
+from numba import float64, int32, int64, types, uint8
 
 from linmax import means
 from linmax.contract import (
     KNOWN,
     TRIALS,
     UPDATES,
-    Bytes,
-    Cube,
     Instances,
     InstancesT,
     Labels,
-    LabelTable,
     Matrix,
     Members,
     MembersT,
@@ -45,9 +42,13 @@ from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_sin
 from linmax.techniques.recycling import recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
-__all__ = ["judge", "judge_by_weights", "play", "start_means"]
+__all__ = ["MANY", "judge", "judge_by_weights", "play_all", "start_means"]
 
 UseTable = int32[:, ::1]
+LabelCube = int32[:, :, ::1]
+ByteTable = uint8[:, ::1]
+Tables = float64[:, :, :, ::1]
+MANY = 2**40
 
 
 @kernel()
@@ -122,12 +123,7 @@ def judge_by_average(
                 )
 
 
-@deferred(
-    int64(
-        MembersT, StateT, ScratchT, int64, InstancesT, PanelT, Labels, int64, int64, int64, int64, UseTable, LabelTable,
-        Bytes, Vector, LogT, Cube,
-    )
-)  # fmt: skip
+@kernel(hot=True)
 def play(
     members: Members,
     state: State,
@@ -219,6 +215,47 @@ def play(
                 take_version(bench, log, member, 0, last - begin, counts[TRIALS] + 1)
             log.versions[member, last - begin] = version
         t = last + 1
+    return -1
+
+
+@deferred(
+    int64(
+        MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
+        Vector, LogT, Tables,
+    )
+)  # fmt: skip
+def play_all(
+    members: Members,
+    state: State,
+    scratch: Scratch,
+    instances: Instances,
+    panel: Panel,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    tracked: int,
+    uses: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+    log: Log,
+    tables: np.ndarray,
+) -> int:
+    """Play trials begin..end for every member, each from the same known classes.
+
+    Returns -1, or member * MANY + trial where weights left the range.
+    """
+    known = state.shape[KNOWN]
+    nothing = margins[:0]
+    for member in range(members.steps.size):
+        state.shape[KNOWN] = known
+        failed = play(
+            members, state, scratch, member, instances, panel, labels, 0, begin, end, tracked, uses,
+            predictions[member], changes[member], margins if member == 0 else nothing, log,
+            tables[member],
+        )  # fmt: skip
+        if failed >= 0:
+            return member * MANY + failed
     return -1
 
 

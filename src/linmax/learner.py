@@ -1,0 +1,580 @@
+"""One trial at a time: instances by name, labels at once or later, and voters, attributes and classes that appear.
+
+A `Learner` names its columns: voters, raters and attributes are met in dicts or arrays, and get a column when they are
+first learned from. Its state is arrays and plain data; saved, loaded and continued it gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from linmax import files
+from linmax.checks import boolean, one_of, whole
+from linmax.composition import as_learner
+from linmax.contract import EXPERTS, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.instances import Layout, missing
+from linmax.machine import Engine, Settings
+from linmax.nodes import no_instances
+from linmax.one import FAILED, REFUSED, Window
+
+__all__ = ["Learner"]
+
+KIND = "learner"
+POINTS = 1024  # of the mistake curve
+UNSET: Any = object()
+
+
+@dataclass
+class Waiting:
+    """An instance whose label has not come, and what was predicted for it."""
+
+    attributes: dict[Any, float]
+    votes: dict[Any, Any]
+    scores: dict[Any, dict[Any, float]]
+    predicted: Any
+
+
+class Learner:
+    """A learner that is asked and taught one instance at a time.
+
+    Parameters
+    ----------
+    learner
+        A rule, a composition of techniques, or text such as "AR-winnow(1.2)".
+    classes
+        All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
+        trial that brings a new one updates with the new class rated 0.
+    thresholds
+        Add the constant attribute 1: one threshold a class.
+    tie, update_on_tie
+        As in `linmax.run`.
+    max_pending
+        Instances that may wait for their label at a time; as many labelled ids are remembered.
+
+    Notes
+    -----
+    An instance has ``attributes`` ({name: number}, or an array whose columns are named 0, 1, ...), ``votes`` ({voter:
+    class}, or an array; None, nan and absent voters abstain) and ``scores`` ({rater: {class: number}}, or an array
+    (raters, classes) in the order of `classes`; a class not rated has 0), any of them or all. Names may appear at any
+    trial: a new sub-expert has the weight of one that has always been there and never spoke.
+
+    References
+    ----------
+    Mesterharm (2001), Rutgers dcs-tr-460, section 6 (sub-experts and classes that appear).
+
+    Examples
+    --------
+    >>> from linmax import Learner
+    >>> learner = Learner("perceptron")
+    >>> learner.learn({"rain": 1.0}, label="umbrella")
+    >>> learner.learn({"sun": 1.0}, label="hat")
+    'umbrella'
+    >>> learner.predict({"sun": 1.0, "wind": 0.5})
+    'hat'
+    >>> learner.predict({"rain": 1.0}, id="monday")
+    'hat'
+    >>> learner.learn(id="monday", label="umbrella")
+    'hat'
+    >>> learner.mistakes, learner.trials
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        learner: Any = "vr-combine",
+        *,
+        classes: Sequence[Any] | None = None,
+        thresholds: bool = True,
+        tie: str = "smallest",
+        update_on_tie: bool = True,
+        max_pending: int = 10_000,
+    ) -> None:
+        self.learner = as_learner(learner)
+        one_of("tie", tie, ("smallest", "largest"))
+        whole("max_pending", max_pending, 0)
+        self.max_pending = max_pending
+        self.fixed = classes is not None
+        self.classes: list[Any] = [] if classes is None else _distinct(classes)
+        self._voters: dict[Any, int] = {}
+        self._raters: dict[Any, int] = {}
+        self._attributes: dict[Any, int] = {}
+        layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
+        self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
+        self._engine = Engine(self.learner, layout, len(self.classes), self._settings)
+        self._prepare()
+        self.mistakes = 0
+        self._waiting: dict[Any, Waiting] = {}
+        self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
+        self._curve = np.zeros((POINTS, 2), np.int64)
+        self._points, self._stride = 0, 1
+
+    def _prepare(self) -> None:
+        """What follows from the engine and is not saved."""
+        self._rules = [run.rule for run in self._engine.runs]
+        self._bounded = next((rule for rule in self._rules if rule.bounded), None)
+        self._from_zero = all(rule.start == 0.0 for rule in self._rules)
+        self._window: Window | None = None
+        self._renamed()
+
+    def _renamed(self) -> None:
+        """The classes or the voters have changed."""
+        self._places = {name: place for place, name in enumerate(self.classes)}
+        self._chosen = {None: -1} | self._places
+        self._by_number = list(self._voters) == list(range(len(self._voters)))
+
+    # -- what it knows --------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> int:
+        """Trials learned from so far."""
+        return int(self._engine.state.counts[0, TRIALS])
+
+    @property
+    def updates(self) -> int:
+        """Updates so far, by all members, recycled ones included."""
+        return int(self._engine.state.counts[:, UPDATES].sum())
+
+    @property
+    def pending(self) -> int:
+        """Instances that wait for their label."""
+        return len(self._waiting)
+
+    @property
+    def known(self) -> list[Any]:
+        """The classes that may be predicted."""
+        return self.classes[: int(self._engine.state.shape[KNOWN])]
+
+    @property
+    def voters(self) -> list[Any]:
+        """Names of the voters."""
+        return list(self._voters)
+
+    @property
+    def raters(self) -> list[Any]:
+        """Names of the raters."""
+        return list(self._raters)
+
+    @property
+    def attributes(self) -> list[Any]:
+        """Names of the attributes."""
+        return list(self._attributes)
+
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
+        points = self._curve[: self._points]
+        if self.trials and (not len(points) or points[-1, 0] != self.trials):
+            points = np.vstack([points, [self.trials, self.mistakes]])
+        return points[:, 0].copy(), points[:, 1].copy()
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The weights that it predicts with, by name, up to one positive factor.
+
+        A dict with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
+        {class: weight}}.
+        """
+        stored, _ = self._engine.top.hypothesis(self._engine)
+        layout, k = self._engine.layout, len(self.classes)
+        experts, stride = (int(n) for n in self._engine.state.shape[[EXPERTS, STRIDE]])
+        rows = stored[experts:].reshape(-1, stride)[: layout.rows, :k] if stride else np.zeros((layout.rows, k))
+        by_class = [dict(zip(self.classes, row, strict=True)) for row in rows.tolist()]
+        return {
+            "voters": dict(zip(self._voters, stored[: layout.voters].tolist(), strict=True)),
+            "raters": dict(zip(self._raters, stored[layout.voters : experts].tolist(), strict=True)),
+            "thresholds": by_class[0] if layout.constant and by_class else {},
+            "attributes": dict(zip(self._attributes, by_class[1:], strict=True)),
+        }
+
+    def __repr__(self) -> str:
+        return f"<{self.learner} over {len(self.classes)} classes: {self.mistakes} mistakes in {self.trials} trials>"
+
+    # -- trials ---------------------------------------------------------------------------------------------------
+
+    def predict(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None) -> Any:
+        """The class of an instance, None before one is known. Nothing is learned.
+
+        With an ``id`` the instance is kept until ``learn(id=..., label=...)``.
+        """
+        if id is None:
+            number = self._quickly(attributes, votes, scores, -1)
+            if number is not None:
+                return self.classes[number] if number >= 0 else None
+        else:
+            self._refuse_id(id)
+        given = self._read(attributes, votes, scores)
+        number = int(self._judge(given)[0][0])
+        predicted = self.classes[number] if number >= 0 else None
+        if id is not None:
+            self._waiting[id] = Waiting(*given, predicted)
+        return predicted
+
+    def scores(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
+        """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
+        table = self._judge(self._read(attributes, votes, scores))[1][0]
+        return dict(zip(self.known, table.tolist(), strict=False))
+
+    def learn(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any = UNSET, id: Any = None
+    ) -> Any:
+        """Predict the instance, then see its label and update; returns what was predicted.
+
+        With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
+        then; the update is made with the present weights.
+        """
+        if label is UNSET:
+            raise TypeError("learn() needs label=; to ask for a prediction call predict()")
+        self._check_label(label)
+        if id is None:
+            place = self._places.get(label, -1)
+            if 0 <= place < self._engine.state.shape[KNOWN]:
+                number = self._quickly(attributes, votes, scores, place)
+                if number is not None:
+                    return self._count(self.classes[number] if number >= 0 else None, label)
+            return self._count(self._learn(self._read(attributes, votes, scores), label), label)
+        if not (attributes is None and votes is None and scores is None):
+            raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
+        if id in self._labelled:
+            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
+        kept = self._waiting[id]
+        self._learn((kept.attributes, kept.votes, kept.scores), label)
+        del self._waiting[id]
+        self._labelled[id] = None
+        while len(self._labelled) > self.max_pending:
+            del self._labelled[next(iter(self._labelled))]
+        return self._count(kept.predicted, label)
+
+    def forget(self, id: Any) -> None:
+        """Drop an instance whose label will not come."""
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label")
+        del self._waiting[id]
+
+    def _count(self, predicted: Any, label: Any) -> Any:
+        self.mistakes += predicted != label
+        trials = self.trials
+        if trials % self._stride == 0:
+            if self._points == POINTS:  # every other point goes
+                self._curve[: POINTS // 2] = self._curve[1::2]
+                self._points, self._stride = POINTS // 2, 2 * self._stride
+                if trials % self._stride:
+                    return predicted
+            self._curve[self._points] = trials, self.mistakes
+            self._points += 1
+        return predicted
+
+    def _refuse_id(self, id: Any) -> None:
+        if not isinstance(id, (str, int)) or isinstance(id, bool):
+            raise TypeError(f"id must be text or a whole number, got {id!r}")
+        if id in self._waiting or id in self._labelled:
+            raise ValueError(f"id {id!r} is in use already; give each instance an id of its own")
+        if len(self._waiting) >= self.max_pending:
+            raise ValueError(
+                f"{len(self._waiting)} instances wait for their label already, which is max_pending; learn or forget() "
+                "some first"
+            )
+
+    def _check_label(self, label: Any) -> None:
+        if not isinstance(label, Hashable):
+            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple")
+        if missing(label):
+            raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
+        self._check_class("label", label)
+
+    def _check_class(self, what: str, name: Any) -> None:
+        if self.fixed and name not in self._places:
+            raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
+
+    # -- instances ------------------------------------------------------------------------------------------------
+
+    def _read(
+        self, attributes: Any, votes: Any, scores: Any
+    ) -> tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]:
+        """An instance as dicts by name, checked."""
+        if attributes is None and votes is None and scores is None:
+            raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
+        numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
+        voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
+        for name, choice in voted.items():
+            if not isinstance(choice, Hashable):
+                raise TypeError(f"votes: {choice!r} of {name!r} is not hashable; a vote is one class")
+            self._check_class(f"votes: {name!r} voted for a class that", choice)
+        rated = {name: self._ratings(name, row) for name, row in _items("scores", scores)}
+        if self._bounded is not None:
+            self._check_range(self._bounded, numbers, rated)
+        return numbers, voted, rated
+
+    def _ratings(self, rater: Any, row: Any) -> dict[Any, float]:
+        """One rater's {class: number}."""
+        if isinstance(row, Mapping):
+            for name in row:
+                self._check_class(f"scores: {rater!r} rates a class that", name)
+            return {name: _number(f"scores of {rater!r}", name, value) for name, value in row.items()}
+        values = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else None
+        if values is None or len(values) != len(self.classes):
+            raise ValueError(
+                f"scores of {rater!r} must be a dict by class, or {len(self.classes)} numbers in the order of the "
+                f"classes {self.classes!r}; got {row!r}"
+            )
+        return {c: _number(f"scores of {rater!r}", c, v) for c, v in zip(self.classes, values, strict=True)}
+
+    def _check_range(self, rule: Any, numbers: dict[Any, float], rated: dict[Any, dict[Any, float]]) -> None:
+        for name, value in numbers.items():
+            if abs(value) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs attributes in [-1, 1], got {value!r} for {name!r}; scale them")
+        for name, row in rated.items():
+            values = [*row.values(), 0.0] if len(row) < len(self.classes) else list(row.values())
+            if values and max(values) - min(values) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
+
+    def _columns(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Layout:
+        """Give new names their columns and new classes their places; returns the layout that they need."""
+        numbers, voted, rated = given
+        for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
+            for name in met:
+                if name not in names:
+                    names[name] = len(names)
+        for name in [*voted.values(), *(c for row in rated.values() for c in row)]:
+            self._class(name)
+        return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
+
+    def _class(self, name: Any) -> int:
+        """The place of a class, a new one if need be."""
+        if name not in self._places:
+            self._places[name] = len(self.classes)
+            self.classes.append(name)
+        return self._places[name]
+
+    def _grow(self, layout: Layout) -> None:
+        if layout != self._engine.layout or len(self.classes) != self._engine.k:
+            self._engine.grow(layout, len(self.classes))
+            self._renamed()
+
+    def _instances(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Instances:
+        """The arrays of one instance, in columns that there are; others are left out."""
+        numbers, voted, rated = given
+        layout, k = self._engine.layout, self._engine.k
+        votes = np.full((1, layout.voters), -1, np.int32)
+        for name, choice in voted.items():
+            if name in self._voters and choice in self._places:
+                votes[0, self._voters[name]] = self._places[choice]
+        scores = np.zeros((1, layout.raters, k if layout.raters else 0))
+        for name, row in rated.items():
+            if name in self._raters:
+                for choice, value in row.items():
+                    if choice in self._places:
+                        scores[0, self._raters[name], self._places[choice]] = value
+        known = [(self._attributes[name], value) for name, value in numbers.items() if name in self._attributes]
+        return no_instances(1)._replace(
+            votes=votes,
+            signs=np.ones(layout.voters),
+            scores=scores,
+            indptr=np.array([0, len(known)] if layout.sparse else [], np.int64),
+            indices=np.array([column for column, _ in known], np.int32),
+            values=np.array([value for _, value in known], float),
+            constant=layout.constant,
+        )
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def _judge(
+        self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores. The state does not change, so whoever is new is tried out on a copy."""
+        numbers, voted, rated = given
+        new = not (numbers.keys() <= self._attributes.keys() and voted.keys() <= self._voters.keys())
+        if self._from_zero or not (new or not rated.keys() <= self._raters.keys()):
+            return self._engine.judge(self._instances(given), 1)
+        other = self.from_state(*self.state())
+        other._grow(other._columns(given))
+        return other._engine.judge(other._instances(given), 1)
+
+    def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
+        layout = self._columns(given)
+        place = self._class(label)
+        self._grow(layout)
+        known = int(self._engine.state.shape[KNOWN])
+        if place > known:  # the next class to become known takes the next place
+            order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
+            self.classes = [self.classes[i] for i in order]
+            self._engine.renumber(order)
+            place = known
+            self._renamed()
+        outcome = self._engine.run(self._instances(given), np.array([place], np.int32))
+        number = int(outcome.predictions[0])
+        return self.classes[number] if number >= 0 else None
+
+    def _quickly(self, attributes: Any, votes: Any, scores: Any, label: int) -> int | None:
+        """The short way for a plain rule and names that are known: the class predicted, or None to go the long way."""
+        engine, count = self._engine, 0
+        if scores is not None or not engine.plain or not JIT:
+            return None
+        if attributes is not None:
+            if type(attributes) is not dict or not attributes:
+                return None
+            count = len(attributes)
+        window = self._window
+        if window is None or not window.fits(engine) or window.longest < count:
+            window = self._window = Window(engine, max(32, 2 * count))
+        try:
+            if count:
+                window.write(map(self._attributes.__getitem__, attributes), attributes.values(), count)
+            if engine.layout.voters:
+                window.write_votes(self._codes(votes))
+            elif votes is not None:
+                return None
+        except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+            return None  # something new, or something wrong
+        number = window.predict(count) if label < 0 else window.learn(count, label)
+        if number == FAILED:
+            engine.overflowed(0, self.trials)
+        return None if number == REFUSED else number
+
+    def _codes(self, votes: Any) -> Iterable[int]:
+        """The place that each voter voted for, in the order of the voters."""
+        if votes is None:
+            return [-1] * len(self._voters)
+        if isinstance(votes, dict):
+            codes = [-1] * len(self._voters)
+            for name, choice in votes.items():
+                codes[self._voters[name]] = self._chosen[choice]
+            return codes
+        if len(votes) != len(self._voters) or not self._by_number:
+            raise KeyError
+        return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        waiting = [
+            {
+                "id": id,
+                "attributes": _pairs(kept.attributes),
+                "votes": _pairs(kept.votes),
+                "scores": [[files.plain(name), _pairs(row)] for name, row in kept.scores.items()],
+                "predicted": files.plain(kept.predicted),
+            }
+            for id, kept in self._waiting.items()
+        ]
+        description = {
+            "learner": str(self.learner),
+            "classes": [files.plain(name) for name in self.classes],
+            "fixed": self.fixed,
+            "thresholds": bool(self._engine.layout.constant),
+            "tie": "largest" if self._settings.largest else "smallest",
+            "update_on_tie": self._settings.update_on_tie,
+            "max_pending": self.max_pending,
+            "voters": [files.plain(name) for name in self._voters],
+            "raters": [files.plain(name) for name in self._raters],
+            "attributes": [files.plain(name) for name in self._attributes],
+            "mistakes": self.mistakes,
+            "stride": self._stride,
+            "waiting": waiting,
+            "labelled": list(self._labelled),
+        }
+        return description, self._engine.arrays | {"curve": self._curve[: self._points]}
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """The learner whose `state` this was; it goes on as if it had never stopped. The arrays are copied."""
+        classes = [files.named(name) for name in description["classes"]]
+        self = cls(
+            description["learner"],
+            classes=classes if description["fixed"] else None,
+            thresholds=description["thresholds"],
+            tie=description["tie"],
+            update_on_tie=description["update_on_tie"],
+            max_pending=description["max_pending"],
+        )
+        self.classes = classes
+        names = {}
+        for kind in ("voters", "raters", "attributes"):
+            names[kind] = {files.named(name): place for place, name in enumerate(description[kind])}
+        self._voters, self._raters, self._attributes = names["voters"], names["raters"], names["attributes"]
+        layout = Layout(
+            len(self._voters), len(self._raters), 0, len(self._attributes), 1.0 if description["thresholds"] else 0.0
+        )
+        own = {name: array for name, array in arrays.items() if name != "curve"}
+        self._engine = Engine.restored(self.learner, layout, len(classes), self._settings, own)
+        self._prepare()
+        self.mistakes, self._stride = description["mistakes"], description["stride"]
+        self._points = len(arrays["curve"])
+        self._curve[: self._points] = arrays["curve"]
+        for kept in description["waiting"]:
+            scores = {files.named(name): _unpaired(row) for name, row in kept["scores"]}
+            self._waiting[kept["id"]] = Waiting(
+                _unpaired(kept["attributes"]), _unpaired(kept["votes"]), scores, files.named(kept["predicted"])
+            )
+        self._labelled = dict.fromkeys(description["labelled"])
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
+        description, arrays = self.state()
+        files.write(path, KIND, description, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The learner that was saved; it goes on as if it had never stopped.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from linmax import Learner
+        >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
+        >>> learner = Learner("A-winnow(1.2)")
+        >>> learner.learn(votes={"anna": "yes", "ben": "no"}, label="no")
+        >>> learner.save(name)
+        >>> Learner.load(name).predict(votes={"anna": "yes"})
+        'no'
+        """
+        return cls.from_state(*files.read(path, KIND))
+
+
+def _pairs(named: Mapping[Any, Any]) -> list[list[Any]]:
+    return [[files.plain(name), files.plain(value)] for name, value in named.items()]
+
+
+def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+    return {files.named(name): files.named(value) for name, value in pairs}
+
+
+def _distinct(classes: Sequence[Any]) -> list[Any]:
+    if isinstance(classes, str):
+        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
+    names = [c.item() if isinstance(c, np.generic) else c for c in classes]
+    if len(names) < 1 or len(set(names)) < len(names):
+        raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
+    return names
+
+
+def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and values of one block of an instance; an array names its columns 0, 1, ..."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return given.items()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
+    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    return enumerate(values)
+
+
+def _number(what: str, name: Any, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
+    return number
