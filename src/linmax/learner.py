@@ -167,6 +167,11 @@ class Learner:
         return list(self._attributes)
 
     @property
+    def bounded(self) -> bool:
+        """Whether attributes must lie in [-1, 1], and ratings differ by at most 1."""
+        return self._bounded is not None
+
+    @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
         points = self._curve[: self._points]
@@ -252,6 +257,18 @@ class Learner:
         while len(self._labelled) > self.max_pending:
             del self._labelled[next(iter(self._labelled))]
         return self._count(kept.predicted, label)
+
+    def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
+        """Raise what `learn` would raise for such an instance and label; nothing is learned.
+
+        Examples
+        --------
+        >>> Learner("perceptron", classes=["yes", "no"]).check({"rain": 1.0}, label="maybe")
+        Traceback (most recent call last):
+        ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
+        """
+        self._check_label(label)
+        self._read(attributes, votes, scores)
 
     def forget(self, id: Any) -> None:
         """Drop an instance whose label will not come."""

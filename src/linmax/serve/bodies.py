@@ -152,7 +152,7 @@ class Error(Struct, kw_only=True):
 class PredictedItem(Struct, kw_only=True):
     """As the answer to a single request, or an error."""
 
-    label: Label | None | UnsetType = UNSET
+    label: Label | UnsetType | None = UNSET
     id: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
     error: Fault | UnsetType = UNSET
@@ -161,7 +161,7 @@ class PredictedItem(Struct, kw_only=True):
 class LearnedItem(PredictedItem, kw_only=True):
     """As the answer to a single request, or an error."""
 
-    predicted: Label | None | UnsetType = UNSET
+    predicted: Label | UnsetType | None = UNSET
     mistake: bool | UnsetType = UNSET
 
 

@@ -6,7 +6,6 @@ log alone determines its state, and a replay gives the same bits.
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,11 +22,13 @@ from linmax.serve.log import FORGET, LABEL, LEARN, PREDICT, Event, Log, ModelRow
 from linmax.serve.packing import CLASS, Instance, Label, Packed, unpack
 from linmax.serve.refusals import Refusal
 
-__all__ = ["SNAPSHOT", "Model"]
+__all__ = ["SNAPSHOT", "UNFIT", "Model"]
 
 logger = logging.getLogger("linmax.serve")
 
 SNAPSHOT = "service snapshot"
+NOTHING: Instance = {"attributes": {}}  # an instance that says nothing is still an instance
+UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
 Noted = Callable[[int, Label | None], None]
 
 
@@ -53,7 +54,15 @@ class Model:
 
     def predict(self, instance: Instance) -> Label | None:
         """What to serve; the state does not change."""
-        return self.learner.predict(**instance)
+        return self.learner.predict(**(instance or NOTHING))
+
+    def check(self, instance: Instance, label: Label) -> None:
+        """Refuse what could not be learned, before it is stored."""
+        if self.learner.bounded:
+            try:
+                self.learner.check(**(instance or NOTHING), label=label)
+            except UNFIT as error:
+                raise Refusal(422, str(error), field=self.options.kind) from None
 
     def apply(self, event: Event, note: Noted) -> None:
         """Take in a stored event; `note` hears what was predicted just before a learn event."""
@@ -71,8 +80,8 @@ class Model:
         if event.kind == LABEL:
             self.pending -= 1
         try:
-            predicted = self.learner.learn(**event.instance, label=event.label)
-        except (ValueError, TypeError) as error:
+            predicted = self.learner.learn(**(event.instance or NOTHING), label=event.label)
+        except UNFIT as error:
             # It is in the log and stays there; a replay refuses it again, so that the state is the same.
             self.unlearned += 1
             logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
@@ -101,7 +110,7 @@ class Model:
     def learner_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The learner's state, copied: it may be written while the learner goes on."""
         description, arrays = self.learner.state()
-        return copy.deepcopy(description), {name: array.copy() for name, array in arrays.items()}
+        return description, {name: array.copy() for name, array in arrays.items()}
 
     def restore(self, path: Path) -> None:
         """Go on from a snapshot; ValueError when it is damaged or of another model."""

@@ -7,6 +7,7 @@ import ipaddress
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 import time
@@ -54,9 +55,11 @@ class _Server(uvicorn.Server):
         self.service, self.settings = app.service, settings
         self._swept = time.monotonic()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        """Stop in good order, with exit status 0; a second Ctrl-C does not wait."""
         self.service.stopping.set()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
         now = time.monotonic()

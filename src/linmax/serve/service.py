@@ -17,7 +17,7 @@ from linmax.serve import bodies
 from linmax.serve.bodies import LabelBody, LearnBody, Learned, NewModel, PredictBody, Predicted
 from linmax.serve.ids import Ids
 from linmax.serve.log import Event, Log, ModelRow
-from linmax.serve.model import Model
+from linmax.serve.model import UNFIT, Model
 from linmax.serve.packing import Label, Names
 from linmax.serve.pipeline import Entry, Pipeline
 from linmax.serve.refusals import Refusal
@@ -198,7 +198,7 @@ class Service:
     def _serve(self, model: Model, instance: dict[str, Any]) -> Label | None:
         try:
             return model.predict(instance)
-        except (ValueError, TypeError) as error:
+        except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
 
     def _keep(self, model: Model, id: str, instance: dict[str, Any], label: Label | None, before: int) -> Entry:
@@ -216,6 +216,7 @@ class Service:
     def _learn_entry(self, model: Model, body: LearnBody) -> tuple[str, Entry]:
         instance = bodies.instance_of(body, model.choices)
         label = bodies.checked_label(body.label, model.choices)
+        model.check(instance, label)
         id = body.id or self.ids.new()
         number = model.number
         return id, Entry(lambda log: log.learn(number, id, instance, label), model)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from linmax.learner import Learner
 from linmax.serve import bodies
-from linmax.serve.model import Model
+from linmax.serve.model import UNFIT, Model
 from linmax.serve.refusals import Refusal
 
 __all__ = [
@@ -158,7 +158,7 @@ def explanation(model: Model, body: bodies.ExplainBody) -> Explanation:
     try:
         scores = model.learner.scores(**instance)
         label = model.predict(instance)
-    except (ValueError, TypeError) as error:
+    except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
     found = model.learner.weights
     kept: dict[str, Any] = {"thresholds": found["thresholds"]}
