@@ -21,9 +21,9 @@ PATIENCE = 60.0
 class Server:
     """``linmax serve`` on a data folder; killed when the block ends."""
 
-    def __init__(self, data, *options, script=None, env=None):
+    def __init__(self, data, *options, nursery=None, script=None):
         self.data = Path(data)
-        self.options, self.env = options, env or {}
+        self.options, self.nursery = options, nursery
         self.command = [sys.executable, *([str(script)] if script else ["-m", "linmax.cli", "serve"])]
         self.process = None
 
@@ -36,13 +36,15 @@ class Server:
     def start(self, wait=True):
         told = self.data.parent / f"{self.data.name}.json"
         told.unlink(missing_ok=True)
-        paths = [str(HERE), *sys.path]
-        self.errors = open(self.data.parent / f"{self.data.name}.err", "ab")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [*self.command, "--data", str(self.data), "--port", "0", "--json", str(told), *self.options],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self.env},
-            stderr=self.errors,
-        )
+        errors = self.data.parent / f"{self.data.name}.err"
+        arguments = ["--data", str(self.data), "--port", "0", "--json", str(told), *self.options]
+        if self.nursery is not None:
+            self.process = self.nursery.start(["serve", *arguments], errors)
+        else:
+            paths = os.pathsep.join([str(HERE), *sys.path])
+            with errors.open("ab") as file:
+                environment = {**os.environ, "PYTHONPATH": paths}
+                self.process = subprocess.Popen([*self.command, *arguments], env=environment, stderr=file)
         self.until(lambda: told.exists() and told.read_text().endswith("\n"))
         self.address = json.loads(told.read_text())["address"]
         self.host, self.port = self.address.removeprefix("http://").rsplit(":", 1)
@@ -69,13 +71,11 @@ class Server:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-        self.errors.close()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(PATIENCE)
-        self.errors.close()
-        return self.process.returncode
+        return self.process.poll()
 
     def connect(self):
         return http.client.HTTPConnection(self.host, int(self.port), timeout=PATIENCE)

@@ -10,13 +10,13 @@ from ledger import Ledger, check
 from harness import Server
 
 
-def test_fifty_kills(tmp_path):
+def test_fifty_kills(tmp_path, nursery):
     """Clients learn, predict and label while the process is killed at random moments and started again."""
     ledger = Ledger(seed=1)
     data = tmp_path / "data"
     kills = 50
     chance = random.Random(2)
-    with Server(data, "--snapshot-events", "150") as server:
+    with Server(data, "--snapshot-events", "150", nursery=nursery) as server:
         assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
         for _ in range(kills):
             ledger.load(server, seconds=chance.uniform(0.02, 0.25), clients=4)

@@ -29,7 +29,7 @@ __all__ = ["App", "Operation"]
 logger = logging.getLogger("linmax.serve")
 
 encode = msgspec.json.Encoder().encode
-LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
+LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 JSON = b"application/json"
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
