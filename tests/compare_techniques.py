@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from compare import CASES, ROUNDING, Case, Problem, in_order
+from compare import CASES, ROUNDING, Case, Problem, in_order, lift_of
 from linmax import run
 from linmax.composition import as_learner
 from linmax.contract import Rule
@@ -122,9 +123,10 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
     """The reference of a description; ``crumbs`` if even its ties are decided by rounding."""
     described = as_learner(learner)
     if isinstance(described, Rule):
-        case = case_of(described)
-        linear = Watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
-        linear.crumbs = crumbs or described.name in ("alma", "p_norm")
+        case = case_of(replace(described, rivals="best"))
+        watchful = type("WatchfulLift", (Watchful, lift_of(described)), {}) if described.rivals != "best" else Watchful
+        linear = watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
+        linear.crumbs = crumbs or case.graded or described.name in ("alma", "p_norm")
         return linear
     if isinstance(described, Averaged):
         averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale)
@@ -146,7 +148,7 @@ def exact(described: Any) -> bool:
     """Whether the rule underneath is free of rounding on small whole numbers."""
     while not isinstance(described, Rule):
         described = described.base
-    return case_of(described).exact
+    return case_of(replace(described, rivals="best")).exact
 
 
 def assert_same_hypothesis(flat: Vector, log_scale: float, expected: Hypothesis, where: str) -> None:

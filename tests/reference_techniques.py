@@ -198,7 +198,7 @@ class Recycle(_Linear):
     def trial(self, x: Vector, label: int) -> int:
         prediction = self.base.trial(x, label)
         self.changed = self.base.changed
-        self.buffer.append(Stored(x.copy(), label, int(self.changed)))
+        self.buffer.append(Stored(x.copy(), label, int(bool(self.changed))))
         if len(self.buffer) > self.s:
             self.buffer.pop(0)
         passes = 0
@@ -211,9 +211,10 @@ class Recycle(_Linear):
     def _one_pass(self) -> bool:
         any_update = False
         for stored in self.buffer:
-            if stored.count < self.u and self.base.learn(stored.x, stored.label):
+            updates = self.base.learn(stored.x, stored.label) if stored.count < self.u else 0
+            if updates:
                 stored.count += 1
-                self.recycled += 1
+                self.recycled += updates
                 any_update = True
         return any_update
 

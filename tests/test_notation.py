@@ -69,7 +69,7 @@ def test_ways_of_writing(text: str, printed: str) -> None:
         (
             "percepton",
             ValueError,
-            "unknown learner 'percepton'; did you mean 'perceptron'.* known: alma, balanced-winnow",
+            "unknown learner 'percepton'; did you mean 'perceptron'.* known: adagrad, alma, arow, balanced-winnow",
         ),
         ("", ValueError, "learner '' cannot be read; write a name and its parameters, such as"),
         ("3", ValueError, "learner '3' cannot be read; write a name"),

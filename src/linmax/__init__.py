@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, rules
+    from linmax import adversaries, bounds, conversion, features, normalisation, rules
     from linmax.certificates import certify
-    from linmax.composition import average, combine, paper_pool, recycle, stack, vote, vr_combine
+    from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
     from linmax.notation import parse
@@ -33,6 +34,7 @@ _HOMES = {
     "Learner": "learner",
     "LinearThreshold": "threshold",
     "Trace": "trials",
+    "VoteFusion": "fusion",
     "adversaries": "adversaries",
     "average": "composition",
     "bounds": "bounds",
@@ -43,9 +45,11 @@ _HOMES = {
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "normalisation": "normalisation",
     "paper_pool": "composition",
     "parse": "notation",
     "recycle": "composition",
+    "rivals": "composition",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
@@ -60,6 +64,7 @@ __all__ = [
     "Learner",
     "LinearThreshold",
     "Trace",
+    "VoteFusion",
     "__version__",
     "adversaries",
     "average",
@@ -71,9 +76,11 @@ __all__ = [
     "experts",
     "features",
     "majority_problem",
+    "normalisation",
     "paper_pool",
     "parse",
     "recycle",
+    "rivals",
     "rule",
     "rules",
     "run",

@@ -501,6 +501,8 @@ def _plan(learner: Rule | str, rows: Rows) -> tuple[_Plan, Rows]:
     name = learner.name
     if not learner.lifts or name not in PLANS:
         raise ValueError(f"no bound from data is known for {learner}; known: {', '.join(sorted(PLANS))}")
+    if learner.rivals == "all":
+        raise ValueError(f"{learner} is one two-class problem for each class; certify these one by one")
     return PLANS[name](known, rows)
 
 

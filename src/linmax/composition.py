@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from linmax.checks import one_of
 from linmax.contract import Rule
+from linmax.presenting import RIVALS
 from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
 from linmax.techniques import bracketed
 from linmax.techniques.averaging import Averaged
@@ -21,6 +24,7 @@ __all__ = [
     "combine",
     "paper_pool",
     "recycle",
+    "rivals",
     "stack",
     "vote",
     "vr_combine",
@@ -87,6 +91,40 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     A-perceptron
     """
     return Averaged(as_learner(learner), scale)
+
+
+def rivals(learner: Any, which: str) -> Rule:
+    """Let a rule learn from other wrong classes than the best one.
+
+    Parameters
+    ----------
+    learner
+        A rule, or its text.
+    which
+        "best": z = x^label - x^rival with the best wrong class, the papers' way. "violated": one z after the other
+        for every wrong class that the label does not lead by more than the rule's margin, the highest score first,
+        tied ones by class. "all": one-vs-all, z = x^label and then z = -x^j for every wrong class.
+
+    Notes
+    -----
+    Each z of "best" and "violated" is one of the transformed problem, so the rule's bound on updates holds for both.
+    "all" is k two-class problems (on attributes with weights of their own), of which the bounds add up; it needs a
+    rule whose weights may be negative. Updates are counted z by z.
+
+    References
+    ----------
+    Mesterharm (2001), section 2.4: "there is some freedom in picking this incorrect class".
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.rivals("arow(0.1)", "all"))
+    arow(r=0.1, rivals=all)
+    """
+    rule = as_rule(learner)
+    if one_of("rivals", which, RIVALS) == "all" and rule.start > 0.0 and rule.spread is not None:
+        raise ValueError(f"rivals='all' needs weights of both signs, and {rule} has positive ones; try 'violated'")
+    return replace(rule, rivals=which)
 
 
 def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None) -> Recycled:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -44,6 +45,7 @@ __all__ = [
     "SHIFT",
     "SPREAD",
     "STEP",
+    "TOP",
     "Instances",
     "Members",
     "Panel",
@@ -61,7 +63,10 @@ GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
 REACH = 2  # promise: no update while margin > REACH, so z need not be built
 MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
-OWN = 5
+TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
+OWN = 6
+
+WIDEST = 512  # coordinates of a rule that keeps a matrix over them
 
 HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
 
@@ -74,6 +79,7 @@ Pair = types.UniTuple(float64, 2)
 STEP = boolean(Vector, Matrix, Vector, Indices, Vector, float64, Vector)
 SPREAD = Pair(Matrix, Vector, int64, Vector)
 LINK = float64(float64)
+GAIN = Pair(float64, float64, Vector)
 
 
 # -- compiling ----------------------------------------------------------------------------------------------------
@@ -180,7 +186,12 @@ def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def kernel(
-    signature: Any = None, *, allocates: bool = False, hot: bool = False, reorders: bool = False
+    signature: Any = None,
+    *,
+    allocates: bool = False,
+    hot: bool = False,
+    reorders: bool = False,
+    locked: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
@@ -190,11 +201,14 @@ def kernel(
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
     numbers, costs more than a search. Such a helper should have few call sites, and Python cannot call it. One that
-    ``reorders`` may add up in any order, where nothing hangs on the last bit.
+    ``reorders`` may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's
+    objects, and so keeps the interpreter's lock.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
         options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
+        if locked:
+            options = options | {"nogil": False}
         if reorders:
             options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
         if hot:  # no wrapper that takes Python's objects apart: slow to compile
@@ -260,12 +274,29 @@ if JIT:
 
         return LINK.return_type(float64, float64), codegen
 
+    @intrinsic
+    def call_gain(_, bits, margin, variance, params):  # type: ignore[no-untyped-def]
+        """The same for the gain of a second-order rule."""
+
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            address = builder.bitcast(args[0], ir.IntType(64))
+            return _caller(GAIN)(context, builder, signature, [address, *args[1:]])
+
+        return GAIN.return_type(float64, *GAIN.args), codegen
+
 else:
     call_step = _caller(STEP)
     call_spread = _caller(SPREAD)
 
+    def _stored(bits: float) -> Callable[..., Any]:
+        return _PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))]
+
     def call_link(bits: float, value: float) -> float:
-        return float(_PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))](value))
+        return float(_stored(bits)(value))
+
+    def call_gain(bits: float, margin: float, variance: float, params: np.ndarray) -> tuple[float, float]:
+        rate, shrink = _stored(bits)(margin, variance, params)
+        return float(rate), float(shrink)
 
 
 def as_number(address: int) -> float:
@@ -303,6 +334,13 @@ class Rule:
         weight ``factor * exp(log)`` (before GAUGE); lets the loop rescale without losing anything.
     everywhere
         Every update may change every weight; the step then gets all coordinates, z = 0 included.
+    matrix
+        First value on the diagonal of a matrix over all coordinates, which follows the slots in ``memory``; 0 = none.
+    gain
+        Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
+        the variances (see `linmax.rules.second_order`).
+    rivals
+        Which z a trial presents (see `linmax.presenting`).
     bounded
         The rule needs every |z_i| <= 1.
     nonnegative
@@ -323,6 +361,9 @@ class Rule:
     thickness: float = 0.0
     spread: Any = None
     everywhere: bool = False
+    matrix: float = 0.0
+    gain: bool = False
+    rivals: str = "best"
     bounded: bool = False
     nonnegative: bool = False
     threshold: float | None = None
@@ -340,6 +381,8 @@ class Rule:
                 continue
             text = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
             shown.append(f"{key}={text}" if key in self.defaults else text)
+        if self.rivals != "best":
+            shown.append(f"rivals={self.rivals}")
         name = self.name.replace("_", "-")
         return f"{name}({', '.join(shown)})" if shown else name
 
@@ -361,7 +404,24 @@ class Rule:
         """The scalars of a member that has seen nothing, over this many coordinates."""
         total = self.mass * coordinates
         reach = self.thickness * total if self.thickness else self.reach
-        return [0.0, 0.0, reach, total, total, *self.scalars]
+        return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
+
+    def rows_of_memory(self, size: int) -> int:
+        """Arrays in the memory of a member over ``size`` coordinates."""
+        if self.matrix and size > WIDEST:
+            raise ValueError(
+                f"{self} keeps a matrix of {size} x {size} numbers, and {WIDEST} x {WIDEST} is the limit; "
+                "leave full=True out"
+            )
+        return len(self.slots) + (size if self.matrix else 0)
+
+    def fill(self, memory: np.ndarray, places: np.ndarray) -> None:
+        """Write into a member's memory what coordinates that have seen nothing remember."""
+        memory[: len(self.slots), places] = np.reshape(self.slots, (-1, 1))
+        if self.matrix:
+            matrix = memory[len(self.slots) : len(self.slots) + memory.shape[1]]
+            matrix[np.isnan(matrix)] = 0.0  # a coordinate that does not exist has no variance
+            matrix[places, places] = self.matrix
 
 
 # -- state --------------------------------------------------------------------------------------------------------
@@ -398,12 +458,15 @@ class Members(NamedTuple):
     steps: np.ndarray  # int64 (B,), addresses
     spreads: np.ndarray  # int64 (B,), 0 = none
     everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
+    gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
+    rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
     params: np.ndarray  # (B, most parameters)
     recycling: np.ndarray  # int64 (B, 3): instances kept (0 = does not recycle), uses of each, passes
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
 
 
 RAW, MAX, L1 = 1, 2, 3
+BEST, VIOLATED, ALL = 0, 1, 2
 
 
 class State(NamedTuple):
@@ -433,7 +496,7 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
+        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
         State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 10)), i(1, 3), i(5)),
     )
 

@@ -36,7 +36,7 @@ DTYPES = {
 def _digest(description: str, arrays: Mapping[str, np.ndarray]) -> str:
     found = hashlib.sha256(description.encode())
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = np.asarray(arrays[name], order="C")
         found.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         found.update(array.data if array.size else b"")
     return found.hexdigest()
@@ -62,7 +62,7 @@ def write(
             raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved; use one of {', '.join(DTYPES)}")
     text = json.dumps(description, sort_keys=True, allow_nan=False)
     labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
-    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=labels)
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

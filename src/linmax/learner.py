@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import struct
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -109,7 +109,7 @@ class Learner:
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
         self._engine = Engine(self.learner, layout, len(self.classes), self._settings)
         self._prepare()
-        self.mistakes = 0
+        self.trials = self.mistakes = 0
         self._waiting: dict[Any, Waiting] = {}
         self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
         self._curve = np.zeros((POINTS, 2), np.int64)
@@ -120,21 +120,20 @@ class Learner:
         self._rules = [run.rule for run in self._engine.runs]
         self._bounded = next((rule for rule in self._rules if rule.bounded), None)
         self._from_zero = all(rule.start == 0.0 for rule in self._rules)
+        # Of a plain rule, while its arrays stay where they are: over attributes alone, or with voters.
         self._window: Window | None = None
+        self._voting: Window | None = None
         self._renamed()
 
     def _renamed(self) -> None:
-        """The classes or the voters have changed."""
+        """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
         self._chosen = {None: -1} | self._places
+        self._known = {name: self._places[name] for name in self.known}
         self._by_number = list(self._voters) == list(range(len(self._voters)))
+        self._window = self._voting = None
 
     # -- what it knows --------------------------------------------------------------------------------------------
-
-    @property
-    def trials(self) -> int:
-        """Trials learned from so far."""
-        return int(self._engine.state.counts[0, TRIALS])
 
     @property
     def updates(self) -> int:
@@ -209,11 +208,19 @@ class Learner:
         With an ``id`` the instance is kept until ``learn(id=..., label=...)``.
         """
         if id is None:
+            if self._window is not None and votes is None and scores is None and type(attributes) is dict:
+                place = self._window.predict_dict(self._attributes, attributes)
+                if place != REFUSED:
+                    return self.classes[place] if place >= 0 else None
             number = self._quickly(attributes, votes, scores, -1)
             if number is not None:
                 return self.classes[number] if number >= 0 else None
         else:
             self._refuse_id(id)
+        played = self._at_once(attributes, votes, scores) if id is None else None
+        if played is not None:
+            number = int(self._engine.judge(played, 1)[0][0])
+            return self.classes[number] if number >= 0 else None
         given = self._read(attributes, votes, scores)
         number = int(self._judge(given)[0][0])
         predicted = self.classes[number] if number >= 0 else None
@@ -236,13 +243,24 @@ class Learner:
         """
         if label is UNSET:
             raise TypeError("learn() needs label=; to ask for a prediction call predict()")
-        self._check_label(label)
+        try:
+            place = self._known.get(label, -1)
+        except TypeError:
+            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
+        if place < 0:
+            self._check_label(label)
         if id is None:
-            place = self._places.get(label, -1)
-            if 0 <= place < self._engine.state.shape[KNOWN]:
+            if place >= 0:
+                if self._window is not None and votes is None and scores is None and type(attributes) is dict:
+                    first = self._window.learn_dict(self._attributes, attributes, place)
+                    if first >= 0:
+                        return self._count(self.classes[first], label)
                 number = self._quickly(attributes, votes, scores, place)
                 if number is not None:
                     return self._count(self.classes[number] if number >= 0 else None, label)
+                played = self._at_once(attributes, votes, scores)
+                if played is not None:
+                    return self._count(self._play(played, place), label)
             return self._count(self._learn(self._read(attributes, votes, scores), label), label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
@@ -278,6 +296,7 @@ class Learner:
 
     def _count(self, predicted: Any, label: Any) -> Any:
         self.mistakes += predicted != label
+        self.trials += 1
         trials = self.trials
         if trials % self._stride == 0:
             if self._points == POINTS:  # every other point goes
@@ -301,8 +320,6 @@ class Learner:
             )
 
     def _check_label(self, label: Any) -> None:
-        if not isinstance(label, Hashable):
-            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple")
         if missing(label):
             raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
         self._check_class("label", label)
@@ -322,9 +339,10 @@ class Learner:
         numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
         voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
         for name, choice in voted.items():
-            if not isinstance(choice, Hashable):
+            if choice.__hash__ is None:
                 raise TypeError(f"votes: {choice!r} of {name!r} is not hashable; a vote is one class")
-            self._check_class(f"votes: {name!r} voted for a class that", choice)
+            if self.fixed:
+                self._check_class(f"votes: {name!r} voted for a class that", choice)
         rated = {name: self._ratings(name, row) for name, row in _items("scores", scores)}
         if self._bounded is not None:
             self._check_range(self._bounded, numbers, rated)
@@ -371,11 +389,6 @@ class Learner:
             self.classes.append(name)
         return self._places[name]
 
-    def _grow(self, layout: Layout) -> None:
-        if layout != self._engine.layout or len(self.classes) != self._engine.k:
-            self._engine.grow(layout, len(self.classes))
-            self._renamed()
-
     def _instances(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Instances:
         """The arrays of one instance, in columns that there are; others are left out."""
         numbers, voted, rated = given
@@ -412,36 +425,66 @@ class Learner:
         if self._from_zero or not (new or not rated.keys() <= self._raters.keys()):
             return self._engine.judge(self._instances(given), 1)
         other = self.from_state(*self.state())
-        other._grow(other._columns(given))
+        layout = other._columns(given)
+        other._engine.grow(layout, len(other.classes))
         return other._engine.judge(other._instances(given), 1)
 
     def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
         layout = self._columns(given)
         place = self._class(label)
-        self._grow(layout)
+        if layout != self._engine.layout or len(self.classes) != self._engine.k:
+            self._engine.grow(layout, len(self.classes))
         known = int(self._engine.state.shape[KNOWN])
         if place > known:  # the next class to become known takes the next place
             order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
             self.classes = [self.classes[i] for i in order]
             self._engine.renumber(order)
             place = known
-            self._renamed()
-        outcome = self._engine.run(self._instances(given), np.array([place], np.int32))
-        number = int(outcome.predictions[0])
+        predicted = self._play(self._instances(given), place)
+        self._renamed()
+        return predicted
+
+    def _play(self, played: Instances, place: int) -> Any:
+        number = int(self._engine.run(played, np.array([place], np.int32)).predictions[0])
         return self.classes[number] if number >= 0 else None
+
+    def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
+        """The arrays of an instance whose names are all known, or None."""
+        layout = self._engine.layout
+        if scores is not None or layout.raters or (self._bounded is not None and attributes is not None):
+            return None
+        try:
+            codes = np.array([list(self._codes(votes))], np.int32)
+            given = {} if attributes is None else attributes
+            columns = np.array([self._attributes[name] for name in given], np.int32)
+            values = np.array(list(given.values()) if given else [], float)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if not np.isfinite(values).all() or (attributes is None and votes is None):
+            return None
+        indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
+        return no_instances(1)._replace(
+            votes=codes,
+            signs=np.ones(layout.voters),
+            indptr=indptr,
+            indices=columns,
+            values=values,
+            constant=layout.constant,
+        )
 
     def _quickly(self, attributes: Any, votes: Any, scores: Any, label: int) -> int | None:
         """The short way for a plain rule and names that are known: the class predicted, or None to go the long way."""
         engine, count = self._engine, 0
-        if scores is not None or not engine.plain or not JIT:
+        if scores is not None or (attributes is None and votes is None) or not engine.plain or not JIT:
             return None
         if attributes is not None:
             if type(attributes) is not dict or not attributes:
                 return None
             count = len(attributes)
-        window = self._window
-        if window is None or not window.fits(engine) or window.longest < count:
-            window = self._window = Window(engine, max(32, 2 * count))
+        window = self._window if self._window is not None else self._voting
+        if window is None or window.longest < count:
+            window = Window(engine, max(32, 2 * count))
+            self._window, self._voting = (None, window) if engine.layout.voters else (window, None)
         try:
             if count:
                 window.write(map(self._attributes.__getitem__, attributes), attributes.values(), count)
@@ -525,6 +568,7 @@ class Learner:
         self._engine = Engine.restored(self.learner, layout, len(classes), self._settings, own)
         self._prepare()
         self.mistakes, self._stride = description["mistakes"], description["stride"]
+        self.trials = int(self._engine.state.counts[0, TRIALS])
         self._points = len(arrays["curve"])
         self._curve[: self._points] = arrays["curve"]
         for kept in description["waiting"]:

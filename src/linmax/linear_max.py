@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, call_spread, kernel
-from linmax.simd import add_dense, add_rows
+from linmax.simd import add_dense, add_rows, lowest_bit, nonzero_bits, start_dense, start_rows
 
 __all__ = ["difference", "log_sum", "rescore", "score", "top_two"]
 
@@ -25,39 +25,42 @@ FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiple
 
 
 @kernel()
-def score(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
-    """zeta(j) of instance t for every class j, into ``scores`` (as long as the stride)."""
-    stride = shape[STRIDE]
+def score_experts(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+    """The part of `score` that is not attributes: voters, raters, thresholds."""
     scores[:] = 0.0
-    voters = instances.signs.size
+    voters, base = instances.signs.size, shape[EXPERTS]
     for i in range(voters):
         vote = instances.votes[t, i]
         if vote >= 0:
             scores[vote] += weights[i] * instances.signs[i]
-    raters = instances.scores.shape[1]
-    for i in range(raters):
+    for i in range(instances.scores.shape[1]):
         weight = weights[voters + i]
         for c in range(instances.scores.shape[2]):
             scores[c] += weight * instances.scores[t, i, c]
-    base = shape[EXPERTS]
     if instances.constant != 0.0:
-        for c in range(stride):
+        for c in range(shape[STRIDE]):
             scores[c] += instances.constant * weights[base + c]
-    dense = instances.dense.shape[1]
-    if dense:
-        add_dense(scores, weights, base + stride, stride, instances.dense[t])
-    if instances.indptr.size:
-        start = base + (1 + dense) * stride
-        add_rows(
-            scores,
-            weights,
-            start,
-            stride,
-            instances.indices,
-            instances.values,
-            instances.indptr[t],
-            instances.indptr[t + 1],
-        )
+
+
+@kernel()
+def score(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+    """zeta(j) of instance t for every class j, into ``scores`` (the stride, rounded up to whole vectors of 8)."""
+    stride, base, constant = shape[STRIDE], shape[EXPERTS], instances.constant
+    dense, sparse = instances.dense.shape[1], instances.indptr.size > 0
+    row = base + stride
+    begun = base == 0 and (dense > 0 or sparse)  # attributes alone: the sums start at the constant's row
+    if not begun:
+        score_experts(instances, t, shape, weights, scores)
+    if dense and begun:
+        start_dense(scores, weights, row, stride, constant, instances.dense[t])
+    elif dense:
+        add_dense(scores, weights, row, stride, instances.dense[t])
+    if sparse:
+        rows, values, lo, hi = instances.indices, instances.values, instances.indptr[t], instances.indptr[t + 1]
+        if begun and dense == 0:
+            start_rows(scores, weights, row, stride, constant, rows, values, lo, hi)
+        else:
+            add_rows(scores, weights, row + dense * stride, stride, rows, values, lo, hi)
 
 
 @kernel()
@@ -133,13 +136,18 @@ def difference(
                 count = put(index, z, count, at, label, rival, instances.values[place])
         return count
     sign = 1.0 if low == label else -1.0
-    for f in range(dense):
-        value = sign * instances.dense[t, f]
-        index[count], index[count + 1] = row + low, row + high
-        z[count], z[count + 1] = value, -value
-        count += 2 * (value != 0.0)  # written in any case: a branch on zeros would be mispredicted
-        row += stride
+    for first in range(0, dense, 64):  # as bits: a branch on every zero would be mispredicted
+        bits = nonzero_bits(instances.dense[t], first)
+        while bits != 0:
+            f = first + lowest_bit(bits)
+            bits &= bits - 1
+            at = row + f * stride
+            value = sign * instances.dense[t, f]
+            index[count], index[count + 1] = at + low, at + high
+            z[count], z[count + 1] = value, -value
+            count += 2
     if instances.indptr.size:
+        row += dense * stride
         for place in range(instances.indptr[t], instances.indptr[t + 1]):
             at = row + instances.indices[place] * stride
             value = sign * instances.values[place]

@@ -164,6 +164,15 @@ def note(
 
 
 @kernel()
+def note_square(grown: float, kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
+    """`note` where no average is kept: the weights' squares have grown by this much."""
+    means[SQUARE] += grown
+    means[HIGHEST] = max(means[HIGHEST], means[SQUARE])
+    if not means[SQUARE] > CANCELLED * means[HIGHEST]:
+        sums(kind, weights, backlog, means)
+
+
+@kernel()
 def rescaled(kind: int, factor: float, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
     """The stored weights have all been multiplied by ``factor``; WEIGHT must be 0 (see `rebase`)."""
     means[START] *= factor

@@ -27,6 +27,7 @@ from linmax.contract import (
     kernel,
 )
 from linmax.linear_max import difference, put
+from linmax.simd import LANES
 
 __all__ = [
     "CHANGED",
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
-LANES = 16
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 
@@ -75,6 +75,8 @@ class Bench(NamedTuple):
     kind: int  # how it averages, 0 = not at all
     tracked: int  # whether its 2-norm is kept
     everywhere: int  # whether the step wants all coordinates
+    gain: int  # whether it is of second order
+    rivals: int
     shape: np.ndarray
     weights: np.ndarray
     memory: np.ndarray
@@ -94,6 +96,8 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
         kind,
         tracked,
         members.everywhere[member],
+        members.gains[member],
+        members.rivals[member],
         state.shape,
         state.weights[member],
         state.memory[member],
@@ -107,7 +111,7 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
 def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
     """Room for one member: ``support`` is the most coordinates that a z can touch, ``rows`` the classes of a panel."""
     full = state.weights.shape[1] if everywhere else 0
-    width = max(int(state.shape[STRIDE]), classes)
+    width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
     size = state.weights.shape[1]
     return Scratch(
         np.zeros(width),
@@ -182,7 +186,7 @@ def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
         means.rescaled(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
         if bench.kind == RAW:
             means.raise_anchor(scalars, weights, bench.backlog, bench.sums)
-        return CHANGED
+        return CHANGED if bench.sums[means.SQUARE] < HUGE * HUGE else FAILED
     index, z = room.support[:count], room.z[:count]
     if bench.tracked:
         for place in range(count):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,6 +140,12 @@ class Node:
     wants_scores = False
     children: Sequence[Node] = ()
 
+    @cached_property
+    def leaves(self) -> np.ndarray | None:
+        """The outputs of the children, where all of them are leaves."""
+        outputs = [child.output for child in self.children if isinstance(child, Leaf)]
+        return np.array(outputs, np.int32) if len(outputs) == len(self.children) else None
+
     def prepare(self, engine: Engine) -> None:
         """Make the state before the first trial."""
         for child in self.children:
@@ -227,17 +234,17 @@ class Leaf(Node):
         return total / engine.terms(member), scale
 
 
-def play_children(children: Sequence[Node], engine: Engine, chunk: Chunk) -> Played:
+def play_children(parent: Node, engine: Engine, chunk: Chunk) -> Played:
     """What the children did, each array with the child first."""
-    if all(isinstance(child, Leaf) for child in children):  # at once: a pool has many
+    outputs = parent.leaves
+    if outputs is not None:  # at once: a pool has many
         size = len(chunk.seen)
-        outputs = np.array([child.output for child in children], np.int32)
         predictions = chunk.predictions.reshape(-1, size)[outputs]
         changed = chunk.changes[outputs // 2] | (outputs % 2).astype(np.uint8)[:, None]
         chosen = np.repeat(outputs[:, None], size, axis=1)
         scores = chunk.tables.reshape(-1, size, engine.k)[outputs] if chunk.tables.size else None
         return Played(predictions, changed, scores, chosen, chosen)
-    played = [child.play(engine, chunk) for child in children]
+    played = [child.play(engine, chunk) for child in parent.children]
 
     def gathered(name: str) -> Any:
         parts = [getattr(p, name) for p in played]
@@ -268,7 +275,7 @@ class BestOf(Node):
         return self.best.output
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        played = play_children(self.children, engine, chunk)
+        played = play_children(self, engine, chunk)
         size = len(chunk.seen)
         predictions, before, after = (np.zeros(size, np.int32) for _ in range(3))
         changed = np.zeros(size, np.uint8)
@@ -321,7 +328,7 @@ class Weighing(Node):
         return predictions, table
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        played = play_children(self.children, engine, chunk)
+        played = play_children(self, engine, chunk)
         engine.state.shape[KNOWN] = chunk.known
         predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen, True)
         return Played(predictions, np.ones(len(predictions), np.uint8), table)
@@ -488,7 +495,7 @@ class Stacking(Node):
         return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
-        scores = play_children(self.children, engine, chunk).scores
+        scores = play_children(self, engine, chunk).scores
         assert scores is not None
         shares = self._shares(scores, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1]), True)
         table = self.fusion.run(shares, chunk.seen.copy(), scored=bool(chunk.tables.size))

@@ -2,7 +2,8 @@
 
 A learner is written as prefixes, innermost last, and a rule or a combination: A averages, R recycles, V votes, each
 with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine(perceptron, A-winnow(1.1), how=wma)``,
-``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. ``combine`` alone is the best of the 62 algorithms of
+``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. A rule takes ``rivals=`` among its parameters:
+``arow(0.1, rivals=all)``. ``combine`` alone is the best of the 62 algorithms of
 Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. Case does not matter.
 """
 
@@ -16,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from linmax.composition import Learner, average, both, combine, paper_pool, recycle, stack, vote
+from linmax.composition import Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
 from linmax.rules import REGISTRY
 from linmax.rules.own import OWN_RULES
 from linmax.techniques.combining import Combined
@@ -43,7 +44,7 @@ def parse(text: str) -> Learner:
     >>> linmax.parse("percepton")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: unknown learner 'percepton'; did you mean 'perceptron'? known: alma, ...
+    ValueError: unknown learner 'percepton'; did you mean 'perceptron'? known: adagrad, ...
     """
     if not isinstance(text, str):
         raise TypeError(f"a learner's text must be a string, got {text!r}")
@@ -136,7 +137,9 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
                 options[key] = value if key == "fusion" else _one(text, value)
         return _call(text, combine if name == "combine" else stack, [members], options)
     args, kwargs = _arguments(text, inside)
-    return _call(text, REGISTRY.get(name) or OWN_RULES[name], args, kwargs)
+    which = kwargs.pop("rivals", "best")
+    rule = _call(text, REGISTRY.get(name) or OWN_RULES[name], args, kwargs)
+    return rule if which == "best" else _call(text, rivals, [rule, which], {})
 
 
 def _split(text: str) -> list[str]:

@@ -9,9 +9,11 @@ from numba import float64, int32, int64, types, uint8
 
 from linmax import means
 from linmax.contract import (
+    ALL,
     KNOWN,
     TRIALS,
     UPDATES,
+    VIOLATED,
     Instances,
     InstancesT,
     Labels,
@@ -31,13 +33,13 @@ from linmax.member import (
     CHANGED,
     FAILED,
     LANES,
-    UNCHANGED,
     Bench,
     Scratch,
     ScratchT,
     lay_out,
     present_instance,
 )
+from linmax.presenting import present_rivals
 from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_single
 from linmax.techniques.recycling import recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
@@ -169,7 +171,8 @@ def play(
             predictions[0, event - begin] = first
         if tables.shape[0] > 0:
             for q in range(t, last + 1):
-                score(given, q, shape, bench.weights, room.scores)
+                if t < event or bench.spread != 0:  # else the search has left its scores
+                    score(given, q, shape, bench.weights, room.scores)
                 if bench.spread != 0 and abs(room.scores[top_two(room.scores, shape)[0]]) < TINY:
                     rescore(
                         given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
@@ -187,17 +190,20 @@ def play(
         counts[TRIALS] += last + 1 - t
         if event < end:
             label = labels[event]
-            if label >= shape[KNOWN]:
+            new = label >= shape[KNOWN]
+            if new:
                 shape[KNOWN] = label + 1
-                label = -1
-            outcome = UNCHANGED
-            if rival >= 0:
-                outcome = present_instance(bench, room, given, event, label, rival, margin)
-            if outcome == FAILED:
+            steps = 0
+            if bench.rivals == ALL or (bench.rivals == VIOLATED and not new):
+                steps = present_rivals(bench, room, given, event, label)
+            elif rival >= 0:
+                outcome = present_instance(bench, room, given, event, -1 if new else label, rival, margin)
+                steps = -1 if outcome == FAILED else int(outcome == CHANGED)
+            if steps < 0:
                 return event
-            if outcome == CHANGED:
+            if steps > 0:
                 changes[event - begin] = 1
-                counts[UPDATES] += 1
+                counts[UPDATES] += steps
                 if kept:
                     uses_here[event] = 1
                     start = max(oldest, event + 1 - kept)

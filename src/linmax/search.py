@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 
 from linmax.contract import (
+    ALL,
     EXPERTS,
     GAUGE,
     KNOWN,
@@ -204,12 +205,13 @@ def search(
     """
     shape, scores = bench.shape, room.scores
     slack = 0.0
-    if filled(panel):
+    quick = filled(panel) and bench.rivals != ALL  # where every trial calls for the rule, none is passed over
+    if quick:
         total = to_single(bench.weights, room.single)
         slack = doubt(room.single.size, panel.largest) + (bench.scalars[REACH] / total if total > 0.0 else np.inf)
     t = begin
     while t < end:
-        if filled(panel):
+        if quick:
             t = next_in_panel(panel, room, slack, t, end, uses, limit)
             if t == end:
                 break
@@ -244,6 +246,8 @@ def search(
         margin = scores[label] - scores[rival] if rival >= 0 else np.inf
         if margins.size:
             margins[t] = margin * math.exp(bench.scalars[SHIFT] + bench.scalars[GAUGE])
+        if bench.rivals == ALL:
+            return t, first, rival, margin
         if rival >= 0 and margin <= bench.scalars[REACH] and (shape[ON_TIES] or first != label or margin > 0.0):
             return t, first, rival, margin
         t += 1

@@ -23,6 +23,7 @@ from linmax.contract import (
     PEAK,
     REACH,
     SHIFT,
+    TOP,
     TRIALS,
     UPDATES,
     Bytes,
@@ -40,11 +41,9 @@ from linmax.contract import (
 )
 from linmax.linear_max import TINY, difference, rescore, score
 from linmax.member import Scratch, ScratchT, lay_out, rescale
+from linmax.simd import best_but
 
 __all__ = ["play_straight"]
-
-
-OFTEN = 64  # weights looked at for each trial, after all trials
 
 
 def written_out(helper: Any) -> Any:
@@ -60,15 +59,22 @@ score_here, difference_here = written_out(score), written_out(difference)
 
 
 @kernel(hot=True)
-def best_but(scores: np.ndarray, label: int, known: int, largest: int) -> int:
-    """The best class other than the label, -1 when there is none; without branches, which would be mispredicted."""
-    best, place = -np.inf, -1
-    for j in range(known):
-        value = scores[j]
-        better = (value > best or (largest and value == best) or place < 0) and j != label
-        best = value if better else best
-        place = j if better else place
-    return place
+def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
+    """The best class other than the label, -1 when there is none."""
+    known = shape[KNOWN]
+    return 1 - label if known == 2 and label < 2 else best_but(scores, known, label, shape[LARGEST])
+
+
+@kernel(hot=True)
+def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> float:
+    """The largest magnitude that the last update wrote, infinity for nan."""
+    if scalars[TOP] == scalars[TOP]:
+        return scalars[TOP]
+    largest = 0.0
+    for j in range(index.size):
+        size = abs(weights[index[j]])
+        largest = max(largest, size if size == size else np.inf)
+    return largest
 
 
 @deferred(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
@@ -88,13 +94,13 @@ def play_straight(
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
     scores, support, z = room.scores, room.support, room.z
     for t in range(labels.size):
-        label = labels[t]
+        label = np.int64(labels[t])
         score_here(instances, t, shape, weights, scores)
-        rival = best_but(scores, label, shape[KNOWN], shape[LARGEST])
+        rival = rival_of(scores, label, shape)
         new = label >= shape[KNOWN]
         if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
-            rival = best_but(scores, label, shape[KNOWN], shape[LARGEST])
+            rival = rival_of(scores, label, shape)
         first = rival
         if not new and (rival < 0 or scores[label] > scores[rival]):
             first = label
@@ -117,21 +123,18 @@ def play_straight(
             continue
         if spread != 0 and margin > 0.0 and not new and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
-            rival = best_but(scores, label, shape[KNOWN], shape[LARGEST])
+            rival = rival_of(scores, label, shape)
             margin = scores[label] - scores[rival]
         count = difference_here(instances, t, shape, -1 if new else label, rival, support, z)
-        if not call_step(step, weights, memory, scalars, support[:count], z[:count], margin, params):
+        index = support[:count]
+        if not call_step(step, weights, memory, scalars, index, z[:count], margin, params):
             continue
         changes[t] = 1
         counts[UPDATES] += 1
-        if spread != 0:
-            largest = 0.0
-            for place in range(count):
-                largest = max(largest, abs(weights[support[place]]))
-            if not largest < HUGE or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
-                rescale(lay_out(members, state, 0, 0))
-    if spread == 0 and weights.size <= OFTEN * labels.size:  # weights that went out of range and were not met again
-        for i in range(weights.size):
-            if not abs(weights[i]) < np.inf:
-                return labels.size - 1
+        huge = not written(weights, scalars, index) < HUGE
+        if spread == 0:
+            if huge:
+                return t
+        elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
+            rescale(lay_out(members, state, 0, 0))
     return -1

@@ -159,6 +159,8 @@ class LinearThreshold:
         self, rule: Any, labels: tuple[Any, Any] | None = None, zero_label: Any = None, constant: bool = False
     ) -> None:
         self.learner = as_rule(rule)
+        if self.learner.rivals != "best":
+            raise ValueError(f"{self.learner} chooses among rivals, but of two classes there is one; leave rivals out")
         self.constant = boolean("constant", constant)
         if labels is not None and (len(labels) != 2 or labels[0] == labels[1]):
             raise ValueError(f"labels must be two different labels (negative, positive), got {labels!r}")
@@ -282,10 +284,10 @@ class LinearThreshold:
         if self._state is None:
             count = 1 + instances.layout.dense + instances.layout.sparse
             weights = np.full((1, count), rule.start)
-            memory = np.repeat(np.array(rule.slots, float).reshape(1, -1, 1), count, axis=2)
+            memory = np.full((1, rule.rows_of_memory(count), count), np.nan)
+            rule.fill(memory[0], np.arange(not self.constant, count))
             if not self.constant:  # coordinate 0 does not exist
                 weights[0, 0] = 0.0
-                memory[0, :, 0] = np.nan
             scalars = np.array([rule.first_scalars(count - (not self.constant))])
             counts, shape = np.zeros((1, 3), np.int64), np.zeros(5, np.int64)
             self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
@@ -296,6 +298,8 @@ class LinearThreshold:
             np.array([address_of(rule.step, STEP)]),
             np.array([address_of(rule.spread, SPREAD)]),
             np.array([rule.everywhere], np.int64),
+            np.array([rule.gain], np.int64),
+            np.zeros(1, np.int64),
             np.array([rule.values], float).reshape(1, -1),
             np.zeros((1, 3), np.int64),
             np.zeros(1, np.int64),
@@ -306,13 +310,16 @@ class LinearThreshold:
         """Attributes met for the first time: each with the weight it would have, had it always been there with 0."""
         rule, scalars = self.learner, state.scalars.copy()
         unit = math.exp(-scalars[0, SHIFT])
-        fresh = np.repeat(np.array(rule.slots, float).reshape(1, -1, 1), more, axis=2)
+        before, size = state.memory.shape[2], state.memory.shape[2] + more
+        memory = np.full((1, rule.rows_of_memory(size), size), np.nan)
+        memory[:, : state.memory.shape[1], :before] = state.memory
+        rule.fill(memory[0], np.arange(before, size))
         scalars[0, MASS] += rule.mass * more * unit
         scalars[0, PEAK] = max(scalars[0, PEAK], scalars[0, MASS])
         if rule.thickness:
             scalars[0, REACH] = rule.thickness * scalars[0, MASS]
         weights = np.concatenate([state.weights, np.full((1, more), rule.start * unit)], axis=1)
-        return state._replace(weights=weights, memory=np.concatenate([state.memory, fresh], axis=2), scalars=scalars)
+        return state._replace(weights=weights, memory=memory, scalars=scalars)
 
     def _loop(self, instances: Experts, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         members, state = self._prepare(instances)

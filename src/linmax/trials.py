@@ -7,7 +7,7 @@ is the `Machine` afterwards, which goes on learning, predicts, and shows its wei
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from linmax.techniques.combining import Combined
 from linmax.techniques.voting import Voted
 
 __all__ = ["Machine", "Member", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
+
+COUNTED = 65_536  # labels that are whole numbers in a range up to this are counted
 
 
 # -- the machine --------------------------------------------------------------------------------------------------
@@ -80,6 +82,21 @@ class Machine:
         self.layout = instances.layout
         settings = Settings(tie == "largest", update_on_tie, discover)
         self.engine = Engine(learner, self.layout, len(self.classes), settings)
+
+    @classmethod
+    def restored(
+        cls,
+        learner: Any,
+        layout: Layout,
+        classes: Sequence[Any],
+        settings: Settings,
+        arrays: Mapping[str, np.ndarray],
+    ) -> Machine:
+        """A machine that goes on where the ``engine.arrays`` of another one were taken."""
+        machine = cls.__new__(cls)
+        machine.learner, machine.layout, machine.classes = learner, layout, list(classes)
+        machine.engine = Engine.restored(learner, layout, len(machine.classes), settings, arrays)
+        return machine
 
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self.classes)} classes after {self.trials} trials>"
@@ -150,7 +167,7 @@ class Machine:
         For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
         and gamma the largest margin of any weights, cyclic passes of the Perceptron end after R^2/gamma^2 violations.
         """
-        numbers = _numbered(*self._labels(labels, len(instances)), self.classes)
+        numbers = _numbered(*distinct_labels(labels, len(instances)), self.classes)
         if not len(numbers) or len(self.classes) < 2:
             raise ValueError("margin needs at least one instance and two classes")
         weights, _ = self.engine.top.hypothesis(self.engine)
@@ -181,14 +198,22 @@ class Machine:
         (['a', 'b', 'c'], 2)
         """
         _refuse_others(instances)
-        distinct, inverse = self._labels(labels, len(instances))
-        met = [distinct[i] for i in dict.fromkeys(inverse.tolist())]
+        return self._go_on(instances, labels, distinct_labels(labels, len(instances)), margins, grow)
+
+    def _go_on(
+        self, instances: Experts, labels: Any, found: tuple[list[Any], np.ndarray], margins: bool, grow: bool = False
+    ) -> Trace:
+        """`run`, given the distinct labels and the place of each label among them."""
+        distinct, inverse = found
         classes, layout = list(self.classes), self.layout
+        known = int(self.engine.state.shape[KNOWN])
+        met: list[Any] = []  # in the order of their first trials, where it matters
+        if grow or known < len(classes):
+            met = [distinct[i] for i in dict.fromkeys(inverse.tolist())]
         if grow:
             classes = list(dict.fromkeys([*classes, *met, *instances.names]))
             layout = self._wider(instances.layout)
         grown = classes
-        known = int(self.engine.state.shape[KNOWN])
         if known < len(classes):  # those not yet known are numbered in the order of these labels
             among = set(classes)
             classes = list(dict.fromkeys([*classes[:known], *(name for name in met if name in among), *classes]))
@@ -240,13 +265,6 @@ class Machine:
                 f"{instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
             )
         return widen(instances.compiled(classes), layout, len(classes))
-
-    def _labels(self, labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list[Any], np.ndarray]:
-        """Distinct labels, and the place of each label among them."""
-        names = label_array(labels)
-        if names.ndim != 1 or len(names) != size:
-            raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
-        return unique_labels(names)
 
     def _names(self, numbers: np.ndarray) -> np.ndarray:
         if (numbers < 0).any():  # before the first class is known
@@ -301,11 +319,26 @@ def as_array(names: Sequence[Any]) -> np.ndarray:
     return array if array.ndim == 1 and array.tolist() == list(names) else label_array(list(names))
 
 
+def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list[Any], np.ndarray]:
+    """`unique_labels` of one label for each of ``size`` trials."""
+    names = label_array(labels)
+    if names.ndim != 1 or len(names) != size:
+        raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
+    return unique_labels(names)
+
+
 def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct labels (sorted when they can be) and the place of each label among them; missing ones are refused."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         t = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"labels: {labels[t]!r} at trial {t} is not a class; drop the trial or fill it in")
+    if labels.dtype.kind in "iu" and labels.size:
+        lowest, highest = int(labels.min()), int(labels.max())
+        if highest - lowest < COUNTED:  # counting: sorting would take as long as learning
+            offsets = labels.astype(np.int64, copy=False) - labels.min().astype(np.int64)
+            there = np.bincount(offsets) > 0
+            inverse = offsets if there.all() else (np.cumsum(there) - 1)[offsets]
+            return (np.flatnonzero(there) + lowest).tolist(), inverse
     if labels.dtype != object:
         distinct, inverse = np.unique(labels, return_inverse=True)
         return distinct.tolist(), inverse
@@ -440,15 +473,14 @@ def run(
     margins, discover = boolean("margins", margins), boolean("discover", discover)
     update_on_tie = boolean("update_on_tie", update_on_tie)
     names = label_array(labels)
-    if names.ndim != 1 or len(names) != len(instances):
-        raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
+    found = distinct_labels(names, len(instances))
     machine = Machine(
-        described, instances, _classes(instances, names), tie=tie, update_on_tie=update_on_tie, discover=discover
+        described, instances, _classes(instances, found[0]), tie=tie, update_on_tie=update_on_tie, discover=discover
     )
-    trace = machine.run(instances, names, margins=margins)
+    trace = machine._go_on(instances, names, found, margins)
     traces = [trace]
     while len(traces) < max_epochs and traces[-1].changed.any():
-        traces.append(machine.run(instances, names, margins=margins))
+        traces.append(machine._go_on(instances, names, found, margins))
     if len(traces) > 1:
         trace = Trace(
             machine,
@@ -460,14 +492,14 @@ def run(
     return replace(trace, epochs=len(traces), consistent=not traces[-1].changed.any())
 
 
-def _classes(instances: Experts, labels: np.ndarray) -> list[Any]:
+def _classes(instances: Experts, labels: list[Any]) -> list[Any]:
     """All classes: those given, or else those met in votes and labels, sorted when they can be."""
     if instances.fixed:
         return list(instances.names)
-    met = {*instances.names, *unique_labels(labels)[0]}
+    met = {*instances.names, *labels}
     if not met:
         raise ValueError("there are no trials and no classes; pass classes= to experts(...)")
     try:
         return sorted(met)
     except TypeError:
-        return list(dict.fromkeys([*unique_labels(labels)[0], *instances.names]))
+        return list(dict.fromkeys([*labels, *instances.names]))

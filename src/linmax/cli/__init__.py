@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
     "demo": "watch a few learners on the majority problem",
+    "fuse": "fuse a table of votes and compare with plurality and the best voter",
     "reproduce": "repeat the published experiments and compare",
     "serve": "serve models over HTTP that learn on-line",
 }

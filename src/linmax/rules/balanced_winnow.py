@@ -10,28 +10,19 @@ import math
 import numpy as np
 
 from linmax.checks import at_least, greater
-from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule, kernel
+from linmax.simd import sinh_weights, twice_sinh
 
 __all__ = ["balanced_winnow"]
 
-SMALL = 0.1  # below this alpha^s - alpha^-s cancels and sinh is the accurate form
 NEAR = 200.0  # powers are written out while their logarithm is within this; beyond it alpha^-s is nothing
-
-
-@kernel()
-def difference_of_powers(s: float, lg_alpha: float, power: float) -> float:
-    """alpha^s - alpha^-s, power = s ln alpha: odd in s, and exact for whole powers of 2, so that ties stay ties."""
-    if abs(power) > SMALL:
-        plus = np.exp2(abs(s) * lg_alpha)
-        return math.copysign(plus - 1.0 / plus, s)
-    return 2.0 * math.sinh(power)
 
 
 @kernel(SPREAD)
 def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) -> tuple[float, float]:
     power = memory[0, i] * params[1]
     if not abs(power) > NEAR:
-        return difference_of_powers(memory[0, i], params[0], power), 0.0
+        return twice_sinh(memory[0, i] * params[0]), 0.0
     return math.copysign(1.0, power), abs(power)
 
 
@@ -49,15 +40,20 @@ def step(
     shift = scalars[SHIFT]
     if margin > thickness * scalars[MASS] + thick * math.exp(-shift):
         return False
-    least = 4.0 * math.exp(-2.0 * shift)  # w+ + w- = sqrt(w^2 + 4)
     for j in range(index.size):  # a loop of its own, so that the memory's cache misses overlap
         memory[0, index[j]] += z[j]
+    if shift == 0.0 and thickness == 0.0:
+        scalars[TOP] = sinh_weights(weights, memory, index, lg_alpha)
+        scalars[REACH] = thick
+        return True
+    scalars[TOP] = np.nan
+    least = 4.0 * math.exp(-2.0 * shift)  # w+ + w- = sqrt(w^2 + 4)
     for j in range(index.size):
         i = index[j]
-        power = memory[0, i] * log_alpha
         if shift == 0.0:
-            weight = difference_of_powers(memory[0, i], lg_alpha, power)
+            weight = twice_sinh(memory[0, i] * lg_alpha)
         else:
+            power = memory[0, i] * log_alpha
             weight = math.copysign(-math.expm1(-2.0 * abs(power)) * math.exp(abs(power) - shift), power)
         if thickness > 0.0:
             scalars[MASS] += math.sqrt(weight * weight + least) - math.sqrt(weights[i] * weights[i] + least)

@@ -321,7 +321,8 @@ class _Bench:
         self.rule = subject
         self.function = getattr(subject.step, "py_func", subject.step) if uncompiled else subject.step
         self.weights = np.full(self.n, subject.start)
-        self.memory = np.repeat(np.array(subject.slots, float).reshape(-1, 1), self.n, axis=1)
+        self.memory = np.full((subject.rows_of_memory(self.n), self.n), np.nan)
+        subject.fill(self.memory, np.arange(self.n))
         self.scalars = np.array(subject.first_scalars(self.n))
         self.params = np.array(subject.values, float)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.checks import at_least, positive
-from linmax.contract import STEP, Rule, kernel
+from linmax.contract import HUGE, STEP, TOP, Rule, kernel
 
 __all__ = ["perceptron"]
 
@@ -22,8 +22,12 @@ def step(
 ) -> bool:
     if margin > params[1]:
         return False
+    rate, fits = params[0], True
     for j in range(index.size):
-        weights[index[j]] += params[0] * z[j]
+        weight = weights[index[j]] + rate * z[j]
+        weights[index[j]] = weight
+        fits &= abs(weight) < HUGE
+    scalars[TOP] = 0.0 if fits else np.inf
     return True
 
 

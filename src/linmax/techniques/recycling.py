@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import MOST, counted
-from linmax.contract import RECYCLED, UPDATES, Instances, kernel
+from linmax.contract import BEST, RECYCLED, UPDATES, Instances, kernel
 from linmax.member import CHANGED, FAILED, Bench, Scratch, present_instance
+from linmax.presenting import present_rivals
 from linmax.search import search
 from linmax.techniques import prefixed
 
@@ -52,13 +53,17 @@ def recycle_instances(
             t, _, rival, margin = search(bench, room, instances, panel, labels, t, stop, uses, limit, nothing)
             if t == stop:
                 break
-            outcome = present_instance(bench, room, instances, t, labels[t], rival, margin)
-            if outcome == FAILED:
+            if bench.rivals != BEST:
+                steps = present_rivals(bench, room, instances, t, labels[t])
+            else:
+                outcome = present_instance(bench, room, instances, t, labels[t], rival, margin)
+                steps = -1 if outcome == FAILED else int(outcome == CHANGED)
+            if steps < 0:
                 return False
-            if outcome == CHANGED:
+            if steps > 0:
                 uses[t] += 1
-                counts[UPDATES] += 1
-                counts[RECYCLED] += 1
+                counts[UPDATES] += steps
+                counts[RECYCLED] += steps
                 last = t
                 stop = end
             t += 1

@@ -1,0 +1,289 @@
+"""Fuse the votes in a table, on-line, and say whether it beats plurality and the best voter.
+
+VOTES is a table with a header (.csv, .tsv or .parquet): one column holds the
+right label, every other one is a voter that names a class in each row. An
+empty field abstains, and so does a vote for what is never a label. Rows are
+learned in their order, each predicted before its label is seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linmax import __version__
+from linmax.cli.output import add_json_option, console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from rich.console import Console
+
+    from linmax.fusion import VoteFusion
+
+__all__ = ["configure", "run"]
+
+TABLES = {".csv": ",", ".tsv": "\t"}
+STEP = 500  # rows learned between two looks at the progress bar
+PIPED = 120  # columns where no terminal is attached
+
+Columns = dict[str, list[Any]]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``linmax fuse``."""
+    add = parser.add_argument
+    add("votes", metavar="VOTES", help="a .csv, .tsv or .parquet file with a column for each voter")
+    add("--label", metavar="COLUMN", required=True, help="the column of right labels")
+    add("--ignore", metavar="A,B", default="", help="columns that are no voters")
+    add("--learner", metavar="TEXT", default="vr-combine", help="what learns the weights (default: vr-combine)")
+    add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
+    add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
+    add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
+    add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
+    add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
+    add("--plot", metavar="OUT", help="draw the mistake curves as .png, .svg or .pdf")
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the table, learn, print the report; save model, plot and figures where asked for."""
+    from linmax import report
+
+    _check_outputs(arguments)
+    screen = console(arguments)
+    if not screen.is_terminal:
+        screen.width = PIPED
+    voters, labels = _read(arguments)
+    classes, notes = _classes(arguments, voters, labels)
+    table, order, held = _laid_out(arguments, voters, len(labels))
+    y = _objects(labels)[order]
+    start = time.perf_counter()
+    from linmax.fusion import VoteFusion  # once the input has been looked at: it loads the compiler
+
+    fusion = VoteFusion(arguments.learner, classes=classes)
+    learned = len(y) - held
+    with _progress(screen, learned) as advance:
+        for begin in range(0, learned, STEP):
+            end = min(learned, begin + STEP)
+            fusion.partial_fit(_ballots(table[begin:end], voters), y[begin:end])
+            advance(end - begin)
+    test = (_ballots(table[learned:], voters), y[learned:]) if held else (None, None)
+    told = fusion.report(*test)
+    seconds = time.perf_counter() - start
+
+    screen.print(_headline(arguments, table, classes), soft_wrap=True, markup=False)
+    for note in notes:
+        screen.print(note, soft_wrap=True, markup=False, style="yellow")
+    screen.print()
+    screen.print(told)
+    _save(screen, arguments, fusion)
+    if arguments.json:
+        figures = {"version": __version__, "data": arguments.votes, "classes": classes, **told.to_dict()}
+        figures |= {"seconds": round(seconds, 3), "model": arguments.model, "plot": arguments.plot}
+        report.write_json(figures, arguments.json)
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuse now what could not be written later."""
+    from linmax import report
+
+    for path in (arguments.json if arguments.json != "-" else None, arguments.model):
+        if path is not None:
+            report.check_output(path)
+    if arguments.plot is not None:
+        try:
+            report.figure_class()
+        except ImportError as error:
+            raise ValueError(f"--plot {arguments.plot}: {error}") from None
+        report.check_output(arguments.plot, report.PLOT_FORMATS)
+
+
+def _save(screen: Console, arguments: argparse.Namespace, fusion: VoteFusion) -> None:
+    if arguments.model is not None:
+        fusion.save(arguments.model)
+        screen.print(f"Model saved as {arguments.model}", soft_wrap=True, markup=False)
+    if arguments.plot is not None:
+        fusion.plot(arguments.plot)
+        screen.print(f"Plot saved as {arguments.plot}", soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
+    """A bar that is erased at the end, where a terminal is attached."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("learning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("learning", total=rows)
+        yield lambda done: progress.advance(task, done)
+
+
+def _headline(arguments: argparse.Namespace, table: np.ndarray, classes: Sequence[Any]) -> str:
+    silent = sum(vote is None for vote in table.flat) / table.size
+    shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
+    return (
+        f"{Path(arguments.votes).name}: {len(table):,d} rows{shuffled}, {table.shape[1]} voters, "
+        f"{len(classes)} classes; {100.0 * silent:.1f} % of the votes abstain"
+    )
+
+
+# -- from the file to trials -----------------------------------------------------------------------------------------
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Columns, list[Any]]:
+    """Voters and labels of the file; None abstains."""
+    path = Path(arguments.votes)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a file")
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        columns = _read_parquet(path)
+    elif ending in TABLES:
+        columns = _read_text(path, TABLES[ending])
+    else:
+        raise ValueError(f"{path.name}: the ending {ending!r} is not known; known: {', '.join([*TABLES, '.parquet'])}")
+    for name in [arguments.label, *_listed(arguments.ignore)]:
+        if name not in columns:
+            raise ValueError(f"{path.name} has no column {name!r}; it has {', '.join(columns)}")
+    labels = columns.pop(arguments.label)
+    voters = {name: values for name, values in columns.items() if name not in _listed(arguments.ignore)}
+    if not labels:
+        raise ValueError(f"{path.name} has no rows below its header")
+    if not voters:
+        raise ValueError(f"{path.name} has no column besides {arguments.label!r} that may be a voter")
+    unlabelled = next((row for row, label in enumerate(labels, start=1) if label is None), None)
+    if unlabelled is not None:
+        raise ValueError(
+            f"{path.name}, row {unlabelled}: no label in column {arguments.label!r}; fill it in or drop it"
+        )
+    if arguments.abstain is not None:
+        voters = {
+            name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
+        }
+    return voters, labels
+
+
+def _listed(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
+
+
+def _read_text(path: Path, delimiter: str) -> Columns:
+    try:
+        return _fields(path, delimiter)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not UTF-8 text ({error.reason}); convert it") from None
+    except csv.Error as error:
+        raise ValueError(f"{path.name} cannot be read: {error}") from None
+
+
+def _fields(path: Path, delimiter: str) -> Columns:
+    """Columns of text; an empty field is None."""
+    met: dict[str, str | None] = {"": None}
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        header = next(reader, [])
+        columns: list[list[Any]] = [[] for _ in header]
+        for row in reader:
+            if not row and len(header) != 1:
+                continue  # a blank line
+            if len(row) != len(header):
+                raise ValueError(
+                    f"{path.name}, line {reader.line_num}: {len(row)} fields where the header has {len(header)}"
+                )
+            for column, field in zip(columns, row, strict=True):
+                column.append(met.setdefault(field, field))  # one object for all fields that are alike
+    repeated = next((name for i, name in enumerate(header) if name in header[:i]), None)
+    if repeated is not None:
+        raise ValueError(f"{path.name} has two columns {repeated!r}; rename one")
+    return dict(zip(header, columns, strict=True))
+
+
+def _read_parquet(path: Path) -> Columns:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise ValueError(f'{path.name}: Parquet needs pyarrow: pip install "linmax[parquet]"') from None
+    try:
+        table = parquet.read_table(path)
+    except ArrowException as error:
+        raise ValueError(f"{path.name} cannot be read as Parquet: {error}") from None
+    return {name: [None if v in ("", None) else v for v in table[name].to_pylist()] for name in table.column_names}
+
+
+def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """The classes, and what the user should know of votes that name none; such votes are taken out of ``voters``."""
+    classes = _given_classes(arguments.classes, labels) if arguments.classes else _sorted(labels)
+    known = set(classes)
+    strangers = [
+        name for name, votes in voters.items() if not known.intersection(votes) and any(v is not None for v in votes)
+    ]
+    if strangers:
+        raise ValueError(
+            f"{Path(arguments.votes).name}: {', '.join(map(repr, strangers))} never name a label such as "
+            f"{classes[0]!r}; leave them out with --ignore {','.join([*_listed(arguments.ignore), *strangers])}"
+        )
+    if arguments.classes:
+        return classes, []
+    outside = 0
+    for name, votes in voters.items():
+        kept = [vote if vote in known else None for vote in votes]
+        outside += kept.count(None) - votes.count(None)
+        voters[name] = kept
+    told = f"{outside:,d} votes name what is never a label; they count as abstentions."
+    return classes, [told] if outside else []
+
+
+def _given_classes(text: str, labels: Sequence[Any]) -> list[Any]:
+    """The classes given as text, in the type that the labels have."""
+    written = {str(label): label for label in labels}
+    return [written.get(name, name) for name in _listed(text)]
+
+
+def _sorted(labels: Sequence[Any]) -> list[Any]:
+    met = dict.fromkeys(labels)
+    try:
+        return sorted(met)
+    except TypeError:
+        return list(met)
+
+
+def _laid_out(
+    arguments: argparse.Namespace, voters: Mapping[str, list[Any]], rows: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Votes (rows, voters) in the order of learning, that order, and how many rows at the end are held out."""
+    import numpy as np
+
+    from linmax.checks import whole
+
+    fraction = 0.0 if arguments.test_fraction is None else arguments.test_fraction
+    held = round(fraction * rows) if 0.0 <= fraction < 1.0 else -1
+    if held < 0 or held >= rows or (fraction > 0.0 and not held):
+        raise ValueError(f"--test-fraction must leave rows to learn and rows to test, got {fraction:g} of {rows} rows")
+    order = np.arange(rows)
+    if arguments.shuffle is not None:
+        order = np.random.default_rng(whole("--shuffle", arguments.shuffle, 0)).permutation(rows)
+    table = np.empty((rows, len(voters)), dtype=object)
+    for i, votes in enumerate(voters.values()):
+        table[:, i] = _objects(votes)
+    return table[order], order, held
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    import numpy as np
+
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _ballots(table: np.ndarray, voters: Mapping[str, Any]) -> Any:
+    from linmax.ballots import Ballots
+
+    return Ballots(table, tuple(voters))

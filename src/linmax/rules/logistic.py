@@ -1,0 +1,67 @@
+"""Logistic regression, stochastic gradient: w <- w + rate z / (1 + exp(w.z)) on every trial."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from linmax.checks import positive
+from linmax.contract import STEP, Rule, kernel
+
+__all__ = ["logistic", "surprise"]
+
+
+@kernel()
+def surprise(margin: float) -> float:
+    """1 / (1 + exp(margin)), the probability that the label was not given."""
+    if margin > 0.0:
+        small = math.exp(-margin)
+        return small / (1.0 + small)
+    return 1.0 / (1.0 + math.exp(margin))
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    amount = params[0] * surprise(margin)
+    if amount == 0.0:
+        return False
+    for j in range(index.size):
+        weights[index[j]] += amount * z[j]
+    return True
+
+
+def logistic(rate: float = 1.0) -> Rule:
+    """Logistic regression by gradient steps: w <- w + rate z / (1 + exp(w.z)), on every trial.
+
+    Parameters
+    ----------
+    rate
+        Size of a step, > 0.
+
+    Notes
+    -----
+    With many classes it is the logistic loss of the label against its best rival.
+
+    References
+    ----------
+    Bottou (1998), Online learning and stochastic approximations.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.logistic(), linmax.experts(votes=data.votes), data.labels)
+    >>> int(trace.mistakes[-1]) < 100
+    True
+    """
+    rate = positive("rate", rate, 1.0)
+    return Rule("logistic", {"rate": rate}, step, values=(rate,), reach=math.inf, defaults={"rate": 1.0})

@@ -1,0 +1,117 @@
+"""What second-order rules share: each weight has a variance, large at first, that shrinks as the weight is used.
+
+S is the matrix of variances, its diagonal alone or in full. With v = z'Sz, the variance of the margin, a rule is its
+*gain*, ``gain(margin, v, params) -> (rate, shrink)``:
+
+    w <- w + rate S z,   S <- S - shrink S z (S z)' + inflation I
+
+params[0] is the gain's address and params[1] the inflation; a rule's own numbers follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linmax.checks import boolean
+from linmax.contract import GAIN, STEP, Rule, address_of, as_number, call_gain, kernel
+
+__all__ = ["OWN", "second_order"]
+
+INFLATION, OWN = 1, 2
+
+
+@kernel(STEP)
+def step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    """The diagonal of S, in memory[0]."""
+    v = 0.0
+    for j in range(index.size):
+        v += memory[0, index[j]] * (z[j] * z[j])
+    if not v > 0.0:
+        return False
+    rate, shrink = call_gain(params[0], margin, v, params)
+    if rate == 0.0 and shrink == 0.0:
+        return False
+    for j in range(index.size):
+        i = index[j]
+        pull = memory[0, i] * z[j]
+        weights[i] += rate * pull
+        memory[0, i] += params[INFLATION] - shrink * (pull * pull)
+    return True
+
+
+@kernel(STEP)
+def full_step(
+    weights: np.ndarray,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    margin: float,
+    params: np.ndarray,
+) -> bool:
+    """All of S, in memory[1:]; memory[0] is room for Sz."""
+    pull, matrix = memory[0], memory[1:]
+    size = weights.size
+    for i in range(size):
+        pull[i] = 0.0
+    for j in range(size):
+        if z[j] != 0.0:
+            for i in range(size):
+                pull[i] += z[j] * matrix[j, i]
+    v = 0.0
+    for j in range(size):
+        v += z[j] * pull[j]
+    if not v > 0.0:
+        return False
+    rate, shrink = call_gain(params[0], margin, v, params)
+    if rate == 0.0 and shrink == 0.0:
+        return False
+    for j in range(size):
+        if matrix[j, j] == 0.0:  # the coordinate does not exist
+            continue
+        weights[j] += rate * pull[j]
+        for i in range(size):
+            matrix[j, i] -= shrink * (pull[j] * pull[i])  # in this order S stays symmetric to the last bit
+        matrix[j, j] += params[INFLATION]
+    return True
+
+
+def second_order(
+    name: str,
+    shown: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    gain: Any,
+    values: tuple[float, ...],
+    full: bool,
+    *,
+    reach: float,
+    inflation: float = 0.0,
+    variance: float = 1.0,
+    start: float = 0.0,
+) -> Rule:
+    """The rule with this gain; the variance is what each weight starts with."""
+    full = boolean("full", full)
+    return Rule(
+        name,
+        {**shown, "full": full},
+        full_step if full else step,
+        values=(as_number(address_of(gain, GAIN)), inflation, *values),
+        start=start,
+        slots=(0.0,) if full else (variance,),
+        reach=reach,
+        everywhere=full,
+        matrix=variance if full else 0.0,
+        gain=not full,
+        defaults={**defaults, "full": False},
+    )

@@ -1,0 +1,177 @@
+"""``linmax fuse``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import linmax
+from linmax.cli import main
+
+LEARNER = "AR-winnow(1.1)"
+
+
+def problem(trials=400):
+    data = linmax.majority_problem(n=7, r=4, k=3, noise=0.05, trials=trials, seed=4)
+    votes = np.where(np.random.default_rng(0).random(data.votes.shape) < 0.1, -1, data.votes)
+    return votes, data.labels
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    path = tmp_path / "votes.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *(f"voter {i}" for i in range(7)), "right"])
+        for t, (row, label) in enumerate(zip(*problem(), strict=True)):
+            writer.writerow([f"q{t}", *("abc"[v] if v >= 0 else "" for v in row), "abc"[label]])
+    return path
+
+
+def figures(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+def test_what_it_says_is_what_the_fusion_does(votes, tmp_path, capsys):
+    arguments = ["fuse", str(votes), "--label", "right", "--ignore", "id", "--learner", LEARNER]
+    arguments += ["--test-fraction", "0.25", "--json", str(tmp_path / "out.json")]
+    arguments += ["--model", str(tmp_path / "model.linmax"), "--plot", str(tmp_path / "curves.png")]
+    assert main(arguments) == 0
+    shown, found = capsys.readouterr().out, figures(tmp_path / "out.json")
+    table, labels = problem()
+    table = np.where(table < 0, None, np.array(list("abc"), dtype=object)[table])
+    labels = np.array(list("abc"))[labels]
+    fusion = linmax.VoteFusion(LEARNER, classes=list("abc")).fit(table[:300], labels[:300])
+    expected = fusion.report(table[300:], labels[300:]).to_dict()
+    assert found["trials"] == 300
+    assert found["mistakes"] == expected["mistakes"]
+    for key in ("accuracy", "test_accuracy"):
+        assert found[key] == expected[key]
+        assert set(found[key]) == {"fusion", "plurality", "best_voter", "best_so_far"}
+    assert found["weights"] == {f"voter {name}": weight for name, weight in expected["weights"].items()}
+    assert found["seconds"] > 0
+    assert found["classes"] == ["a", "b", "c"]
+    for text in (
+        "400 rows, 7 voters, 3 classes",
+        "% of the votes abstain",
+        "Held out: 100 trials",
+        "plurality",
+        "voter 0",
+        "█",
+    ):
+        assert text in shown
+    kept = linmax.VoteFusion.load(tmp_path / "model.linmax")
+    np.testing.assert_array_equal(kept.predict(table), fusion.predict(table))
+    assert kept.voters_ == [f"voter {i}" for i in range(7)]
+    assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_same_table_in_every_format(votes, tmp_path, capsys):
+    rows = list(csv.reader(votes.read_text(encoding="utf-8").splitlines()))
+    tsv = tmp_path / "votes.tsv"
+    tsv.write_text(
+        "\ufeff" + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8"
+    )  # as a spreadsheet writes it
+    columns = {name: [row[i] or None for row in rows[1:]] for i, name in enumerate(rows[0])}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "votes.parquet")
+    found = []
+    for path in (votes, tsv, tmp_path / "votes.parquet"):
+        options = ["--label", "right", "--ignore", "id", "--learner", LEARNER, "--shuffle", "3", "--json", "-"]
+        assert main(["fuse", str(path), *options]) == 0
+        said = capsys.readouterr()
+        assert "shuffled with seed 3" in said.err  # the figures have standard output for themselves
+        found.append(json.loads(said.out))
+    for one in found:
+        for key in ("data", "seconds"):
+            one.pop(key)
+    assert found[0] == found[1] == found[2]
+    assert "test_accuracy" not in found[0]
+
+
+def test_numbers_stay_numbers_in_parquet(tmp_path, capsys):
+    table, labels = problem(60)
+    columns = {f"v{i}": [int(v) if v >= 0 else None for v in table[:, i]] for i in range(7)}
+    parquet.write_table(pyarrow.table({**columns, "y": labels.astype(int)}), tmp_path / "votes.parquet")
+    options = ["--label", "y", "--learner", LEARNER, "--json", "-"]
+    assert main(["fuse", str(tmp_path / "votes.parquet"), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == [0, 1, 2]
+    assert main(["fuse", str(tmp_path / "votes.parquet"), *options, "--classes", "2,1,0"]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == [2, 1, 0]
+
+
+def test_votes_that_name_no_label(tmp_path, capsys):
+    path = tmp_path / "votes.csv"
+    path.write_text("v,w,y\n" + "a,?,a\nb,n/a,b\nx,b,b\n" * 5, encoding="utf-8")
+    assert main(["fuse", str(path), "--label", "y", "--learner", "winnow(1.2)", "--abstain", "?", "--json", "-"]) == 0
+    said = capsys.readouterr()
+    assert "10 votes name what is never a label; they count as abstentions." in said.err
+    assert json.loads(said.out)["voters"]["w"]["spoke"] == pytest.approx(1 / 3)
+    assert main(["fuse", str(path), "--label", "y", "--classes", "a,b", "--abstain", "?"]) == 2
+    assert "voted for" in capsys.readouterr().err
+
+
+def test_a_terminal_gets_colours_and_no_folded_rows(votes, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["fuse", str(votes), "--label", "right", "--ignore", "id", "--learner", LEARNER]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b[36m" in shown
+    assert "fusion, AR-winnow(1.1)" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.csv", "--label", "y"], "missing.csv"),
+        ([".", "--label", "y"], "folder"),
+        (["data.xyz", "--label", "y"], "'.xyz' is not known; known: .csv, .tsv, .parquet"),
+        (["data.csv"], "--label"),
+        (["data.csv", "--label", "z"], "no column 'z'; it has id, v, y"),
+        (["data.csv", "--label", "y"], "'id' never name a label such as 'p'; leave them out with --ignore id"),
+        (["data.csv", "--label", "y", "--ignore", "id,w"], "no column 'w'"),
+        (["data.csv", "--label", "y", "--ignore", "id,v"], "no column besides 'y'"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--learner", "percepton"], "did you mean 'perceptron'"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--test-fraction", "1"], "--test-fraction must leave rows"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--test-fraction", "nan"], "--test-fraction must leave rows"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--test-fraction", "0.01"], "0.01 of 2 rows"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--shuffle", "-1"], "--shuffle must be >= 0"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--classes", "p"], "is not among"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--plot", "x.bmp"], "x.bmp: the ending must be one of"),
+        (["data.csv", "--label", "y", "--ignore", "id", "--model", "no/model"], "no folder no"),
+        (["ragged.csv", "--label", "y"], "line 3: 1 fields where the header has 2"),
+        (["empty.csv", "--label", "y"], "no rows below its header"),
+        (["nothing.csv", "--label", "y"], "no column 'y'"),
+        (["unlabelled.csv", "--label", "y"], "row 2: no label in column 'y'"),
+        (["twice.csv", "--label", "y"], "two columns 'v'"),
+        (["bad.parquet", "--label", "y"], "cannot be read as Parquet"),
+        (["latin.csv", "--label", "y"], "latin.csv is not UTF-8 text"),
+        (["huge.csv", "--label", "y"], "huge.csv cannot be read: field larger than field limit"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("id,v,y\n1,p,p\n2,q,q\n")
+    Path("data.xyz").write_text("")
+    Path("ragged.csv").write_text("v,y\np,p\nq\n")
+    Path("empty.csv").write_text("v,y\n")
+    Path("nothing.csv").write_text("")
+    Path("unlabelled.csv").write_text("v,y\np,p\nq,\n")
+    Path("twice.csv").write_text("v,v,y\np,p,p\n")
+    Path("bad.parquet").write_text("no")
+    Path("latin.csv").write_bytes("v,y\né,é\n".encode("latin-1"))
+    Path("huge.csv").write_text("v,y\n" + "p" * 200_000 + ",p\n")
+    try:
+        status = main(["fuse", *arguments])
+    except SystemExit as stop:  # from the parser of arguments
+        status = stop.code
+    shown = capsys.readouterr()
+    assert status == 2
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
+    assert not shown.out

@@ -1,0 +1,252 @@
+"""One trial at a time: the same as `run`, by name, with growth, labels that come late, and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from linmax import Learner, experts, majority_problem, run
+from linmax.composition import as_learner
+from linmax.instances import Experts
+from linmax.trials import Machine
+from test_growth import CLASSES, LEARNERS, SHAPES, Stream
+
+PLAIN = ["perceptron", "winnow(1.3)", "balanced-winnow(1.3)", "alma(2.5, alpha=0.9)", "p-norm(3)"]
+
+
+def by_name(instances: Any, t: int) -> dict[str, Any]:
+    """One instance of a stream, in dicts."""
+    found: dict[str, Any] = {}
+    if instances.layout.voters:
+        found["votes"] = {f"v{i}": int(v) for i, v in enumerate(instances.votes[t]) if v >= 0}
+    if instances.layout.raters:
+        found["scores"] = {f"r{i}": dict(enumerate(row.tolist())) for i, row in enumerate(instances.scores[t])}
+    if instances.layout.dense:
+        found["attributes"] = {f"a{i}": float(v) for i, v in enumerate(instances.dense[t])}
+    return found
+
+
+def teach(learner: Learner, stream: Stream, begin: int = 0, end: int = 10**9) -> list[Any]:
+    trials = [(instances, t, labels[t]) for instances, labels in stream.phases for t in range(len(labels))]
+    return [learner.learn(**by_name(instances, t), label=int(label)) for instances, t, label in trials[begin:end]]
+
+
+@pytest.mark.parametrize("shape", ["scores", "attributes"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_the_same_as_a_machine(text: str, shape: str) -> None:
+    stream = Stream(2, *SHAPES[shape], size=30)
+    learner = Learner(text, classes=range(3))
+    first = sparsely(stream.phases[0][0])
+    machine = Machine(as_learner(text), first, range(3), tie="smallest", update_on_tie=True, discover=False)
+    predictions: list[Any] = []
+    for instances, labels in stream.phases:
+        predictions += machine.run(sparsely(instances), labels, grow=True).predictions.tolist()
+    assert teach(learner, stream) == predictions
+    assert learner.mistakes == sum(a != b for a, b in zip(predictions, stream.labels, strict=True))
+    assert learner.trials == machine.trials
+    assert learner.updates == machine.updates
+
+
+def sparsely(instances: Experts) -> Experts:
+    """With sparse attributes, as a learner keeps them."""
+    blocks: dict[str, Any] = {"scores": instances.scores} if instances.layout.raters else {}
+    if instances.layout.dense:
+        blocks["attributes"] = sparse.csr_array(instances.dense)
+    return experts(**blocks, classes=range(3))
+
+
+@pytest.mark.parametrize("text", [*PLAIN, "A-perceptron", "AR-winnow(1.2)", "vr-combine"])
+def test_votes_as_arrays_equal_run(text: str) -> None:
+    data = majority_problem(n=6, r=3, k=4, noise=0.1, trials=150, seed=3)
+    trace = run(text, experts(votes=data.votes, classes=range(4)), data.labels)
+    learner = Learner(text, classes=range(4))
+    rows = data.votes.tolist()
+    for t, row in enumerate(rows):
+        expected = trace.predictions[t]
+        asked = learner.predict(votes=row if t % 2 else data.votes[t])
+        assert asked == expected
+        assert learner.learn(votes=row, label=int(data.labels[t])) == expected
+    assert learner.mistakes == trace.mistakes[-1]
+    named = Learner(text, classes=range(4))
+    for t, row in enumerate(rows):
+        votes = {f"voter {i}": vote for i, vote in enumerate(row)}
+        assert named.learn(votes=votes, label=int(data.labels[t])) == trace.predictions[t]
+    np.testing.assert_array_equal(list(named.weights["voters"].values()), trace.learner.weights.voters)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_the_short_way_and_the_long_way_agree(text: str) -> None:
+    """A dict of floats by text is read in compiled code; one whole number in it, and Python reads it."""
+    rng = np.random.default_rng(5)
+    short, long = Learner(text), Learner(text)
+    for _ in range(300):
+        x = {f"word {i}": float(v) for i, v in zip(rng.integers(0, 40, 8), rng.integers(-2, 3, 8) / 2, strict=True)}
+        label = "abc"[rng.integers(3)]
+        other: dict[Any, Any] = dict(x) | {next(iter(x)): np.float64(x[next(iter(x))])}
+        assert short.predict(x) == long.predict(other)
+        assert short.learn(x, label=label) == long.learn(other, label=label)
+    assert short.weights == long.weights
+    assert short.mistakes == long.mistakes > 0
+
+
+@pytest.mark.small
+def test_names_and_classes_appear() -> None:
+    learner = Learner("winnow(2)", thresholds=False)
+    assert learner.predict(votes={"anna": "x"}) is None  # nothing is known
+    assert learner.learn(votes={"anna": "x"}, label="y") is None
+    assert learner.known == ["y"]
+    assert learner.classes == ["y", "x"]
+    assert learner.predict(votes={"anna": "x", "ben": "x"}) == "y"  # x has had no label
+    assert learner.learn(votes={"anna": "x"}, label="x") == "y"
+    assert learner.predict(votes={"new": "y"}) == "y"  # with the weight that it starts with
+    assert learner.voters == ["anna"]  # asking teaches nothing
+    assert learner.scores(votes={"new": "y"}) == {"y": 1.0, "x": 0.0}
+    assert learner.learn({"size": 0.5}, votes={"ben": "y"}, label="y") == "y"
+    assert (learner.attributes, learner.voters, learner.raters) == (["size"], ["anna", "ben"], [])
+
+
+def test_asking_changes_nothing() -> None:
+    stream = Stream(4, *CLASSES["hybrid"], size=10)
+    for text in ("perceptron", "winnow(1.2)", "V-combine(AR-winnow(1.2), R-perceptron)"):
+        asked, silent = Learner(text), Learner(text)
+        trials = [(i, t, int(y)) for i, labels in stream.phases for t, y in enumerate(labels)]
+        for instances, t, label in trials:
+            x = by_name(instances, t)
+            asked.predict(**x)
+            asked.scores(**x)
+            assert asked.learn(**x, label=label) == silent.learn(**x, label=label)
+        assert_same(asked, silent)
+
+
+def assert_same(first: Learner, second: Learner) -> None:
+    (one, arrays), (two, others) = first.state(), second.state()
+    assert one == two
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        assert array.tobytes() == others[name].tobytes(), name
+
+
+@pytest.mark.parametrize("shape", ["votes", "attributes", "hybrid"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_saved_and_continued(text: str, shape: str, tmp_path: Path) -> None:
+    stream = Stream(6, *CLASSES[shape], size=20)
+    learner = Learner(text, max_pending=5)
+    teach(learner, stream, 0, 33)
+    waiting = by_name(stream.phases[0][0], 3)
+    learner.predict(**waiting, id="later")
+    learner.save(tmp_path / "model")
+    other = Learner.load(tmp_path / "model")
+    assert_same(other, learner)
+    for each in (learner, other):
+        each.learn(id="later", label=1)
+    assert teach(other, stream, 33) == teach(learner, stream, 33)
+    assert_same(other, learner)
+    assert str(other.learner) == text or other.learner == learner.learner
+
+
+def test_labels_that_come_late() -> None:
+    learner = Learner("perceptron", max_pending=2)
+    learner.learn({"a": 1.0}, label=0)
+    learner.learn({"b": 1.0}, label=1)
+    assert learner.predict({"a": 1.0}, id=7) == 1
+    assert learner.predict({"b": 1.0}, id="x") == 1
+    assert learner.pending == 2
+    with pytest.raises(ValueError, match="2 instances wait for their label already, which is max_pending"):
+        learner.predict({"a": 1.0}, id=8)
+    with pytest.raises(ValueError, match="id 7 is in use already"):
+        learner.predict({"a": 1.0}, id=7)
+    before = learner.trials
+    with pytest.raises(KeyError, match="'y' is not waiting"):
+        learner.learn(id="y", label=0)
+    with pytest.raises(TypeError, match="the instance or the id, not both"):
+        learner.learn({"a": 1.0}, id=7, label=0)
+    assert (learner.trials, learner.pending) == (before, 2)
+    assert learner.learn(id=7, label=0) == 1
+    assert learner.mistakes == 3  # against what was predicted then
+    with pytest.raises(ValueError, match="id 7 has had its label already"):
+        learner.learn(id=7, label=0)
+    learner.forget("x")
+    with pytest.raises(KeyError, match="'x' is not waiting"):
+        learner.forget("x")
+    assert learner.pending == 0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"attributes": {"a": float("nan")}}, ValueError, "'a' must be a finite number, got nan"),
+        ({"attributes": {"a": "1"}}, ValueError, "'a' must be a finite number, got '1'"),
+        ({"attributes": {"a": 2.0}}, ValueError, r"needs attributes in \[-1, 1\], got 2.0 for 'a'"),
+        ({"attributes": 3.0}, TypeError, "attributes must be a dict by name or an array, got 3.0"),
+        ({"votes": {"v": ["x"]}}, TypeError, r"\['x'\] of 'v' is not hashable"),
+        ({"votes": "xy"}, TypeError, "votes must be a dict by name or an array, got 'xy'"),
+        ({"scores": {"r": [1.0]}}, ValueError, "scores of 'r' must be a dict by class, or 2 numbers"),
+        ({"scores": {"r": {"x": 0.0, "y": 3.0}}}, ValueError, "differ by at most 1"),
+        ({}, TypeError, "an instance needs attributes, votes= or scores="),
+    ],
+)
+def test_bad_instances_change_nothing(given: dict[str, Any], error: type[Exception], message: str) -> None:
+    learner = Learner("winnow(1.5)")
+    learner.learn({"a": 1.0}, votes={"v": "x"}, label="x")
+    learner.learn({"a": 0.5}, votes={"v": "x"}, label="y")
+    before = Learner.from_state(*learner.state())
+    for call in (learner.predict, learner.scores, lambda **x: learner.learn(**x, label="x")):
+        with pytest.raises(error, match=message):
+            call(**given)
+    assert_same(learner, before)
+
+
+def test_bad_labels_and_options() -> None:
+    learner = Learner("perceptron", classes=["x", "y"])
+    for label, error in [(None, ValueError), (float("nan"), ValueError), (["x"], TypeError), ("z", ValueError)]:
+        with pytest.raises(error, match="label"):
+            learner.learn({"a": 1.0}, label=label)
+    with pytest.raises(TypeError, match="needs label="):
+        learner.learn({"a": 1.0})
+    with pytest.raises(ValueError, match="'v' voted for a class that: 'z' is not among the classes"):
+        learner.learn(votes={"v": "z"}, label="x")
+    with pytest.raises(TypeError, match="id must be text or a whole number"):
+        learner.predict({"a": 1.0}, id=(1, 2))
+    assert learner.trials == 0
+    for options, message in [
+        ({"classes": "xy"}, "classes must be a list"),
+        ({"classes": ["x", "x"]}, "distinct"),
+        ({"max_pending": -1}, "max_pending"),
+        ({"tie": "random"}, "tie"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            Learner("perceptron", **options)
+
+
+def test_the_curve_is_thinned() -> None:
+    learner = Learner("perceptron", classes=[0, 1])
+    rng = np.random.default_rng(1)
+    truth = []
+    for _ in range(2500):
+        x = {"a": float(rng.normal()), "b": float(rng.normal())}
+        learner.learn(x, label=int(x["a"] + rng.normal() > 0))
+        truth.append(learner.mistakes)
+    trials, mistakes = learner.curve
+    assert len(trials) <= 1025
+    assert trials[-1] == 2500
+    assert mistakes.tolist() == [truth[t - 1] for t in trials]
+    assert np.diff(trials[:-1]).max() == np.diff(trials[:-1]).min()
+
+
+def test_names_of_every_kind(tmp_path: Path) -> None:
+    learner = Learner("perceptron")
+    for t in range(6):
+        learner.learn({(1, "a"): 1.0, 7: 0.5}, votes={True: (0, t % 2)}, label=(0, t % 2))
+    learner.save(tmp_path / "model")
+    other = Learner.load(tmp_path / "model")
+    assert_same(other, learner)
+    assert other.attributes == [(1, "a"), 7]
+    learner.learn({object(): 1.0}, label=(0, 1))
+    with pytest.raises(TypeError, match="cannot be saved; use text, numbers or tuples"):
+        learner.save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
