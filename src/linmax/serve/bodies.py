@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -44,6 +45,7 @@ Scores = Annotated[
     dict[Text, dict[Text, float] | list[float]], Meta(description="rater: {label: number}, or in the order of classes")
 ]
 MOST_ITEMS = 1000
+NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 
 
 class Options(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -199,8 +201,12 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `")
-        field = place.rstrip("`").removeprefix("$").removeprefix(".") or None
-        raise Refusal(422, message if field is None else f"{field}: {message}", field=field) from None
+        field = place.rstrip("`").removeprefix("$").removeprefix(".")
+        named = NAMED_FIELD.search(message)
+        if named:
+            field = f"{field}.{named[1]}".removeprefix(".")
+        field = field or "body"
+        raise Refusal(422, f"{field}: {message}", field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal(422, f"the body is not JSON: {error}", field="body") from None
 

@@ -91,6 +91,16 @@ class Model:
             note(event.seq, predicted)
         self.account.add(event.instance, event.served, event.label)
 
+    def warm_up(self) -> None:
+        """Have everything compiled that the learner needs, lest the first requests wait for it. Spoils the learner."""
+        labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
+        blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
+        kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)
+        instance = {kind: blocks[kind] for kind in kinds}
+        for label in (*labels[:2], labels[0], labels[0]):
+            self.predict(instance)
+            self.learner.learn(**instance, label=label)
+
     # -- snapshots and recovery -----------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -138,7 +138,8 @@ class Service:
             raise Refusal(429, f"there are {len(self.models)} models, the most allowed; delete one")
         description = msgspec.to_builtins(body)
         del description["name"]
-        Model(ModelRow(0, body.name, description, 0, Names()))  # refuses what cannot work, before it is stored
+        trial = Model(ModelRow(0, body.name, description, 0, Names()))  # refuses what cannot work, before it is stored
+        await asyncio.to_thread(trial.warm_up)
         row = await self.pipeline.call(lambda log: log.create(body.name, description))
         model = self.models[body.name] = Model(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
@@ -175,10 +176,10 @@ class Service:
             try:
                 instance = bodies.instance_of(body, model.choices)
                 label = self._serve(model, instance)
-                answers.append(Predicted(label=label))
                 if body.id is not None or body.store:
                     id = body.id or self.ids.new()
                     kept.append((position, id, self._keep(model, id, instance, label, len(kept))))
+                answers.append(Predicted(label=label))
             except Refusal as refusal:
                 answers.append(refusal)
         if kept:
