@@ -62,14 +62,17 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        now = time.monotonic()
-        if now - self._swept > SWEEP_SECONDS:
-            self._swept = now
-            for connection in list(self.server_state.connections):
-                since = getattr(connection, "since", None)
-                if since is not None and now - since > self.settings.receive_seconds:
-                    connection.transport.abort()
+        if time.monotonic() - self._swept > SWEEP_SECONDS:
+            self.sweep()
         return await super().on_tick(counter)
+
+    def sweep(self) -> None:
+        """Cut off those that have begun a request long ago and not ended it."""
+        now = self._swept = time.monotonic()
+        for connection in list(self.server_state.connections):
+            since = getattr(connection, "since", None)
+            if since is not None and now - since > self.settings.receive_seconds:
+                connection.transport.abort()
 
 
 def serve(settings: Settings, *, host: str, port: int, told: Path | None = None, **options: Any) -> None:

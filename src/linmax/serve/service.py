@@ -16,7 +16,7 @@ import msgspec
 from linmax.serve import bodies
 from linmax.serve.bodies import LabelBody, LearnBody, Learned, NewModel, PredictBody, Predicted
 from linmax.serve.ids import Ids
-from linmax.serve.log import Event, Log, ModelRow
+from linmax.serve.log import DiskFull, Event, Log, ModelRow
 from linmax.serve.model import UNFIT, Model
 from linmax.serve.packing import Label, Names
 from linmax.serve.pipeline import Entry, Pipeline
@@ -100,7 +100,10 @@ class Service:
             for model in list(self.models.values()):
                 await self.save(model)
             await self.pipeline.close()
-        self.log.close()
+        try:
+            self.log.close()
+        except DiskFull:
+            logger.warning("no room to move the WAL into the log file; the next start will read both")
         logger.info("stopped")
 
     def _recover(self) -> None:

@@ -107,7 +107,7 @@ class CurveView(Struct, kw_only=True):
     """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]; the last two null without votes."""
 
     trials: int
-    points: list[tuple[int, int, int | None, int | None]]
+    points: list[list[int | None]]
 
 
 def summary(model: Model) -> Summary:
@@ -183,7 +183,7 @@ def curve(model: Model, after: int, most: int) -> CurveView:
     points = account.curve.after(after, most)
     if account.trials > after and (not points or points[-1][0] < account.trials):
         points = [*points, account.point]
-    return CurveView(trials=account.trials, points=points)
+    return CurveView(trials=account.trials, points=[list(point) for point in points])
 
 
 def reached(model: Model, last: str, after: int) -> int:
