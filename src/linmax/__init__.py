@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from linmax.client import AsyncClient, Client
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.estimators import FusionClassifier, LinearMaxClassifier
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
@@ -34,7 +35,9 @@ _HOMES = {
     "Client": "client",
     "EG": "regressors",
     "EGPM": "regressors",
+    "FusionClassifier": "estimators",
     "Learner": "learner",
+    "LinearMaxClassifier": "estimators",
     "LinearThreshold": "threshold",
     "Trace": "trials",
     "VoteFusion": "fusion",
@@ -66,7 +69,9 @@ __all__ = [
     "EGPM",
     "AsyncClient",
     "Client",
+    "FusionClassifier",
     "Learner",
+    "LinearMaxClassifier",
     "LinearThreshold",
     "Trace",
     "VoteFusion",

@@ -65,7 +65,7 @@ def as_learners(learners: Any) -> list[Learner]:
     return [as_learner(learner) for learner in learners]
 
 
-def average(learner: Any, scale: str = "raw") -> Averaged:
+def average(learner: Any, scale: str = "raw", fade: bool = False) -> Averaged:
     """A-B: predict with the average of the hypotheses with which B met each trial; B itself learns as before.
 
     Before trial t the weights are (1/t) (w_1 + ... + w_t), w_s those of B at trial s. Kept lazily: a trial without
@@ -78,6 +78,8 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     scale
         "raw": the weights as they are. "max", "l1": each divided by its largest magnitude, by the sum of its
         magnitudes, so that late hypotheses of a multiplicative rule do not drown early ones.
+    fade
+        Weigh w_s by s: (w_1 + 2 w_2 + ... + t w_t) / (t (t + 1) / 2), so that early hypotheses fade.
 
     References
     ----------
@@ -89,8 +91,10 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     >>> import linmax
     >>> print(linmax.average("perceptron"))
     A-perceptron
+    >>> print(linmax.average("winnow(1.1)", scale="max", fade=True))
+    A(scale=max, fade=True)-winnow(1.1)
     """
-    return Averaged(as_learner(learner), scale)
+    return Averaged(as_learner(learner), scale, fade)
 
 
 def rivals(learner: Any, which: str) -> Rule:
@@ -127,7 +131,7 @@ def rivals(learner: Any, which: str) -> Rule:
     return replace(rule, rivals=which)
 
 
-def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None) -> Recycled:
+def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None, budget: int | None = None) -> Recycled:
     """R-B: after each update show the s most recent instances again, each for at most u updates, until none errs.
 
     Parameters
@@ -139,6 +143,11 @@ def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None)
     passes
         Most passes after one update. Needed only to end u = infinity on noisy data (there 1000); otherwise s * u
         updates end it.
+    budget
+        Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
+        for later, up to 1000 trials' worth. Recycling then goes on where it stopped the last time, and stops when
+        every instance has been looked at since the last update or the look-ups are used up. It caps the cost where
+        labels are noisy.
 
     Notes
     -----
@@ -154,8 +163,10 @@ def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None)
     >>> import linmax
     >>> print(linmax.average(linmax.recycle("winnow(1.1)", s=200)))
     AR(s=200)-winnow(1.1)
+    >>> print(linmax.recycle("perceptron", s=1000, u=20, budget=200))
+    R(s=1000, u=20, budget=200)-perceptron
     """
-    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes)
+    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes, budget)
 
 
 def vote(learner: Any, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l2") -> Voted:

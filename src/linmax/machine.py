@@ -139,7 +139,7 @@ class Engine:
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
-            self.state.means[member, means.START] = run.rule.start
+            self.state.means[member, [means.START, means.FADE]] = run.rule.start, run.fade
             if self.tracked:
                 start_means(self.members, self.state, member)
         self.top.prepare(self)
@@ -186,7 +186,8 @@ class Engine:
                 fill(memory[member, slot], value)
             memory[member, len(run.rule.slots) :] = np.nan
             if run.rule.matrix:
-                run.rule.fill(memory[member], appearing(None, 0, self.layout, self.k, stride))
+                nothing = Layout(0, 0, 0, 0, self.layout.constant)
+                run.rule.fill(memory[member], appearing(nothing, 0, self.layout, self.k, stride))
             first = run.rule.first_scalars(experts + (self.layout.rows - absent) * self.k)
             scalars[member, : len(first)] = first
         settings = self.settings
@@ -198,7 +199,7 @@ class Engine:
             scalars,
             np.zeros((count, size if self.averages else 0)),
             np.zeros((count, means.NUMBERS)),
-            np.zeros((count, 3), np.int64),
+            np.zeros((count, 5), np.int64),
             shape,
         )
 
@@ -246,8 +247,9 @@ class Engine:
         return Engine(learner, layout, self.k, self.settings, scored=True)
 
     def terms(self, member: int) -> int:
-        """Hypotheses in the member's average: one for each trial played, and the present one."""
-        return int(self.state.counts[member, TRIALS]) + 1
+        """What the terms of the member's average add up to: one for each trial played, and the present one."""
+        count = int(self.state.counts[member, TRIALS]) + 1
+        return count * (count + 1) // 2 if self.runs[member].fade else count
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""

@@ -37,11 +37,12 @@ class Run:
     """One member to be: a rule, its recycling and whether its average is wanted."""
 
     rule: Rule
-    recycling: tuple[int, int, int]
+    recycling: tuple[int, int, int, int]
     averaging: int = 0
+    fade: bool = False
 
 
-NO_RECYCLING = (0, 0, 0)
+NO_RECYCLING = (0, 0, 0, 0)
 
 
 def lower(learner: Any, runs: list[Run]) -> Node:
@@ -58,13 +59,13 @@ def lower(learner: Any, runs: list[Run]) -> Node:
                 f"vote() needs hypotheses that are weights; {learner.base} has none: vote over its members"
             )
         return Voting(base, learner)
-    recycling, averaging = NO_RECYCLING, 0
+    recycling, averaging, fade = NO_RECYCLING, 0, False
     described = learner
     while not isinstance(described, Rule):
         if isinstance(described, Averaged):
             if averaging:
                 raise ValueError(f"{learner} averages twice; once is enough")
-            averaging = AVERAGES[described.scale]
+            averaging, fade = AVERAGES[described.scale], described.fade
         elif isinstance(described, Recycled):
             if recycling != NO_RECYCLING:
                 raise ValueError(f"{learner} recycles twice; once is enough")
@@ -82,10 +83,12 @@ def lower(learner: Any, runs: list[Run]) -> Node:
             "threshold zero such as winnow(1.1)"
         )
     for place, run in enumerate(runs):
-        if run.rule == described and run.recycling == recycling and (not averaging or run.averaging in (0, averaging)):
-            run.averaging = averaging or run.averaging
+        same_average = not averaging or not run.averaging or (run.averaging, run.fade) == (averaging, fade)
+        if run.rule == described and run.recycling == recycling and same_average:
+            if averaging:
+                run.averaging, run.fade = averaging, fade
             return Leaf(2 * place + bool(averaging))
-    runs.append(Run(described, recycling, averaging))
+    runs.append(Run(described, recycling, averaging, fade))
     return Leaf(2 * (len(runs) - 1) + bool(averaging))
 
 

@@ -338,7 +338,7 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
             offsets = labels.astype(np.int64, copy=False) - labels.min().astype(np.int64)
             there = np.bincount(offsets) > 0
             inverse = offsets if there.all() else (np.cumsum(there) - 1)[offsets]
-            return (np.flatnonzero(there) + lowest).tolist(), inverse
+            return [lowest + place for place in np.flatnonzero(there).tolist()], inverse
     if labels.dtype != object:
         distinct, inverse = np.unique(labels, return_inverse=True)
         return distinct.tolist(), inverse
