@@ -74,6 +74,34 @@ def test_the_same_bits(tmp_path, learner, kind, damage):
     assert before[0]["account"]["mistakes"] == mistakes
 
 
+def test_a_long_log_in_bulk(tmp_path):
+    """Many rows at once, rows one by one, and a fresh learner taught off-line: the same bits."""
+    chance = random.Random(5)
+    with Local(tmp_path) as local:
+        local.call("POST", "/v1/models", {"name": "m", "learner": "winnow(1.3)"})
+        for start in range(0, 3000, 500):
+            many = []
+            for i in range(start, start + 500):
+                names = chance.sample(range(40 if i < 2000 else 50), 6)
+                label = chance.choice("xy" if i < 1000 else "xyz")
+                many.append({"attributes": {f"f{n}": chance.uniform(-1, 1) for n in names}, "label": label, "id": f"i{i}"})
+            assert local.call("POST", f"{M}/learn/batch", {"items": many}).status == 200
+            kept = [{"attributes": item["attributes"], "id": f"p{i}"} for i, item in enumerate(many[:200], start)]
+            local.call("POST", f"{M}/predict/batch", {"items": kept})
+            local.call("POST", f"{M}/label/batch", {"items": [{"id": item["id"], "label": "x"} for item in kept[:150]]})
+        before = seen(local)
+        answers = local.call("POST", f"{M}/learn/batch", {"items": many}).body
+    for path in (tmp_path / "snapshots").iterdir():
+        path.unlink()
+    with Local(tmp_path) as local:
+        assert local.service.replayed == 3000 + 900
+        assert seen(local) == before
+        assert local.call("POST", f"{M}/learn/batch", {"items": many}).body == answers
+    again, mistakes = replayed(read_log(tmp_path)["m"], learner="winnow(1.3)")
+    assert {name: np.ascontiguousarray(a).tobytes() for name, a in again.state()[1].items()} == before[1]
+    assert before[0]["account"]["mistakes"] == mistakes
+
+
 def test_half_written_snapshots_are_swept_away(tmp_path):
     taught(tmp_path, trials=5)
     (tmp_path / "snapshots" / ".1-5.linmax.abc").write_bytes(b"half")

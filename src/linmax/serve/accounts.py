@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from linmax.serve.packing import Instance, Label
 
 __all__ = ["POINTS", "Account", "Curve"]
@@ -85,6 +87,16 @@ class Account:
             self.plurality += 1
         if self.trials % self.curve.stride == 0:
             self.curve.add(self.point)
+
+    def add_many(self, wrong: np.ndarray) -> None:
+        """Count labelled trials without votes: whether what was served was wrong, one by one."""
+        first = self.trials
+        mistakes = self.mistakes + np.cumsum(wrong)
+        for trials in range(first + 1, first + len(wrong) + 1):
+            if trials % self.curve.stride == 0:
+                self.trials, self.mistakes = trials, int(mistakes[trials - first - 1])
+                self.curve.add(self.point)
+        self.trials, self.mistakes = first + len(wrong), int(mistakes[-1])
 
     def _count_votes(self, votes: dict[str, Label], label: Label) -> None:
         if not self.votes:

@@ -7,7 +7,8 @@ log alone determines its state, and a replay gives the same bits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from linmax.learner import Learner
 from linmax.serve.accounts import Account
 from linmax.serve.bodies import Choices, Options
 from linmax.serve.log import FORGET, LABEL, LEARN, PREDICT, Event, Log, ModelRow
-from linmax.serve.packing import CLASS, Instance, Label, Packed, unpack
+from linmax.serve.packing import ATTRIBUTE, CLASS, Instance, Label, Names, Packed, unpack
 from linmax.serve.refusals import Refusal
 
 __all__ = ["SNAPSHOT", "UNFIT", "Model"]
@@ -29,6 +30,8 @@ logger = logging.getLogger("linmax.serve")
 SNAPSHOT = "service snapshot"
 NOTHING: Instance = {"attributes": {}}  # an instance that says nothing is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
+FEWEST_ROWS, MOST_ROWS = 64, 16_384  # of a replay, learned together
+LARGE = 1e6  # beyond it rows are learned one by one: an overflow must befall the same trial as it did then
 Noted = Callable[[int, Label | None], None]
 
 
@@ -135,14 +138,70 @@ class Model:
     def replay(self, log: Log, note: Noted) -> int:
         """Take in all that the log has beyond the state; the number of labelled trials among it."""
         counts = log.counts(self.number, self.applied)
-        labelled = counts.get(LEARN, 0) + counts.get(LABEL, 0)
-        for event in _events(log, self.number, self.applied):
-            self._teach(event, note)
-            if event.kind == LABEL:
-                self.pending += 1  # its prediction is counted below
-        self.pending += counts.get(PREDICT, 0) - counts.get(LABEL, 0) - counts.get(FORGET, 0)
+        names = log.models[self.number].names
+        rows = log.replay(self.number, self.applied)
+        bulk = _Bulk(self, names, log.answered)
+        size = FEWEST_ROWS
+        while chunk := list(islice(rows, size)):
+            # Long stretches without a new name or class are learned at once; what is new is learned by itself.
+            if bulk.learn(chunk, note):
+                size = min(2 * size, MOST_ROWS)
+                continue
+            size = FEWEST_ROWS
+            for seq, kind, label, served, *packed in chunk:
+                known = None if served is None else names.texts[CLASS][served]
+                event = Event(seq, kind, unpack(Packed(*packed), names), known, names.texts[CLASS][label])
+                self._teach(event, note)
+        self.pending += counts.get(PREDICT, 0) - counts.get(FORGET, 0)
         self.applied = max(self.applied, log.last(self.number))
-        return labelled
+        return counts.get(LEARN, 0) + counts.get(LABEL, 0)
+
+
+class _Bulk:
+    """Learns rows of attributes together, when nothing in them is new to the learner."""
+
+    def __init__(self, model: Model, names: Names, written: int) -> None:
+        self.model, self.names, self.written = model, names, written
+        self._columns = np.zeros(0, np.int32)  # where the learner has the attribute of each number, -1 for nowhere
+        self._count = -1
+
+    def learn(self, chunk: list[tuple[Any, ...]], note: Noted) -> bool:
+        """Learn them all, or say that they must be learned one by one."""
+        model, learner = self.model, self.model.learner
+        if model.choices.kind != "attributes":
+            return False
+        seqs, kinds, labels, served, _, _, places, numbers = zip(*chunk, strict=True)
+        values = np.frombuffer(b"".join(numbers), "<f8")
+        columns = self._places()[np.frombuffer(b"".join(places), "<u4")]
+        codes = np.array(labels)
+        known = self._known()[codes]
+        most = 1.0 if learner.bounded else LARGE
+        if not values.size or np.abs(values).max() > most or columns.min() < 0 or known.min() < 0:
+            return False
+        indptr = np.zeros(len(chunk) + 1, np.int64)
+        np.cumsum([len(place) // 4 for place in places], out=indptr[1:])
+        predicted = learner.learn_rows(indptr, columns, values, known)
+        late = np.array(kinds) == LABEL
+        told = np.array([-1 if code is None else code for code in served])
+        model.account.add_many(np.where(late, told != codes, predicted != known))
+        model.pending -= int(late.sum())
+        if seqs[-1] > self.written:
+            for i in np.flatnonzero(~late).tolist():
+                note(seqs[i], learner.classes[predicted[i]])
+        return True
+
+    def _places(self) -> np.ndarray:
+        own = self.model.learner.attributes
+        if len(own) != self._count:
+            self._count = len(own)
+            place = {name: number for number, name in enumerate(own)}
+            self._columns = np.array([place.get(name, -1) for name in self.names.texts[ATTRIBUTE]], np.int32)
+        return self._columns
+
+    def _known(self) -> np.ndarray:
+        """Where the learner has each class that it may predict, -1 for nowhere."""
+        place = {name: number for number, name in enumerate(self.model.learner.known)}
+        return np.array([place.get(name, -1) for name in self.names.texts[CLASS]], np.int32)
 
 
 def _learner(options: Options) -> Learner:
@@ -156,11 +215,3 @@ def _learner(options: Options) -> Learner:
         )
     except (ValueError, TypeError) as error:
         raise Refusal(422, str(error), field="learner") from None
-
-
-def _events(log: Log, number: int, after: int) -> Iterator[Event]:
-    names = log.models[number].names
-    classes = names.texts[CLASS]
-    for seq, kind, label, served, *packed in log.replay(number, after):
-        known = None if served is None else classes[served]
-        yield Event(seq, kind, unpack(Packed(*packed), names), known, classes[label])

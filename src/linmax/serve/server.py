@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import json
 import logging
@@ -112,11 +111,7 @@ def serve(settings: Settings, *, host: str, port: int, told: Path | None = None,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    asyncio.run(_run(_Server(config, app, settings), listener))
-
-
-async def _run(server: _Server, listener: socket.socket) -> None:
-    await server.serve(sockets=[listener])
+    _Server(config, app, settings).run(sockets=[listener])
 
 
 def _is_loopback(host: str) -> bool:
