@@ -1,14 +1,18 @@
-"""The peer of `serve.py`: a River Perceptron behind FastAPI that keeps everything in memory."""
+"""The peer of `serve.py`: River's Perceptron behind FastAPI, one against all when there are more than two classes.
+
+It keeps everything in memory and stores nothing.
+"""
 
 import sys
 
 import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
-from river import linear_model
+from river import linear_model, multiclass
 
 app = FastAPI()
-model = linear_model.Perceptron()
+two = sys.argv[2] == "2"
+model = linear_model.Perceptron() if two else multiclass.OneVsRestClassifier(linear_model.Perceptron())
 
 
 class Instance(BaseModel):
@@ -21,18 +25,18 @@ class Labelled(Instance):
 
 
 class Predicted(BaseModel):
-    label: str
+    label: str | None
 
 
 class Learned(BaseModel):
     id: str
     label: str
-    predicted: str
+    predicted: str | None
     mistake: bool
 
 
-def told(found: bool) -> str:
-    return "yes" if found else "no"
+def told(found: bool | str | None) -> str | None:
+    return f"c{int(found)}" if two else found
 
 
 @app.post("/v1/models/m/predict")
@@ -43,7 +47,7 @@ async def predict(body: Instance) -> Predicted:
 @app.post("/v1/models/m/learn")
 async def learn(body: Labelled) -> Learned:
     predicted = told(model.predict_one(body.attributes))
-    model.learn_one(body.attributes, body.label == "yes")
+    model.learn_one(body.attributes, body.label == "c1" if two else body.label)
     return Learned(id=body.id, label=body.label, predicted=predicted, mistake=predicted != body.label)
 
 

@@ -28,7 +28,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FEATURES, VOCABULARY = 30, 1000
+FEATURES, VOCABULARY, CLASSES = 30, 1000, 5
 MODEL = "/v1/models/m"
 
 
@@ -89,27 +89,30 @@ def linmax_server(data, *options):
     return Server(command, port)
 
 
-def river_server():
+def river_server(classes):
     port = free_port()
-    return Server([sys.executable, str(HERE / "river_fastapi.py"), str(port)], port).wait("/openapi.json")
+    command = [sys.executable, str(HERE / "river_fastapi.py"), str(port), str(classes)]
+    return Server(command, port).wait("/openapi.json")
 
 
 # -- load -----------------------------------------------------------------------------------------------------
 
 
-def instances(count, seed):
-    """JSON bodies of sparse instances whose label a linear rule decides."""
+def instances(count, seed, classes=CLASSES):
+    """Sparse instances: each feature speaks for one class, and the class with the largest sum is the label."""
     chance = random.Random(seed)
     for i in range(count):
         names = chance.sample(range(VOCABULARY), FEATURES)
         values = {f"feature{name}": round(chance.random(), 4) for name in names}
-        label = "yes" if sum(v if n % 2 else -v for n, v in zip(names, values.values(), strict=True)) > 0 else "no"
-        yield values, label, f"{seed:04d}-{i:08d}"
+        sums = [0.0] * classes
+        for name, value in zip(names, values.values(), strict=True):
+            sums[name % classes] += value
+        yield values, f"c{sums.index(max(sums))}", f"{seed:04d}-{i:08d}"
 
 
-def requests(verb, count, seed):
+def requests(verb, count, seed, classes=CLASSES):
     found = []
-    for values, label, id in instances(count, seed):
+    for values, label, id in instances(count, seed, classes):
         body = {"attributes": values} if verb == "predict" else {"attributes": values, "label": label, "id": id}
         content = json.dumps(body).encode()
         head = f"POST {MODEL}/{verb} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
@@ -212,20 +215,20 @@ def fsync_probe(folder, seconds=0.5):
 # -- what is measured -----------------------------------------------------------------------------------------
 
 
-def cpu_against_river(verb, count, rounds, folder):
+def cpu_against_river(verb, classes, count, rounds, folder):
     if any(importlib.util.find_spec(name) is None for name in ("river", "fastapi")):
         print(f"{verb}: River or FastAPI is not installed; pip install -e '.[bench]'")
         return
-    ours = linmax_server(folder / f"cpu-{verb}").wait()
+    ours = linmax_server(folder / f"cpu-{verb}-{classes}").wait()
     ours.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
-    theirs = river_server()
+    theirs = river_server(classes)
     try:
         for server in (ours, theirs):  # both know every feature
-            closed_loop(server.port, requests("learn", 500, 9999), 8)
+            closed_loop(server.port, requests("learn", 500, 9999, classes), 8)
         spent = {"linmax": [], "River": []}
         for turn in range(rounds):
             for name, server in (("linmax", ours), ("River", theirs)):
-                contents = requests(verb, count, 2 * turn + (name == "River"))
+                contents = requests(verb, count, 2 * turn + (name == "River"), classes)
                 before = server.cpu()
                 closed_loop(server.port, contents, 64)
                 spent[name].append((server.cpu() - before) / count * 1e6)
@@ -234,7 +237,7 @@ def cpu_against_river(verb, count, rounds, folder):
         theirs.kill()
     a, b = (statistics.median(spent[name]) for name in ("linmax", "River"))
     durable = ", durable" if verb == "learn" else ""
-    print(f"{verb}: CPU a request: linmax{durable} {a:.0f} us, River behind FastAPI (in memory) {b:.0f} us: ratio {b / a:.2f}")
+    print(f"{verb}, {classes} classes: CPU a request: linmax{durable} {a:.0f} us, River behind FastAPI {b:.0f} us: ratio {b / a:.2f}")
 
 
 def crowd(count, folder):
@@ -352,7 +355,8 @@ def main():
     try:
         for what in arguments.only.split(","):
             if what in ("predict", "learn"):
-                cpu_against_river(what, 20_000 // scale, 5, folder)
+                for classes in (2, CLASSES):
+                    cpu_against_river(what, classes, 20_000 // scale, 5, folder)
             elif what == "crowd":
                 crowd(20_000 // scale, folder)
             elif what == "latency":

@@ -480,8 +480,11 @@ class TestFromOutside:
         for path in ("/", M, "/nowhere", "/static/uPlot.min.css"):
             headers = local.call("GET", path).headers
             assert headers["x-content-type-options"] == "nosniff"
-            assert "default-src 'none'" in headers["content-security-policy"]
-            assert "unsafe" not in headers["content-security-policy"]
+            assert headers["cache-control"] == "no-store"
+        for path in ("/", "/static/uPlot.min.css"):
+            policy = local.call("GET", path).headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
 
     def test_no_path_reaches_the_file_system(self, local):
         for name in ("../keys.json", "..%2fkeys.json", "page.css/../../app.py", "log.sqlite"):

@@ -224,6 +224,9 @@ def checked_label(label: Any, choices: Choices, field: str = "label") -> Any:
 def instance_of(body: _Instance, choices: Choices) -> Instance:
     """The instance in one form: dicts by name, in the order given, abstentions and empty blocks left out."""
     kind = choices.kind
+    usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
+    if usual and len(body.attributes) <= choices.most:  # type: ignore[arg-type]
+        return {"attributes": body.attributes} if body.attributes else {}
     instance: Instance = {}
     size = 0
     blocks: tuple[tuple[str, Any], ...] = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 if TYPE_CHECKING:
     from linmax.serve.service import Service
@@ -18,24 +20,33 @@ SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
+class _Buckets:
+    """A histogram that costs little to add to."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def told(self) -> list[tuple[str, float]]:
+        """Cumulative counts, as Prometheus wants them."""
+        names = [*(str(float(bound)) for bound in self.bounds), "+Inf"]
+        return list(zip(names, accumulate(map(float, self.counts)), strict=True))
+
+
 class Metrics:
     """The counters of one service."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        registry = self.registry
-        self._requests = Counter("linmax_requests", "Requests answered", ["operation", "status"], registry=registry)
-        self._seconds = Histogram(
-            "linmax_request_seconds", "Time to answer", ["operation"], buckets=SECONDS, registry=registry
-        )
-        self.commit_seconds = Histogram(
-            "linmax_commit_seconds", "Time of a transaction with its fsync", buckets=SECONDS, registry=registry
-        )
-        self.commit_events = Histogram(
-            "linmax_commit_events", "Events in a transaction", buckets=SIZES, registry=registry
-        )
-        self._counters: dict[tuple[str, int], Any] = {}
-        self._histograms: dict[str, Any] = {}
+        self.registry.register(self)
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._seconds: defaultdict[str, _Buckets] = defaultdict(lambda: _Buckets(SECONDS))
+        self._commit_seconds, self._commit_events = _Buckets(SECONDS), _Buckets(SIZES)
         self._recent: deque[float] = deque(maxlen=1000)  # seconds of the last requests about trials, for the page
 
     def watch(self, service: Service) -> None:
@@ -44,12 +55,8 @@ class Metrics:
 
     def request(self, operation: str, status: int, seconds: float) -> None:
         """Count one answer."""
-        counter = self._counters.get((operation, status))
-        if counter is None:
-            counter = self._counters[operation, status] = self._requests.labels(operation, str(status))
-            self._histograms.setdefault(operation, self._seconds.labels(operation))
-        counter.inc()
-        self._histograms[operation].observe(seconds)
+        self._requests[operation, status] += 1
+        self._seconds[operation].add(seconds)
 
     def trial(self, seconds: float) -> None:
         """Note how long a request about trials took."""
@@ -64,9 +71,25 @@ class Metrics:
 
     def commit(self, entries: int, seconds: float) -> None:
         """Count one transaction."""
-        self.commit_seconds.observe(seconds)
+        self._commit_seconds.add(seconds)
         if entries:
-            self.commit_events.observe(entries)
+            self._commit_events.add(entries)
+
+    def collect(self) -> Iterator[Metric]:
+        """What has been counted, family by family."""
+        requests = CounterMetricFamily("linmax_requests", "Requests answered", labels=["operation", "status"])
+        for (operation, status), count in self._requests.items():
+            requests.add_metric([operation, str(status)], count)
+        yield requests
+        times = HistogramMetricFamily("linmax_request_seconds", "Time to answer", labels=["operation"])
+        for operation, found in self._seconds.items():
+            times.add_metric([operation], found.told(), found.total)
+        yield times
+        for name, told, found in (
+            ("linmax_commit_seconds", "Time of a transaction with its fsync", self._commit_seconds),
+            ("linmax_commit_events", "Events in a transaction", self._commit_events),
+        ):
+            yield HistogramMetricFamily(name, told, buckets=found.told(), sum_value=found.total)
 
     def text(self) -> bytes:
         """Everything, in Prometheus' text format."""

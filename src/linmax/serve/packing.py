@@ -85,6 +85,13 @@ class Names:
 
 def pack(instance: Instance, names: Names) -> Packed:
     """The instance as bytes; new names get numbers."""
+    if len(instance) == 1 and "attributes" in instance and not SWAP:
+        attributes = instance["attributes"]
+        try:  # the usual case: attributes alone, all of them known
+            known = array("I", map(names.numbers[ATTRIBUTE].__getitem__, attributes))
+            return Packed(0, 0, known.tobytes(), array("d", attributes.values()).tobytes())
+        except KeyError:
+            pass
     places: list[int] = []
     numbers: list[float] = []
     scores = 0
@@ -99,11 +106,7 @@ def pack(instance: Instance, names: Names) -> Packed:
             scores += 1
     attributes = instance.get("attributes")
     if attributes:
-        known = names.numbers[ATTRIBUTE]
-        try:
-            places += [known[name] for name in attributes]
-        except KeyError:
-            places += [number(ATTRIBUTE, name) for name in attributes]
+        places += [number(ATTRIBUTE, name) for name in attributes]
         numbers += attributes.values()
     return Packed(len(votes), scores, _bytes("I", places), _bytes("d", numbers))
 

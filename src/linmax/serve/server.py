@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import json
 import logging
@@ -26,6 +27,7 @@ logger = logging.getLogger("linmax.serve")
 
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
+GARBAGE = 20_000  # new objects before the collector looks: a batch in flight is no garbage
 
 
 class _Protocol(HttpToolsProtocol):
@@ -111,6 +113,9 @@ def serve(settings: Settings, *, host: str, port: int, told: Path | None = None,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
+    gc.collect()
+    gc.freeze()  # what the imports have made stays for ever: the collector need not look at it again and again
+    gc.set_threshold(GARBAGE)
     _Server(config, app, settings).run(sockets=[listener])
 
 

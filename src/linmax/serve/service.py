@@ -173,6 +173,8 @@ class Service:
 
     async def predict(self, model: Model, items: list[PredictBody]) -> list[Predicted | Refusal]:
         """Serve labels; keep the instances that expect one."""
+        if len(items) == 1 and items[0].id is None and not items[0].store:
+            return [Predicted(label=self._serve(model, bodies.instance_of(items[0], model.choices)))]
         answers: list[Any] = []
         kept: list[tuple[int, str, Entry]] = []
         for position, body in enumerate(items):
@@ -237,6 +239,10 @@ class Service:
     async def _teach(
         self, model: Model, items: list[Any], entry_of: Callable[[Model, Any], tuple[str, Entry]]
     ) -> list[Learned | Refusal]:
+        if len(items) == 1:
+            id, entry = entry_of(model, items[0])
+            await self.pipeline.submit([entry])
+            return [self._learned(id, entry)]
         answers: list[Any] = []
         for body in items:
             try:
