@@ -40,7 +40,7 @@ class Server:
 
     def __init__(self, command, port):
         self.port = port
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL)
 
     def wait(self, path="/ready"):
@@ -115,8 +115,9 @@ def requests(verb, count, seed, classes=CLASSES):
     for values, label, id in instances(count, seed, classes):
         body = {"attributes": values} if verb == "predict" else {"attributes": values, "label": label, "id": id}
         content = json.dumps(body).encode()
-        head = f"POST {MODEL}/{verb} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
-        found.append(head.encode() + content)
+        head = [f"POST {MODEL}/{verb} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
+        head += [f"Content-Length: {len(content)}", "", ""]
+        found.append("\r\n".join(head).encode() + content)
     return found
 
 
@@ -237,7 +238,10 @@ def cpu_against_river(verb, classes, count, rounds, folder):
         theirs.kill()
     a, b = (statistics.median(spent[name]) for name in ("linmax", "River"))
     durable = ", durable" if verb == "learn" else ""
-    print(f"{verb}, {classes} classes: CPU a request: linmax{durable} {a:.0f} us, River behind FastAPI {b:.0f} us: ratio {b / a:.2f}")
+    print(
+        f"{verb}, {classes} classes, CPU a request: linmax{durable} {a:.0f} us, River behind FastAPI {b:.0f} us, "
+        f"ratio {b / a:.2f}"
+    )
 
 
 def crowd(count, folder):
@@ -249,7 +253,9 @@ def crowd(count, folder):
         for clients in (1, 16, 64):
             before, median = fsync_probe(folder)
             commits = server.metric("linmax_commit_seconds_count")
-            seconds = closed_loop(server.port, requests("learn", count if clients > 1 else count // 8, clients), clients)
+            seconds = closed_loop(
+                server.port, requests("learn", count if clients > 1 else count // 8, clients), clients
+            )
             commits = server.metric("linmax_commit_seconds_count") - commits
             after, _ = fsync_probe(folder)
             done = count if clients > 1 else count // 8
@@ -271,7 +277,9 @@ def latency(count, folder):
             rate = 0.4 * (count // 2) / seconds
             _, median = fsync_probe(folder)
             found = open_loop(server.port, requests(verb, count, 78), rate)
-            shown = ", ".join(f"p{p:g} {found[min(len(found) - 1, int(len(found) * p / 100))] * 1e3:.1f} ms" for p in (50, 99, 99.9))
+            shown = ", ".join(
+                f"p{p:g} {found[min(len(found) - 1, int(len(found) * p / 100))] * 1e3:.1f} ms" for p in (50, 99, 99.9)
+            )
             print(f"{verb}, open loop at {rate:.0f}/s (40 % of the most): {shown}; fsync median {median * 1e3:.2f} ms")
     finally:
         server.kill()
@@ -298,6 +306,10 @@ def filled(path, events):
     log.close()
 
 
+def ignored(_seq, _predicted):
+    """Nobody asks again."""
+
+
 def recovery(events, folder):
     from linmax.serve.log import Log
     from linmax.serve.model import Model
@@ -315,12 +327,15 @@ def recovery(events, folder):
         model.warm_up()
         model = Model(log.models[1])
         began = time.process_time()
-        model.replay(log, lambda seq, predicted: None)
+        model.replay(log, ignored)
         replay = time.process_time() - began
         assert model.account.trials == events
         log.database.close()
         ratios.append(replay / scan)
-        print(f"recovery of {events} events: bare scan {scan:.2f} s CPU, replay {replay:.2f} s CPU: ratio {ratios[-1]:.2f}")
+        print(
+            f"recovery of {events} events: bare scan {scan:.2f} s CPU, replay {replay:.2f} s CPU, "
+            f"ratio {ratios[-1]:.2f}"
+        )
 
 
 def restart(events, folder):
@@ -341,7 +356,10 @@ def restart(events, folder):
         cpu = server.cpu()
         server.kill()
     snapshots = sorted(int(file.stem.split("-")[1]) for file in (path / "snapshots").iterdir())
-    print(f"ready {min(times):.2f} s (median {statistics.median(times):.2f}, {cpu:.2f} s CPU) after kill -9; {events} events, snapshots at {snapshots}")
+    print(
+        f"ready {min(times):.2f} s after kill -9 (median {statistics.median(times):.2f}, {cpu:.2f} s CPU); "
+        f"{events} events, snapshots at {snapshots}"
+    )
 
 
 def main():

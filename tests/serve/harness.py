@@ -114,7 +114,11 @@ def read_log(data):
         rows = database.execute("SELECT * FROM events WHERE model = ? ORDER BY seq", (number,))
         for seq, _, kind, _, id, refers, votes, scores, places, numbers, served, label in rows:
             if places is not None:
-                ids[seq] = (id, unpacked(votes, scores, places, numbers, names), None if served is None else names[3, served])
+                ids[seq] = (
+                    id,
+                    unpacked(votes, scores, places, numbers, names),
+                    None if served is None else names[3, served],
+                )
             id, instance, was_served = ids[refers if refers is not None else seq]
             told = None if label is None else names[3, label]
             events.append((seq, ("predict", "learn", "label", "forget")[kind - 1], id, instance, was_served, told))

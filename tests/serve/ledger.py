@@ -84,7 +84,9 @@ class Ledger:
             if status == 503:
                 self.doubtful.append(request)
             elif verb == "predict":
-                assert self.predictions.setdefault(id, answer["label"]) == answer["label"], "another answer the second time"
+                assert self.predictions.setdefault(id, answer["label"]) == answer["label"], (
+                    "another answer the second time"
+                )
             else:
                 assert self.acknowledged.setdefault(id, answer) == answer, "another answer the second time"
 

@@ -72,7 +72,9 @@ class Local:
             "scheme": "http",
         }
         parts = [content[i : i + 1000] for i in range(0, len(content), 1000)] or [b""]
-        messages = [{"type": "http.request", "body": part, "more_body": i < len(parts) - 1} for i, part in enumerate(parts)]
+        messages = [
+            {"type": "http.request", "body": part, "more_body": i < len(parts) - 1} for i, part in enumerate(parts)
+        ]
         gone = {"type": "http.disconnect"}
         got = []
 

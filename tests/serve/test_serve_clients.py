@@ -197,7 +197,9 @@ class TestProcess:
         try:
             with server:
                 server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
-                assert server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x", "id": "safe"})[0] == 200
+                assert (
+                    server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x", "id": "safe"})[0] == 200
+                )
                 marker.touch()
                 with pytest.raises((OSError, ConnectionError)):
                     server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x", "id": "doubtful"})
@@ -258,11 +260,20 @@ class TestCommandLine:
         ("arguments", "message"),
         [
             ([], "--data DIR is missing"),
-            (["--workers", "4", "--data", "x"], "--workers must be 1, got 4: a learner takes one label after the other"),
-            (["--data", "{}", "--host", "0.0.0.0"], "host must be a loopback address while there is no key, got '0.0.0.0'"),
+            (
+                ["--workers", "4", "--data", "x"],
+                "--workers must be 1, got 4: a learner takes one label after the other",
+            ),
+            (
+                ["--data", "{}", "--host", "0.0.0.0"],
+                "host must be a loopback address while there is no key, got '0.0.0.0'",
+            ),
             (["--data", "{}", "--queue", "0"], "--queue must be >= 1, got 0"),
             (["--data", "{}", "--port", "99999"], "cannot listen on 127.0.0.1, port 99999"),
-            (["keys", "add", "a", "--data", "{}", "--scopes", "fly"], "--scopes must be of predict, learn, admin, got 'fly'"),
+            (
+                ["keys", "add", "a", "--data", "{}", "--scopes", "fly"],
+                "--scopes must be of predict, learn, admin, got 'fly'",
+            ),
             (["keys", "add", "a", "--data", "{}", "--rate", "-1"], "--rate must be > 0, got -1"),
         ],
     )

@@ -123,7 +123,9 @@ class TestTrials:
         assert answer.body["error"].get("field") == field
         assert local.call("GET", M).body == before
 
-    @pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b'{"attributes": {"a": NaN}}', b'{"attributes": {"a": 1e999}}', b"[" * 20000])
+    @pytest.mark.parametrize(
+        "raw", [b"", b"{", b"\xff", b'{"attributes": {"a": NaN}}', b'{"attributes": {"a": 1e999}}', b"[" * 20000]
+    )
     def test_what_is_not_json(self, local, raw):
         answer = local.call("POST", f"{M}/predict", raw=raw)
         assert answer.status == 422
@@ -234,14 +236,21 @@ class TestBatches:
     def test_each_item_has_its_own_result(self, local):
         kept = local.call("POST", f"{M}/predict/batch", {"items": [{"attributes": RAIN, "id": id} for id in "abc"]})
         assert [result["id"] for result in kept.body["results"]] == ["a", "b", "c"]
-        labels = [{"id": "a", "label": "x"}, {"id": "zz", "label": "x"}, {"id": "a", "label": "y"}, {"id": "b", "label": 4}]
+        labels = [
+            {"id": "a", "label": "x"},
+            {"id": "zz", "label": "x"},
+            {"id": "a", "label": "y"},
+            {"id": "b", "label": 4},
+        ]
         answer = local.call("POST", f"{M}/label/batch", {"items": labels})
         assert answer.status == 207
         statuses = [result.get("error", {}).get("status", 200) for result in answer.body["results"]]
         assert statuses == [200, 404, 409, 422]
 
     def test_one_reason_for_all_is_the_answer(self, local):
-        answer = local.call("POST", f"{M}/label/batch", {"items": [{"id": "x", "label": "a"}, {"id": "y", "label": "a"}]})
+        answer = local.call(
+            "POST", f"{M}/label/batch", {"items": [{"id": "x", "label": "a"}, {"id": "y", "label": "a"}]}
+        )
         assert answer.status == 404
         assert len(answer.body["results"]) == 2
 
@@ -468,7 +477,9 @@ class TestFromOutside:
         for i in range(7):
             learn(local, {f"f{i}": 1.0}, f"c{i}")
         local.call("POST", f"{M}/predict", {"attributes": RAIN, "id": "p"})
-        lines = dict(line.rsplit(" ", 1) for line in local.call("GET", "/metrics").body.decode().splitlines() if line[0] != "#")
+        lines = dict(
+            line.rsplit(" ", 1) for line in local.call("GET", "/metrics").body.decode().splitlines() if line[0] != "#"
+        )
         shown = local.call("GET", M).body
         assert float(lines['linmax_trials_total{model="m"}']) == shown["trials"] == 7
         assert float(lines['linmax_mistakes_total{model="m"}']) == shown["mistakes"] == 7

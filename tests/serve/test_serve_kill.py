@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
-from ledger import Ledger, check
 from harness import Server
+from ledger import Ledger, check
 
 
 def test_fifty_kills(tmp_path, nursery):
@@ -24,6 +24,7 @@ def test_fifty_kills(tmp_path, nursery):
             ledger.settle()
             server.start()
         ledger.load(server, seconds=0.2, clients=4)
+        ledger.settle()
         server.stop()
     assert len(ledger.acknowledged) > kills
     check(ledger, data)

@@ -26,7 +26,9 @@ instances = some.fixed_dictionaries(
     {},
     optional={
         "votes": some.dictionaries(texts, texts, min_size=1, max_size=5),
-        "scores": some.dictionaries(texts, some.dictionaries(texts, floats, min_size=1, max_size=3), min_size=1, max_size=3),
+        "scores": some.dictionaries(
+            texts, some.dictionaries(texts, floats, min_size=1, max_size=3), min_size=1, max_size=3
+        ),
         "attributes": some.dictionaries(texts, floats, min_size=1, max_size=5),
     },
 )
@@ -167,17 +169,21 @@ class TestTransactions:
 
     def test_a_full_disk_leaves_what_is_stored_whole(self, log):
         log.database.execute("PRAGMA max_page_count = 30")
-        done = 0
-        with pytest.raises(DiskFull):
+        done = []
+
+        def fill():
             for i in range(1000):
                 log.begin()
                 for j in range(20):
                     log.learn(1, f"{i}-{j}", {"attributes": {f"feature {i} {j}": 1.0}}, "x")
                 log.commit()
-                done += 20
+                done.extend(range(20))
+
+        with pytest.raises(DiskFull):
+            fill()
         log.rollback()
-        assert log.database.execute("SELECT count(*) FROM events").get == done
-        assert len(log.models[1].names.texts[0]) == done
+        assert log.database.execute("SELECT count(*) FROM events").get == len(done)
+        assert len(log.models[1].names.texts[0]) == len(done)
         log.database.execute("PRAGMA max_page_count = 100000")
         assert not stored(log, lambda: log.learn(1, "later", RAIN, "x")).repeat
 

@@ -1,5 +1,6 @@
 """The page in a real browser: live curves, no gap and nothing twice over a restart, figures as in /metrics."""
 
+import itertools
 import os
 import re
 import shutil
@@ -8,9 +9,10 @@ import time
 import pytest
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (the extra 'dev')")
+pytest.importorskip("playwright", reason="needs playwright (the extra 'dev')")
 
 from harness import Server
+from playwright.sync_api import sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH; apt-get install chromium")
@@ -20,7 +22,7 @@ VOTERS = ("ann", "bob", "cy", "dee")
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -106,7 +108,7 @@ def test_curves_advance_and_survive_a_restart(server, page):
     drawn = trials_drawn(page)
     assert drawn[: len(before)] == before
     assert drawn == sorted(set(drawn)), "a point was drawn twice"
-    assert max(b - a for a, b in zip(drawn, drawn[1:], strict=False)) <= 1, "a point is missing"
+    assert max(b - a for a, b in itertools.pairwise(drawn)) <= 1, "a point is missing"
     assert page.evaluate("data[1].at(-1)") == metric(server, "linmax_mistakes_total")
     curve = server.call("GET", f"{V}/curve?points=100000")[1]["points"]
     assert page.evaluate("data[0].map((_, i) => data.map((column) => column[i]))") == curve
@@ -117,7 +119,9 @@ def test_curves_advance_and_survive_a_restart(server, page):
     }""")
     assert painted
     assert page.elsewhere == []
-    assert [fault for fault in page.faults if "ERR_CONNECTION_REFUSED" not in fault and "ERR_INCOMPLETE" not in fault] == []
+    assert [
+        fault for fault in page.faults if "ERR_CONNECTION_REFUSED" not in fault and "ERR_INCOMPLETE" not in fault
+    ] == []
 
 
 def test_weights_errors_and_words(server, page):

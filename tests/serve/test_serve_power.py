@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-apsw = pytest.importorskip("apsw", reason="needs the extra 'serve'")
+pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
+import apsw
 from power import PowerVFS
 
 from linmax.serve import log as log_module

@@ -49,7 +49,9 @@ def seen(local):
     return description, {name: array.tobytes() for name, array in arrays.items()}
 
 
-@pytest.mark.parametrize(("learner", "kind"), [("perceptron", "attributes"), ("winnow(1.2)", "votes"), ("alma(2)", "mixed")])
+@pytest.mark.parametrize(
+    ("learner", "kind"), [("perceptron", "attributes"), ("winnow(1.2)", "votes"), ("alma(2)", "mixed")]
+)
 @pytest.mark.parametrize("damage", ["none", "newest cut", "newest flipped", "all flipped", "all deleted", "ahead"])
 def test_the_same_bits(tmp_path, learner, kind, damage):
     before = taught(tmp_path, learner, kind)
@@ -84,7 +86,9 @@ def test_a_long_log_in_bulk(tmp_path):
             for i in range(start, start + 500):
                 names = chance.sample(range(40 if i < 2000 else 50), 6)
                 label = chance.choice("xy" if i < 1000 else "xyz")
-                many.append({"attributes": {f"f{n}": chance.uniform(-1, 1) for n in names}, "label": label, "id": f"i{i}"})
+                many.append(
+                    {"attributes": {f"f{n}": chance.uniform(-1, 1) for n in names}, "label": label, "id": f"i{i}"}
+                )
             assert local.call("POST", f"{M}/learn/batch", {"items": many}).status == 200
             kept = [{"attributes": item["attributes"], "id": f"p{i}"} for i, item in enumerate(many[:200], start)]
             local.call("POST", f"{M}/predict/batch", {"items": kept})
@@ -100,6 +104,23 @@ def test_a_long_log_in_bulk(tmp_path):
     again, mistakes = replayed(read_log(tmp_path)["m"], learner="winnow(1.3)")
     assert {name: np.ascontiguousarray(a).tobytes() for name, a in again.state()[1].items()} == before[1]
     assert before[0]["account"]["mistakes"] == mistakes
+
+
+def test_numbers_too_large_to_learn_from(tmp_path):
+    """What overflows is stored, told, not learned; and a replay does the same."""
+    with Local(tmp_path) as local:
+        local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        statuses = []
+        for i in range(12):
+            body = {"attributes": {"a": 1e308, "b": -1e308 if i % 2 else 1.0}, "label": "xyz"[i % 3]}
+            statuses.append(local.call("POST", f"{M}/learn", body).status)
+        assert 422 in statuses
+        before = seen(local)
+        assert before[0]["unlearned"] == statuses.count(422)
+    for path in (tmp_path / "snapshots").iterdir():
+        path.unlink()
+    with Local(tmp_path) as local:
+        assert seen(local) == before
 
 
 def test_half_written_snapshots_are_swept_away(tmp_path):
@@ -220,5 +241,6 @@ def test_state_machine(tmp_path):
     PlainModel.folder = tmp_path
     checks = list(HealthCheck)
     run_state_machine_as_test(
-        PlainModel, settings=settings(max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=checks)
+        PlainModel,
+        settings=settings(max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=checks),
     )

@@ -91,8 +91,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         log_requests=arguments.log_requests,
     )
     logs.set_up()
-    told = None if arguments.json is None else Path("/dev/stdout" if arguments.json == "-" else arguments.json)
-    serve(settings, host=arguments.host, port=arguments.port, told=told)
+    serve(settings, host=arguments.host, port=arguments.port, told=arguments.json)
 
 
 def _keys(arguments: argparse.Namespace) -> None:

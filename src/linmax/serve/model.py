@@ -67,32 +67,39 @@ class Model:
             except UNFIT as error:
                 raise Refusal(422, str(error), field=self.options.kind) from None
 
-    def apply(self, event: Event, note: Noted) -> None:
-        """Take in a stored event; `note` hears what was predicted just before a learn event."""
+    def apply(self, event: Event, note: Noted) -> str | None:
+        """Take in a stored event; why it could not be learned, if so.
+
+        `note` hears what was predicted just before a learn event.
+        """
+        fault = None
         if event.kind == PREDICT:
             self.pending += 1
         elif event.kind == FORGET:
             self.pending -= 1
         else:
-            self._teach(event, note)
+            fault = self._teach(event, note)
         self.applied = event.seq
+        return fault
 
-    def _teach(self, event: Event, note: Noted) -> None:
+    def _teach(self, event: Event, note: Noted) -> str | None:
         assert event.instance is not None
         assert event.label is not None
         if event.kind == LABEL:
             self.pending -= 1
+        fault = None
         try:
             predicted = self.learner.learn(**(event.instance or NOTHING), label=event.label)
         except UNFIT as error:
             # It is in the log and stays there; a replay refuses it again, so that the state is the same.
             self.unlearned += 1
             logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
-            predicted = None
+            predicted, fault = None, str(error)
         if event.kind == LEARN:
             event.served, event.answered = predicted, True
             note(event.seq, predicted)
         self.account.add(event.instance, event.served, event.label)
+        return fault
 
     def warm_up(self) -> None:
         """Have everything compiled that the learner needs, lest the first requests wait for it. Spoils the learner."""

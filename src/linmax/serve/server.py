@@ -76,14 +76,14 @@ class _Server(uvicorn.Server):
                 connection.transport.abort()
 
 
-def serve(settings: Settings, *, host: str, port: int, told: Path | None = None, **options: Any) -> None:
+def serve(settings: Settings, *, host: str, port: int, told: str | None = None, **options: Any) -> None:
     """Serve until a signal comes.
 
     Parameters
     ----------
     settings : where the data are, and the limits.
     host, port : where to listen; without keys only a loopback address is taken, port 0 means any free one.
-    told : a file to write the address to, as JSON.
+    told : a file to write the address to, as JSON; "-" is standard output.
     options : passed on to the service.
     """
     app = App(settings, **options)
@@ -96,8 +96,10 @@ def serve(settings: Settings, *, host: str, port: int, told: Path | None = None,
     listener = _listen(host, port)
     address = "http://{}:{}".format(f"[{host}]" if ":" in host else host, listener.getsockname()[1])
     note = {"address": address, "pid": os.getpid(), "data": str(settings.data.resolve())}
-    if told is not None:
-        told.write_text(json.dumps(note) + "\n")
+    if told == "-":
+        print(json.dumps(note), flush=True)
+    elif told is not None:
+        Path(told).write_text(json.dumps(note) + "\n")
     print(f"linmax: serving {settings.data} at {address}", file=sys.stderr)
     if app.gate.open:
         print("linmax: no keys: open to everybody on this machine, and to nobody else", file=sys.stderr)

@@ -276,7 +276,9 @@ class Service:
         event, model = entry.outcome, entry.model
         assert isinstance(event, Event)
         if not event.repeat:
-            model.apply(event, lambda seq, predicted: self.pipeline.answered(model.number, seq, predicted))
+            fault = model.apply(event, lambda seq, predicted: self.pipeline.answered(model.number, seq, predicted))
+            if fault is not None:
+                entry.outcome = Refusal(422, f"stored, but it cannot be learned: {fault}", field=model.options.kind)
         elif not event.answered:
             event.served = self.pipeline.unwritten[event.seq]
 
