@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from linmax import adversaries, bounds, conversion, features, normalisation, rules, streams
     from linmax.certificates import certify
+    from linmax.client import AsyncClient, Client
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.estimators import FusionClassifier, LinearMaxClassifier
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 # Where each public name lives; a module's own name stands for the module.
 _HOMES = {
+    "AsyncClient": "client",
+    "Client": "client",
     "EG": "regressors",
     "EGPM": "regressors",
     "FusionClassifier": "estimators",
@@ -75,6 +78,8 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "AsyncClient",
+    "Client",
     "FusionClassifier",
     "Learner",
     "LinearMaxClassifier",

@@ -27,6 +27,7 @@ COMMANDS = {
     "learn": "learn from files and pipes, predicting every line first",
     "predict": "predict the lines of files and pipes with a saved model",
     "reproduce": "repeat the published experiments and compare",
+    "serve": "serve models over HTTP that learn on-line",
     "show": "say what a model file holds",
 }
 
