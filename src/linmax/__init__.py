@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, normalisation, rules
+    from linmax import adversaries, bounds, conversion, features, normalisation, rules, streams
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
+    from linmax.streams import stream
     from linmax.threshold import LinearThreshold
     from linmax.trials import Trace, run
 
@@ -54,6 +55,8 @@ _HOMES = {
     "rules": "rules",
     "run": "trials",
     "stack": "composition",
+    "stream": "streams",
+    "streams": "streams",
     "vote": "composition",
     "vr_combine": "composition",
 }
@@ -85,6 +88,8 @@ __all__ = [
     "rules",
     "run",
     "stack",
+    "stream",
+    "streams",
     "vote",
     "vr_combine",
 ]
