@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, normalisation, rules, streams
+    from linmax import adversaries, bounds, cluster, conversion, features, normalisation, rules, streams
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
+    from linmax.merging import merge
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
@@ -41,11 +42,13 @@ _HOMES = {
     "bounds": "bounds",
     "certify": "certificates",
     "check_rule": "rules.own",
+    "cluster": "cluster",
     "combine": "composition",
     "conversion": "conversion",
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "merge": "merging",
     "normalisation": "normalisation",
     "paper_pool": "composition",
     "parse": "notation",
@@ -74,11 +77,13 @@ __all__ = [
     "bounds",
     "certify",
     "check_rule",
+    "cluster",
     "combine",
     "conversion",
     "experts",
     "features",
     "majority_problem",
+    "merge",
     "normalisation",
     "paper_pool",
     "parse",
