@@ -186,7 +186,8 @@ class Engine:
                 fill(memory[member, slot], value)
             memory[member, len(run.rule.slots) :] = np.nan
             if run.rule.matrix:
-                run.rule.fill(memory[member], appearing(None, 0, self.layout, self.k, stride))
+                nothing = Layout(0, 0, 0, 0, self.layout.constant)
+                run.rule.fill(memory[member], appearing(nothing, 0, self.layout, self.k, stride))
             first = run.rule.first_scalars(experts + (self.layout.rows - absent) * self.k)
             scalars[member, : len(first)] = first
         settings = self.settings

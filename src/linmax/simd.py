@@ -605,7 +605,7 @@ if JIT:
     @intrinsic
     def lowest_bit(_, bits):  # type: ignore[no-untyped-def]
         """See `plain_lowest_bit`."""
-        return int64(int64), lambda context, builder, sig, args: builder.cttz(args[0], ir.Constant(BIT, 1))
+        return int64(int64), lambda _context, builder, _signature, args: builder.cttz(args[0], ir.Constant(BIT, 1))
 
     @intrinsic
     def twice_sinh(_, x):  # type: ignore[no-untyped-def]
