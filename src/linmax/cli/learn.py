@@ -160,9 +160,9 @@ class Job:
         from linmax.streams.progressive import fingerprint
 
         given = self.arguments
-        names = ("data", "format", "label", "ignore", "categorical", "ngrams", "learner", "scale", "hash_bits")
-        names += ("no_thresholds", "start", "passes", "holdout", "delay", "predictions")
-        settings = {name: getattr(given, name) for name in names}
+        names = "data format label ignore categorical ngrams learner scale hash_bits no_thresholds start passes"
+        names += " holdout delay predictions"
+        settings = {name: getattr(given, name) for name in names.split()}
         settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
         return settings
 
