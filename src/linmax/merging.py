@@ -2,7 +2,7 @@
 
 What is mixed rule by rule is in `linmax.mixtures`. Around it:
 
-* voters, raters, attributes and classes are brought together by name; what a model never met has its first weight there;
+* voters, raters, attributes and classes are joined by name; what a model never met has its first weight there;
 * averages stay averages: the hypotheses that met a trial are added up over all models, whatever their shares;
 * counts of trials, updates and mistakes add up, and with them the mistakes by which a combination chooses;
 * statistics of scaling are pooled (`linmax.scaling`): counts, sums and moments add up, the largest values are kept;
@@ -48,9 +48,7 @@ REASONS = {
 M = TypeVar("M", Learner, Model)
 
 
-def merge(
-    models: Sequence[M], how: str | Sequence[float] = "uniform", multiplicative: str = "log"
-) -> M:
+def merge(models: Sequence[M], how: str | Sequence[float] = "uniform", multiplicative: str = "log") -> M:
     """Mix models of the same learner into one, which goes on learning and predicting.
 
     Parameters
@@ -112,8 +110,8 @@ def merge_since(
         return type(models[0]).from_state(*models[0].state())
     shares = shares_of(models, base, how)
     if isinstance(models[0], Learner):
-        return _merge_learners(base, models, shares, multiplicative)  # type: ignore[arg-type, return-value]
-    return _merge_models(base, models, shares, multiplicative)  # type: ignore[arg-type, return-value]
+        return _merge_learners(base, models, shares, multiplicative)
+    return _merge_models(base, models, shares, multiplicative)
 
 
 # -- what can be merged ----------------------------------------------------------------------------------------------
@@ -289,9 +287,7 @@ def _part(rule: Rule, engine: Engine, member: int, places: np.ndarray) -> Part:
     )
 
 
-def _spread_out(
-    rule: Rule, engine: Engine, member: int, here: np.ndarray, there: np.ndarray, blank: Part
-) -> Part:
+def _spread_out(rule: Rule, engine: Engine, member: int, here: np.ndarray, there: np.ndarray, blank: Part) -> Part:
     """A member's state over the union: what it has not met is as it was at first."""
     own, slots = _part(rule, engine, member, here), len(rule.slots)
     weights, memory = blank.weights.copy(), blank.memory.copy()
@@ -328,7 +324,9 @@ def _sums(engine: Engine, member: int, here: np.ndarray, there: np.ndarray, size
     return Sums(total, unseen, log)
 
 
-def _add_up(kind: int, merged: Engine, member: int, exist: np.ndarray, sums: Sequence[Sums], before: Sums | None) -> None:
+def _add_up(
+    kind: int, merged: Engine, member: int, exist: np.ndarray, sums: Sequence[Sums], before: Sums | None
+) -> None:
     """The average of all: the sums of all, those of the base once."""
     state = merged.state
     numbers, scalars = state.means[member], state.scalars[member]
@@ -379,7 +377,9 @@ def _union(lists: Sequence[Sequence[Any]]) -> tuple[list[Any], list[np.ndarray]]
     return list(table), maps
 
 
-def _union_of_classes(classes: Sequence[Sequence[Any]], known: Sequence[int]) -> tuple[list[Any], int, list[np.ndarray]]:
+def _union_of_classes(
+    classes: Sequence[Sequence[Any]], known: Sequence[int]
+) -> tuple[list[Any], int, list[np.ndarray]]:
     """The classes of all, known ones first, how many are known, and their places."""
     first = list(dict.fromkeys(name for names, count in zip(classes, known, strict=True) for name in names[:count]))
     names, maps = _union([first, *classes])
@@ -449,9 +449,7 @@ def _merge_models(base: Model | None, models: Sequence[Model], shares: np.ndarra
     assert first.engine is not None
     has_sparse = any(model.engine is not None and model.engine.layout.sparse for model in models)
     constant = first.engine.layout.constant
-    layout = Layout(
-        0, 0, wide + extra * bool(wide), columns + extra * (not wide) if has_sparse else 0, constant
-    )
+    layout = Layout(0, 0, wide + extra * bool(wide), columns + extra * (not wide) if has_sparse else 0, constant)
     placed = {}
     for place, model in enumerate(all_of):
         if model.engine is not None:
@@ -556,4 +554,3 @@ def _pooled_moments(tables: Sequence[np.ndarray], signs: Sequence[int], blank: n
         square += sign * (table[:, 2] + table[:, 0] * away * away)
     mean = np.divide(linear, count, out=np.zeros_like(linear), where=count > 0.0)
     return np.column_stack([count, centre + mean, np.maximum(square - count * mean * mean, 0.0)])
-

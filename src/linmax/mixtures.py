@@ -218,9 +218,7 @@ def ftrl(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, tar
     target.weights[:] = -np.copysign(beyond, total) / ((beta + root) / rate + l2)
 
 
-def second_order_perceptron(
-    rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part
-) -> None:
+def second_order_perceptron(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
     if rule.matrix:
         by_variance(rule, parts, shares, plain, target)
         return
@@ -255,7 +253,7 @@ MIXTURES: dict[str, Mixture] = {
 
 
 def refuse_unmixable(rule: Rule) -> None:
-    """Raise where no mixture of the rule's states is known. A rule of one's own that keeps nothing but weights has one."""
+    """Raise where no mixture of the rule's states is known; a rule of one's own may keep nothing but weights."""
     if rule.name not in MIXTURES and (rule.slots or rule.scalars or rule.spread is not None or rule.matrix):
         raise ValueError(
             f"no mixture is known for {rule}, which remembers more than its weights; known: {', '.join(MIXTURES)}"
