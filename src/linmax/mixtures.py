@@ -144,7 +144,7 @@ def inverse_sinh(weights: np.ndarray, top: float) -> np.ndarray:
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(weights)) + top
     near = np.arcsinh(0.5 * np.sign(weights) * np.exp(np.minimum(logs, PLAIN)))
-    return np.where(logs > PLAIN, np.sign(weights) * logs, near)
+    return np.where(logs > PLAIN, np.copysign(np.maximum(logs, PLAIN), weights), near)
 
 
 def quasi_additive(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:

@@ -36,7 +36,10 @@ def run(arguments: argparse.Namespace) -> None:
     report.check_output(arguments.output)
     if arguments.json not in (None, "-"):
         report.check_output(arguments.json)
-    models = [_loaded(path, files.kind_of(path)) for path in arguments.models]
+    kinds = [files.kind_of(path) for path in arguments.models]
+    if len(set(kinds)) > 1:
+        raise ValueError(f"models must be of one kind; these files hold: {', '.join(sorted(set(kinds)))}")
+    models = [_loaded(path, kinds[0]) for path in arguments.models]
     merged = merge(models, _shares(arguments.how), arguments.multiplicative)
     merged.save(arguments.output)
     figures = {
