@@ -20,7 +20,6 @@ import pytest
 
 import linmax
 from linmax import cluster
-from linmax.cli import main
 from linmax.cluster.costs import Measured, estimate
 from linmax.cluster.shards import shards_of
 from linmax.streams import Model

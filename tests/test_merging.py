@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import linmax
 from linmax import Learner, merge
 from linmax.cli import main
 from linmax.merging import merge_since, refuse_unmergeable
-from linmax.mixtures import inverse_sinh
+from linmax.mixtures import plain_balanced, plain_positive
 from linmax.streams import Model
 
 CLASSES = "abc"
@@ -95,17 +96,19 @@ def test_balanced_winnow_mixes_both_weights_by_their_logarithms():
     assert np.allclose(true_weights(merge(models, multiplicative="plain")), 0.5 * (mine + yours), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("top", [0.0, 250.0, 500.0])
-def test_plain_powers_of_weights_beyond_floats(top):
-    weights = np.array([-1.0, 0.0, 1e-300, 0.3])
-    found = inverse_sinh(weights, top)
-    for w, power in zip(weights.tolist(), found.tolist(), strict=True):
-        if w:
-            log = math.log(abs(w)) + top
-            expected = math.copysign(math.asinh(0.5 * math.exp(log)) if log < 300 else log, w)
-            assert power == pytest.approx(expected, rel=1e-12)
-        else:
-            assert power == 0.0
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-3000, 3000), min_size=3, max_size=3))
+def test_plain_mixtures_of_powers_beyond_floats(powers):
+    shares = np.array([0.2, 0.3, 0.5])
+    given = [np.array([v]) for v in powers]
+    with localcontext() as precise:
+        precise.prec = 80
+        exact = [Decimal(v).exp() for v in powers]
+        total = sum(Decimal(float(share)) * e for share, e in zip(shares, exact, strict=True))
+        assert plain_positive(given, shares)[0] == pytest.approx(float(total.ln()), rel=1e-12, abs=1e-12)
+        sinh = sum(Decimal(float(share)) * (e - 1 / e) / 2 for share, e in zip(shares, exact, strict=True))
+        expected = float((abs(sinh) + (sinh * sinh + 1).sqrt()).ln()) * (1 if sinh >= 0 else -1)
+    assert plain_balanced(given, shares)[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("rule", ["winnow(1e120)", "balanced-winnow(1e120)"])

@@ -49,7 +49,6 @@ __all__ = ["MULTIPLICATIVE", "Part", "mix", "refuse_unmixable"]
 
 MULTIPLICATIVE = ("log", "plain")
 CLOSE = 100.0  # weights whose largest logarithm is within this are kept as they are
-PLAIN = 300.0  # logarithm up to which a weight is written out
 
 
 class Part(NamedTuple):
@@ -124,9 +123,8 @@ def winnows(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, 
     balanced = rule.name == "balanced_winnow"
     if plain:
         log_alpha = rule.values[1] if balanced else rule.values[2]
-        weights, top = true_weights(parts, shares)
-        power = inverse_sinh(weights, top) if balanced else np.log(weights / rule.start) + top
-        target.memory[0] = power / log_alpha
+        powers = [part.memory[0] * log_alpha for part in parts]
+        target.memory[0] = (plain_balanced if balanced else plain_positive)(powers, shares) / log_alpha
     else:
         mix_memory(parts, shares, target)
     weights_of_memory(rule, target)
@@ -137,14 +135,23 @@ def winnows(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, 
     scalars[REACH] = rule.thickness * mass + (rule.values[3] * unit if balanced else 0.0)
 
 
-def inverse_sinh(weights: np.ndarray, top: float) -> np.ndarray:
-    """arsinh(w / 2) of w = weights exp(top), which may be too large for a float."""
-    if top < PLAIN:
-        return np.asarray(np.arcsinh(0.5 * weights * math.exp(top)))
+def plain_positive(powers: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """ln(sum mu_i exp(v_i)), whatever the size of the v_i."""
     with np.errstate(divide="ignore"):
-        logs = np.log(np.abs(weights)) + top
-    near = np.arcsinh(0.5 * np.sign(weights) * np.exp(np.minimum(logs, PLAIN)))
-    return np.where(logs > PLAIN, np.copysign(np.maximum(logs, PLAIN), weights), near)
+        logs = np.log(shares)
+    return np.asarray(np.logaddexp.reduce([log + v for log, v in zip(logs, powers, strict=True)], axis=0))
+
+
+def plain_balanced(powers: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """arsinh(sum mu_i sinh(v_i)), whatever the size of the v_i."""
+    top = np.max(np.abs(powers), axis=0)
+    near = np.arcsinh(average([np.sinh(np.clip(v, -FAR, FAR)) for v in powers], shares))
+    far = average([np.exp(v - top) - np.exp(-v - top) for v in powers], shares)  # 2 sinh(v) / exp(top)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(far)) + top
+    large = np.copysign(np.maximum(logs, FAR), far)
+    beyond = np.where(logs > FAR, large, np.arcsinh(np.copysign(0.5 * np.exp(np.minimum(logs, FAR)), far)))
+    return np.where(top > FAR, beyond, near)
 
 
 def quasi_additive(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
