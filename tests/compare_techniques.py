@@ -129,11 +129,12 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
         linear.crumbs = crumbs or case.graded or described.name in ("alma", "p_norm")
         return linear
     if isinstance(described, Averaged):
-        averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale)
+        averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale, described.fade)
         averaged.inexact = described.scale != "raw" or not exact(described.base)
         return averaged
     if isinstance(described, Recycled):
-        return Recycle(slow_of(described.base, k, crumbs, **options), described.s, described.u, described.passes)
+        base = slow_of(described.base, k, crumbs, **options)
+        return Recycle(base, described.s, described.u, described.passes, described.budget)
     if isinstance(described, Voted):
         v = described
         return WatchfulVote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)

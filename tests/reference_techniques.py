@@ -94,19 +94,19 @@ class Average(_Linear):
         magnitudes (over the coordinates allocated at trial s; a zero vector stays zero).
 
     A coordinate that appears later has, for every past trial, the weight of unseen coordinates at that
-    trial's scale. Scores are scores of the sum divided by t, not of the divided weights, so that integer
+    trial's scale. With `fade` the term w_s counts s times and the sum is divided by t (t + 1) / 2. Scores are scores of the sum divided by t, not of the divided weights, so that integer
     weights tie exactly. `changed` is always True. `mistakes` are the average's own; B's are in
     `base.mistakes`.
     """
 
     changed = True
 
-    def __init__(self, base: Learner, scale: str = "raw") -> None:
+    def __init__(self, base: Learner, scale: str = "raw", fade: bool = False) -> None:
         if scale not in ("raw", "max", "l1"):
             raise ValueError(f"scale must be one of raw, max, l1, got {scale!r}")
-        self.base, self.scale = base, scale
+        self.base, self.scale, self.fade = base, scale, fade
         self.mistakes = 0
-        self.terms = 0
+        self.terms, self.total = 0, 0
         self.sum = Hypothesis(np.zeros(0), 0.0, 0.0)
 
     @property
@@ -121,15 +121,18 @@ class Average(_Linear):
 
     def _add(self) -> None:
         term = self.base.snapshot().scaled(self.scale)
-        self.sum = term if self.terms == 0 else self.sum.plus(term)
         self.terms += 1
+        if self.fade:
+            term = term.times(float(self.terms))
+        self.sum = term if self.terms == 1 else self.sum.plus(term)
+        self.total += self.terms if self.fade else 1
 
     def snapshot(self) -> Hypothesis:
-        return self.sum.times(1.0 / max(1, self.terms))
+        return self.sum.times(1.0 / max(1, self.total))
 
     def scores(self, x: Vector) -> Vector:
         self.grow(x.shape[1])
-        return self.sum.scores(x) / self.terms
+        return self.sum.scores(x) / self.total
 
     def predict(self, x: Vector) -> int:
         self.grow(x.shape[1])
@@ -164,9 +167,15 @@ class Recycle(_Linear):
     B must be a `LinearMax`. Updates made here are no mistakes; `updates` counts them together with the real
     ones, `recycled` alone. `u` may be `math.inf`; since noisy data then may never come to rest, passes are
     capped (`max_passes`, 1000 for u = inf, none otherwise); the cap counts passes of one trial.
+
+    `budget`: a token bucket. Each trial adds so many tokens, up to 1000 times as many; every instance passed costs
+    one. It goes round and round from where it stopped the last time (or the oldest, when that is gone), and stops
+    once all have been passed since the last update, or without tokens.
     """
 
-    def __init__(self, base: LinearMax, s: int = 100, u: float = 5, max_passes: int | None = None) -> None:
+    def __init__(
+        self, base: LinearMax, s: int = 100, u: float = 5, max_passes: int | None = None, budget: int | None = None
+    ) -> None:
         if s < 1:
             raise ValueError(f"s must be >= 1, got {s}; try 100")
         if u < 1:
@@ -176,6 +185,7 @@ class Recycle(_Linear):
         self.buffer: list[Stored] = []
         self.changed = False
         self.recycled = 0
+        self.budget, self.tokens, self.pointer, self.trials = budget, 0, 0, 0
 
     @property
     def mistakes(self) -> int:
@@ -201,12 +211,34 @@ class Recycle(_Linear):
         self.buffer.append(Stored(x.copy(), label, int(bool(self.changed))))
         if len(self.buffer) > self.s:
             self.buffer.pop(0)
+        self.trials += 1
+        if self.budget is not None:
+            self.tokens = min(self.tokens + self.budget, 1000 * self.budget)
+            if self.changed:
+                self._spend()
+            return prediction
         passes = 0
         again = self.changed
         while again and passes < self.max_passes:
             again = self._one_pass()
             passes += 1
         return prediction
+
+    def _spend(self) -> None:
+        oldest = self.trials - len(self.buffer)
+        self.pointer = max(self.pointer, oldest)
+        quiet = passes = 0
+        while self.tokens > 0 and quiet < len(self.buffer) and passes < self.max_passes:
+            stored = self.buffer[self.pointer - oldest]
+            updates = self.base.learn(stored.x, stored.label) if stored.count < self.u else 0
+            stored.count += bool(updates)
+            self.recycled += updates
+            self.tokens -= 1
+            quiet = 0 if updates else quiet + 1
+            self.pointer += 1
+            if self.pointer == self.trials:
+                self.pointer = oldest
+                passes += 1
 
     def _one_pass(self) -> bool:
         any_update = False

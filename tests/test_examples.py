@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = ["break_a_bound.py", "compose_a_learner.py", "mistake_curves.py", "your_own_rule.py"]
+NAMES = ["break_a_bound.py", "compose_a_learner.py", "digits.py", "mistake_curves.py", "your_own_rule.py"]
 
 
 def output_of(name, *arguments):
@@ -36,6 +36,17 @@ def test_mistake_curves(tmp_path):
     shown = output_of("mistake_curves.py", str(path))
     ends = {line.split()[0]: float(line.split()[-1]) for line in shown.splitlines()[1:]}
     assert ends["winnow(1.03)"] > ends["A-winnow(1.35)"] > ends["AR-perceptron"] > ends["optimal"]
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_digits(tmp_path):
+    path = tmp_path / "curves.png"
+    shown = output_of("digits.py", str(path))
+    mistakes = [int(count) for count in re.findall(r"(\d+) (?:mistakes )?by", shown)]
+    assert mistakes[0] < mistakes[1] < mistakes[2]
+    accuracy = {name.strip(): float(score) for name, score in re.findall(r"^(.{24})(0\.\d+)", shown, re.MULTILINE)}
+    assert len(accuracy) == 11
+    assert accuracy["linmax fusion"] > accuracy["VotingClassifier"]
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

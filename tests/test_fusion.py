@@ -27,7 +27,7 @@ import linmax
 from linmax import VoteFusion
 from linmax.calibration import Calibration, fit_probabilities
 from linmax.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.fusion_report import bar
+from linmax.fusion_report import Report, Voter, bar
 
 LETTERS = np.array(list("abc"))
 
@@ -189,6 +189,10 @@ def test_a_class_known_from_votes_alone_never_wins():
     assert "z" in fusion.classes_
     assert fusion.predict([["z", "z"]]).tolist() != ["z"]
     assert fusion.predict_proba([["z", "z"]])[0, fusion.classes_.tolist().index("z")] == 0.0
+    alone = VoteFusion("perceptron").fit([["a"]], ["a"]).partial_fit([["b"], ["a"]], ["a", "a"])
+    assert alone.classes_.tolist() == ["a", "b"]
+    assert alone.predict([["b"]]).tolist() == ["a"]
+    assert alone.predict_proba([["b"]]).tolist() == [[1.0, 0.0]]
 
 
 # -- telling ------------------------------------------------------------------------------------------------------
@@ -262,8 +266,10 @@ def test_the_tally_is_its_definition(table, data):
     fused = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
     cut = data.draw(st.integers(0, len(table)))
     tally = Tally()
-    for part in (slice(0, cut), slice(cut, None)):
-        tally.add(fused[part], votes[part], labels[part], 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("linmax.comparison.BLOCK", data.draw(st.integers(1, 50)))
+        for part in (slice(0, cut), slice(cut, None)):
+            tally.add(fused[part], votes[part], labels[part], 3)
     right, wins, losses = slow_tally(votes.tolist(), labels.tolist(), fused.tolist(), 3)
     assert tally.right.tolist() == right
     assert tally.wins.tolist() == wins
@@ -304,22 +310,29 @@ def test_the_interval_is_that_of_resampled_trials():
     assert tally.compare(["v"], seed=1) != tally.compare(["v"], seed=0)
 
 
-def test_every_verdict_can_be_reached():
+def test_every_verdict_is_told():
     random = np.random.default_rng(0)
     labels = random.integers(3, size=400)
-    good, bad = labels, (labels + (random.random(400) < 0.5)) % 3
-    said = {}
-    for name, fused in [("beats", good), ("loses to", bad), ("unclear", np.where(np.arange(400) % 40, good, bad))]:
-        voter = bad if name == "beats" else good
+    good, fair, as_fair = (np.where(random.random(400) < share, labels, (labels + 1) % 3) for share in (0.95, 0.7, 0.7))
+    cases = [
+        (good, fair, "beats", "fusion", "Fusion beats the best voter (Smith, Ann) by"),
+        (fair, good, "loses to", "best_voter", "Fusion loses to the best voter (Smith, Ann) by"),
+        (
+            fair,
+            as_fair,
+            "unclear",
+            None,
+            "Fusion does not differ clearly from the best voter (Smith, Ann) and plurality.",
+        ),
+    ]
+    for fused, voter, verdict, winner, sentence in cases:
         tally = Tally()
         tally.add(fused == labels, voter[:, None], labels, 3)
-        comparison = tally.compare(["v"], seed=0)
-        said[name] = comparison.rivals["best_voter"].verdict
-        if name == "unclear":
-            continue
-        assert comparison.winner == ("fusion" if name == "beats" else "best_voter")
-    assert said["beats"] == "beats"
-    assert said["loses to"] == "loses to"
+        comparison = tally.compare(["Smith, Ann"], seed=0)
+        assert comparison.rivals["best_voter"].verdict == verdict
+        assert winner in (None, comparison.winner)
+        shown = str(Report("perceptron", comparison, None, (Voter("Smith, Ann", None, 0.7, 1.0),)))
+        assert sentence in shown
 
 
 def test_report_on_held_out_trials():
@@ -528,6 +541,8 @@ def test_the_classes_of_scores():
         ([["a", "b"]], [["a"]], TypeError, "not hashable"),
         ("a,b", ["a"], TypeError, "got str"),
         (7, ["a"], TypeError, "got int"),
+        ([7], ["a"], ValueError, "got 7 at trial 0"),
+        ([], [], ValueError, "got shape (0, 0)"),
         ({"v": ["a"], "w": ["a", "b"]}, ["a"], ValueError, "one shape"),
         (pd.DataFrame([["a", "b"]], columns=["v", "v"]), ["a"], ValueError, "two voters are called 'v'"),
         (np.full((2, 1, 2), np.nan), [0, 1], ValueError, "scores must be finite, got nan at (0, 0, 0)"),
@@ -578,6 +593,12 @@ def test_an_unfitted_fusion_says_so():
     for use in (fusion.report, fusion.weights, fusion.plot, lambda: fusion.classes_, lambda: fusion.save("x")):
         with pytest.raises(NotFittedError):
             use()
+    with pytest.raises(TypeError, match="classes must be a list"):
+        VoteFusion("perceptron", classes="abc").fit([["a"]], ["a"])
+    with pytest.raises(ValueError, match="classes must be distinct"):
+        VoteFusion("perceptron", classes=["a", "a"]).fit([["a"]], ["a"])
+    with pytest.raises(ValueError, match="tie must be"):
+        VoteFusion("perceptron", tie="first").fit([["a"]], ["a"])
     with pytest.raises(ValueError, match="did you mean 'perceptron'"):
         VoteFusion("percepton").fit([["a"]], ["a"])
 
@@ -678,3 +699,13 @@ def test_language_models_are_fused_beyond_the_best():
     assert report.test.accuracy["fusion"] >= 0.725
     assert report.test.rivals["best_voter"].verdict == "beats"
     assert report.test.rivals["plurality"].verdict == "beats"
+
+
+def test_the_documented_example_runs(tmp_path, monkeypatch, capsys):
+    guide = Path(__file__).parent.parent / "docs" / "fusion.md"
+    (example,) = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "fusion.md", "exec"), {})
+    shown = capsys.readouterr().out
+    assert "Fusion beats the best voter" in shown
+    assert "rather than" in shown

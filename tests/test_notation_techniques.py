@@ -117,7 +117,7 @@ def test_the_combinations_of_the_paper() -> None:
         (
             "A-percepton",
             ValueError,
-            "unknown learner 'percepton'; did you mean 'perceptron'\\? known: alma, .*combine, stack",
+            "unknown learner 'percepton'; did you mean 'perceptron'\\? known: adagrad, .*combine, stack",
         ),
         ("AR-winow(1.1)", ValueError, "unknown learner 'winow'; did you mean 'winnow'\\?"),
         ("VR-combin", ValueError, "unknown learner 'combin'; did you mean 'combine'\\?"),

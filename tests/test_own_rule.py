@@ -15,6 +15,8 @@ import pytest
 
 from linmax import LinearThreshold, check_rule, experts, majority_problem, rule, rules, run
 from linmax.contract import JIT
+from linmax.notation import COMBINATIONS
+from linmax.rules.own import TAKEN
 
 compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
 DATA = majority_problem(trials=400 if JIT else 40, seed=2)
@@ -31,10 +33,10 @@ def plain_perceptron(weights, memory, scalars, index, z, margin, params):  # typ
 
 
 def with_memory(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    """Each coordinate steps by 1/sqrt(its updates); scalars[5] counts them all."""
+    """Each coordinate steps by 1/sqrt(its updates); scalars[6] counts them all."""
     if margin > params[0]:
         return False
-    scalars[5] += 1.0
+    scalars[6] += 1.0
     for j in range(index.size):
         i = index[j]
         memory[0, i] += 1.0
@@ -184,7 +186,7 @@ LOCAL = 1.0
 
 def apply(step):
     weights = np.zeros(1)
-    step(weights, np.zeros((0, 1)), np.zeros(5), np.zeros(1, np.int64), np.ones(1), 0.0, np.zeros(1))
+    step(weights, np.zeros((0, 1)), np.zeros(6), np.zeros(1, np.int64), np.ones(1), 0.0, np.zeros(1))
     return weights[0]
 
 @rule
@@ -430,7 +432,7 @@ def missing_parameter(weights, memory, scalars, index, z, margin, params):  # ty
 
 
 def missing_scalar(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    scalars[5] += 1.0
+    scalars[6] += 1.0
     return False
 
 
@@ -473,3 +475,19 @@ def test_check_rule_finds_what_only_plain_python_can_do() -> None:
         check_rule(rule(remembers, reach=math.inf))
     with pytest.raises(AssertionError, match="the step must return a bool, got 0"):
         check_rule(rule(counts))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", ["winnow", "balanced_winnow", "p_norm", "combine"])
+def test_a_name_that_text_gives_to_something_else_is_refused(name: str) -> None:
+    def step(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+        return False
+
+    step.__name__ = name
+    with pytest.raises(ValueError, match=f"rule '{name}': text means a built-in by that name; try my_{name}"):
+        rule(step)
+
+
+@pytest.mark.small
+def test_names_of_combinations_are_among_those_refused() -> None:
+    assert {*COMBINATIONS, *rules.REGISTRY} <= TAKEN

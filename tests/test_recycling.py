@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from compare import problem, random_votes
 from compare_techniques import follow_technique
 from linmax import average, experts, majority_problem, recycle, run
-from linmax.contract import JIT
+from linmax.contract import JIT, LEFT
 
 compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 RULES = [
@@ -130,3 +131,67 @@ def test_an_instance_may_be_used_again_by_a_later_trial_only_up_to_u() -> None:
     assert machine.updates <= 2 * 20
     assert machine.engine.tail_uses.max() == 2
     assert machine.engine.tail_uses.sum() == machine.updates
+
+
+# -- budgets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("rule", [*RULES, "arow", "scw-i", "arow(rivals=all)"])
+@pytest.mark.parametrize(("s", "u", "budget"), [(6, 3, 1), (6, 3, 4), (20, math.inf, 7), (3, 2, 1000)])
+def test_a_budget_equals_the_reference(rule: str, s: int, u: float, budget: int) -> None:
+    trials = 40 if JIT else 10
+    given = random_votes(trials, 5, 3, 4, abstain=0.1)
+    if rule in ("alma(3, alpha=0.9)", "perceptron(margin=2)", "balanced-winnow(1.5, thickness=0.05)"):
+        rule = "perceptron"
+    follow_technique(average(recycle(rule, s=s, u=u, budget=budget), fade=True), given)
+    assert follow_technique(recycle(rule, s=s, u=u, budget=budget), given) > 0
+
+
+@pytest.mark.small
+def test_a_budget_bounds_the_look_ups() -> None:
+    """Each recycled update takes one look-up at least, and no more are made than trials have brought."""
+    trials = 400 if JIT else 40
+    data = majority_problem(trials=trials, noise=0.4, seed=2)
+    instances = experts(votes=data.votes)
+    free = run("R(s=50, u=20)-perceptron", instances, data.labels).learner
+    machine = run("R(s=50, u=20, budget=2)-perceptron", instances, data.labels).learner
+    left = int(machine.engine.state.counts[0, LEFT])
+    assert 0 <= left <= 2 * trials
+    assert machine.recycled <= 2 * trials - left
+    assert machine.recycled < free.recycled
+    saved = run("R(s=50, budget=2)-perceptron", experts(votes=[["a", "b"]] * 1500), ["a"] * 1500).learner
+    assert saved.engine.state.counts[0, LEFT] <= 2000
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "learner", ["R(s=30, u=9, budget=3)-winnow(1.3)", "A(scale=max, fade=True)R(s=30, budget=9)-pa"]
+)
+def test_cuts_do_not_matter_to_a_budget(learner: str) -> None:
+    trials = 300 if JIT else 30
+    data = majority_problem(trials=trials, noise=0.3, seed=3)
+    instances = experts(votes=data.votes)
+    whole = run(learner, instances, data.labels)
+    machine = run(learner, instances[:0], []).learner
+    predictions: list[Any] = []
+    for begin, end in pairwise([0, 1, 2, trials // 4, trials // 2, trials]):
+        predictions += list(machine.run(instances[begin:end], data.labels[begin:end]).predictions)
+    assert predictions == list(whole.predictions)
+    assert np.array_equal(machine.weights.flat, whole.learner.weights.flat)
+
+
+@pytest.mark.small
+def test_a_large_budget_without_noise_learns_as_much_as_none() -> None:
+    trials = 300 if JIT else 30
+    data = majority_problem(trials=trials, seed=4)
+    instances = experts(votes=data.votes)
+    machine = run("R(s=300, u=1000, budget=1000)-perceptron", instances, data.labels).learner
+    assert (machine.predict(instances) == data.labels).all()
+
+
+def test_a_budget_must_be_a_number_of_look_ups() -> None:
+    with pytest.raises(ValueError, match="budget must be >= 1, got 0; try 1"):
+        recycle("perceptron", budget=0)
+    with pytest.raises(TypeError, match="budget must be a whole number, got 1.5"):
+        recycle("perceptron", budget=1.5)  # type: ignore[arg-type]

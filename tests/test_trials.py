@@ -12,6 +12,7 @@ import pytest
 from compare import CASES, Case, Problem, follow, problem, problems
 from linmax import experts, majority_problem, rules, run
 from linmax.contract import JIT
+from linmax.trials import unique_labels
 from reference import LinearMax
 
 TRIALS = 60 if JIT else 10
@@ -395,3 +396,21 @@ def test_margin_of_any_instances(case: Case) -> None:
         machine = run(case.rule, given.instances, given.labels).learner
         expected = exact_margin(given, machine.weights.flat)
         assert machine.margin(given.instances, given.labels) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([-128, 127, 3, -128], np.int8),
+        np.array([2**63 + 5, 2**63 + 5, 2**63 + 9], np.uint64),
+        np.array([7, 7, 7]),
+        np.array([10**12, -(10**12), 0]),
+        np.array([5, 0, 65_000, 5], np.uint16),
+    ],
+)
+def test_labels_that_are_whole_numbers_are_counted_as_they_would_be_sorted(labels: np.ndarray) -> None:
+    distinct, place = unique_labels(labels)
+    expected, inverse = np.unique(labels, return_inverse=True)
+    assert distinct == expected.tolist()
+    assert place.tolist() == inverse.tolist()

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from linmax.certificates import certify
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
+    from linmax.estimators import FusionClassifier, LinearMaxClassifier
     from linmax.fusion import VoteFusion
     from linmax.instances import experts
     from linmax.learner import Learner
+    from linmax.learners.naive_bayes import naive_bayes
+    from linmax.learners.recent_label import recent_label
+    from linmax.learners.softmax import robust_softmax, softmax
     from linmax.merging import merge
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
@@ -33,7 +37,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "EG": "regressors",
     "EGPM": "regressors",
+    "FusionClassifier": "estimators",
     "Learner": "learner",
+    "LinearMaxClassifier": "estimators",
     "LinearThreshold": "threshold",
     "Trace": "trials",
     "VoteFusion": "fusion",
@@ -50,13 +56,18 @@ _HOMES = {
     "majority_problem": "datasets",
     "merge": "merging",
     "normalisation": "normalisation",
+    "naive_bayes": "learners.naive_bayes",
     "paper_pool": "composition",
     "parse": "notation",
+    "recent_label": "learners.recent_label",
     "recycle": "composition",
     "rivals": "composition",
+    "river": "river",
+    "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
+    "softmax": "learners.softmax",
     "stack": "composition",
     "stream": "streams",
     "streams": "streams",
@@ -67,7 +78,9 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "FusionClassifier",
     "Learner",
+    "LinearMaxClassifier",
     "LinearThreshold",
     "Trace",
     "VoteFusion",
@@ -84,14 +97,18 @@ __all__ = [
     "features",
     "majority_problem",
     "merge",
+    "naive_bayes",
     "normalisation",
     "paper_pool",
     "parse",
+    "recent_label",
     "recycle",
     "rivals",
+    "robust_softmax",
     "rule",
     "rules",
     "run",
+    "softmax",
     "stack",
     "stream",
     "streams",

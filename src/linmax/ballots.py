@@ -84,9 +84,14 @@ def read_ballots(votes: Any) -> Ballots:
     if isinstance(votes, (str, bytes)) or not hasattr(votes, "__len__"):
         raise TypeError(f"votes must be an array, a DataFrame or lists, got {type(votes).__name__}")
     rows = list(votes)
-    if rows and len(rows[0]) and isinstance(rows[0][0], (list, np.ndarray)):
-        return _checked(np.asarray(rows, np.float64), None)
+    innermost = rows[0][0] if rows and _is_row(rows[0]) and len(rows[0]) else None
+    if isinstance(innermost, (list, np.ndarray)):
+        return _checked(checked_scores(rows, 3), None)
     return _checked(_objects(rows), None)
+
+
+def _is_row(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> Ballots:
@@ -112,10 +117,10 @@ def _plain(column: Any) -> Any:
 
 def _objects(rows: Sequence[Any]) -> np.ndarray:
     """Rows as an array of objects, so that labels of several kinds keep their type, and a tuple stays a label."""
-    length = len(rows[0]) if rows else 0
+    length = len(rows[0]) if rows and _is_row(rows[0]) else 0
     table = np.empty((len(rows), length), dtype=object)
     for t, row in enumerate(rows):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != length:
+        if not _is_row(row) or len(row) != length:
             raise ValueError(
                 f"votes must be (trials, voters), every row of the same length, got {row!r} at trial {t}; one voter is "
                 "[[vote], [vote], ...]"

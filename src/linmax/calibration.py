@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit, softmax
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 __all__ = ["Calibration", "fit_probabilities"]
 
@@ -52,7 +53,8 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
 
     bounds = [(-LIMIT, LIMIT)] * 2
     starts = [np.array([np.log(start), logit(0.1)]) for start in STARTS]
-    found = min((minimize(loss, start, jac=True, bounds=bounds) for start in starts), key=lambda result: result.fun)
+    with threadpool_limits(1):  # over two parameters, threads cost many times what they save
+        found = min((minimize(loss, start, jac=True, bounds=bounds) for start in starts), key=lambda result: result.fun)
     return float(np.exp(found.x[0]) / spread), float(expit(found.x[1]))
 
 

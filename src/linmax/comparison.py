@@ -19,7 +19,8 @@ __all__ = ["BEST_SO_FAR", "FIRST_VOTER", "FUSION", "PLURALITY", "Comparison", "R
 FUSION, PLURALITY, BEST_SO_FAR = 0, 1, 2
 FIRST_VOTER = 3
 RESAMPLES = 10_000
-POINTS = 2048  # of a mistake curve that are kept
+POINTS = 1024  # of a mistake curve that are kept
+BLOCK = 2**20  # answers counted at a time, so that memory stays small
 
 
 def plurality(votes: np.ndarray, k: int) -> np.ndarray:
@@ -79,6 +80,12 @@ class Tally:
         held-out trials, from which nobody learns.
         """
         self._welcome(votes.shape[1])
+        step = max(1, BLOCK // (len(self.right) + k))
+        for begin in range(0, len(labels), step):
+            part = slice(begin, begin + step)
+            self._block(right[part], votes[part], labels[part], k, leader)
+
+    def _block(self, right: np.ndarray, votes: np.ndarray, labels: np.ndarray, k: int, leader: int | None) -> None:
         agree = votes == labels[:, None]
         if leader is None:
             before = self.right[FIRST_VOTER:] + np.cumsum(agree, axis=0) - agree

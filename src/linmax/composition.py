@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from linmax.checks import one_of
 from linmax.contract import Rule
+from linmax.learners import Auto, Whole
+from linmax.learners.attributes import AttributePool
+from linmax.learners.softmax import robust_softmax
 from linmax.presenting import RIVALS
 from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
 from linmax.techniques import bracketed
@@ -27,10 +30,11 @@ __all__ = [
     "rivals",
     "stack",
     "vote",
+    "votes_pool",
     "vr_combine",
 ]
 
-Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked
+Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked | Whole | Auto
 
 
 def as_learner(learner: Any) -> Learner:
@@ -65,7 +69,7 @@ def as_learners(learners: Any) -> list[Learner]:
     return [as_learner(learner) for learner in learners]
 
 
-def average(learner: Any, scale: str = "raw") -> Averaged:
+def average(learner: Any, scale: str = "raw", fade: bool = False) -> Averaged:
     """A-B: predict with the average of the hypotheses with which B met each trial; B itself learns as before.
 
     Before trial t the weights are (1/t) (w_1 + ... + w_t), w_s those of B at trial s. Kept lazily: a trial without
@@ -78,6 +82,8 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     scale
         "raw": the weights as they are. "max", "l1": each divided by its largest magnitude, by the sum of its
         magnitudes, so that late hypotheses of a multiplicative rule do not drown early ones.
+    fade
+        Weigh w_s by s: (w_1 + 2 w_2 + ... + t w_t) / (t (t + 1) / 2), so that early hypotheses fade.
 
     References
     ----------
@@ -89,8 +95,10 @@ def average(learner: Any, scale: str = "raw") -> Averaged:
     >>> import linmax
     >>> print(linmax.average("perceptron"))
     A-perceptron
+    >>> print(linmax.average("winnow(1.1)", scale="max", fade=True))
+    A(scale=max, fade=True)-winnow(1.1)
     """
-    return Averaged(as_learner(learner), scale)
+    return Averaged(as_learner(learner), scale, fade)
 
 
 def rivals(learner: Any, which: str) -> Rule:
@@ -127,7 +135,7 @@ def rivals(learner: Any, which: str) -> Rule:
     return replace(rule, rivals=which)
 
 
-def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None) -> Recycled:
+def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None, budget: int | None = None) -> Recycled:
     """R-B: after each update show the s most recent instances again, each for at most u updates, until none errs.
 
     Parameters
@@ -139,6 +147,11 @@ def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None)
     passes
         Most passes after one update. Needed only to end u = infinity on noisy data (there 1000); otherwise s * u
         updates end it.
+    budget
+        Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
+        for later, up to 1000 trials' worth. Recycling then goes on where it stopped the last time, and stops when
+        every instance has been looked at since the last update or the look-ups are used up. It caps the cost where
+        labels are noisy.
 
     Notes
     -----
@@ -154,8 +167,10 @@ def recycle(learner: Any, s: int = 100, u: float = 5, passes: int | None = None)
     >>> import linmax
     >>> print(linmax.average(linmax.recycle("winnow(1.1)", s=200)))
     AR(s=200)-winnow(1.1)
+    >>> print(linmax.recycle("perceptron", s=1000, u=20, budget=200))
+    R(s=1000, u=20, budget=200)-perceptron
     """
-    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes)
+    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes, budget)
 
 
 def vote(learner: Any, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l2") -> Voted:
@@ -251,6 +266,25 @@ def paper_pool() -> list[Rule]:
     return [*(winnow(alpha) for alpha in PAPER_ALPHAS), perceptron(), *(alma(p) for p in PAPER_NORMS)]
 
 
+def votes_pool(bounded: bool = True) -> Combined:
+    """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1].
+
+    Two robust softmaxes, whose priors suit few and many sub-experts; and margin rules with long recycling, raw for
+    labels without noise, with averages that fade otherwise.
+    """
+    rules = [perceptron(margin=10)] * 2
+    if bounded:
+        rules += [winnow(1.05, thickness=0.005), winnow(1.1, thickness=0.005)]
+    members: list[Learner] = [robust_softmax(0.1), robust_softmax(1.0)]
+    for raw, averaged in zip(rules[::2], rules[1::2], strict=True):
+        members.append(recycle(raw, s=1000, u=1000, budget=50))
+        members.append(average(recycle(averaged, s=1000, u=20, budget=50), scale="max", fade=True))
+    return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
+
+
+POOLS: dict[str, Callable[[], Learner]] = {"votes": votes_pool, "attributes": AttributePool, "auto": Auto}
+
+
 def vr_combine(
     pool: str | Sequence[Any] = "papers",
     s: int = 100,
@@ -260,16 +294,20 @@ def vr_combine(
     r: int = 100,
     d: int = 100,
     scale: str = "l2",
-) -> Voted:
-    """VR-Combine: voting over the best so far of many recycled rules and their averages.
+) -> Learner:
+    """VR-Combine: voting over the best so far of many recycled rules and their averages; or a smaller, stronger pool.
 
     Parameters
     ----------
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
-        each taken recycled, plain and averaged.
+        each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
+        saved hypotheses: "votes": two robust softmaxes and four margin rules with long recycling, their scores
+        weighted by their mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused
+        as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for
+        attributes, or, where there are both, the first over the votes and the second's members together.
     s, u
-        See `recycle`.
+        See `recycle`; with "papers" and lists only, like all that follow.
     h, w, r, d, scale
         See `vote`.
 
@@ -286,9 +324,14 @@ def vr_combine(
     >>> trace = linmax.run("VR-combine", linmax.experts(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 120
     True
+    >>> int(linmax.run(linmax.vr_combine("votes"), linmax.experts(votes=data.votes), data.labels).mistakes[-1]) < 40
+    True
     """
     if isinstance(pool, str) and pool != "papers":
-        raise ValueError(f"pool must be 'papers' or a list of rules, got {pool!r}")
+        one_of("pool", pool, ["papers", *POOLS])
+        if (s, u, h, w, r, d, scale) != (100, 5, 20, 100, 100, 100, "l2"):
+            raise ValueError(f"pool={pool!r} has nothing to tune; s, u, h, w, r, d and scale are of the papers' pool")
+        return POOLS[pool]()
     rules = paper_pool() if isinstance(pool, str) else as_learners(pool)
     for rule in rules:
         if not isinstance(rule, Rule):

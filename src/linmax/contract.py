@@ -32,6 +32,8 @@ import numpy as np
 from llvmlite import ir
 from numba import boolean, float64, int32, int64, njit, typeof, types, uint8
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 __all__ = [
@@ -174,14 +176,43 @@ class Deferred:
     @cached_property
     def compiled(self) -> Any:
         """The compiled function."""
-        return self._compile_it()
+        function = self._compile_it()
+        if JIT:
+            function.compile(function.signature)
+            function.disable_compile()  # arguments of other types are converted or refused
+        return function
 
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)
 
 
+class HelperCode(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a helper, ready to be linked into its callers. Numba would make it ready to run as well, in vain."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    @property
+    def codegen(self) -> HelperCode:
+        """Asked for `set_env` only."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: what Python objects a function refers to matters to those that raise, and helpers do not."""
+
+
+class HelperCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, but that `HelperCode` is what comes out."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile it."""
+        self.state.library = HelperCode(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(function)
+
+
 def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`kernel` for functions that not every program needs: a single rule should not wait for voting to compile."""
+    """`kernel` for functions that only Python calls."""
     return lambda function: Deferred(lambda: kernel(signature)(function))
 
 
@@ -195,14 +226,15 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of this package; the one place that holds Numba's options.
 
-    With a signature the function is compiled (or read from the cache) at once and has an address; without one it is
-    a helper, compiled into its callers. Arrays are not counted by reference unless it ``allocates``: counting costs
-    more than a small rule, so kernels work in arrays that they are given.
+    With a signature the function is compiled (or read from the cache) when it is first wanted and has an address;
+    without one it is a helper, compiled into its callers, and runs uncompiled when Python calls it. Arrays are not
+    counted by reference unless it ``allocates``: counting costs more than a small rule, so kernels work in arrays that
+    they are given.
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
-    numbers, costs more than a search. Such a helper should have few call sites, and Python cannot call it. One that
-    ``reorders`` may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's
-    objects, and so keeps the interpreter's lock.
+    numbers, costs more than a search. Such a helper should have few call sites. One that ``reorders`` may add up in
+    any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's objects, and so keeps the
+    interpreter's lock.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
@@ -211,14 +243,18 @@ def kernel(
             options = options | {"nogil": False}
         if reorders:
             options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
-        if hot:  # no wrapper that takes Python's objects apart: slow to compile
-            return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **options)(function)
+        if not JIT:
+            return function
         if signature is None and not allocates:  # nothing to cache: its code is in its callers
-            return njit(no_cfunc_wrapper=True, **options)(function)
+            wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+            helper = njit(forceinline=hot, pipeline_class=HelperCompiler, **wrappers, **options)(function)
+            helper._insert = lambda *_: None  # Python finds nothing compiled, asks for it, and is given the function
+            helper._compile_for_args = lambda *_, **__: function
+            return helper
         with caching_in(cache_folder(function.__code__.co_filename)):
-            if signature is None:
-                return njit(cache=True, **options)(function)
-            return njit(signature, cache=True, no_cfunc_wrapper=True, **options)(function)
+            compiled = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+        compiled.signature = signature
+        return compiled
 
     return compile_it
 
@@ -233,6 +269,8 @@ def address_of(function: Any, signature: Any) -> int:
     if not JIT:
         _PYTHON_FUNCTIONS[id(function)] = function
         return id(function)
+    if signature.args not in function.overloads:
+        function.compile(signature.args)
     compiled = function.overloads[signature.args]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
@@ -461,7 +499,7 @@ class Members(NamedTuple):
     gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
     rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
     params: np.ndarray  # (B, most parameters)
-    recycling: np.ndarray  # int64 (B, 3): instances kept (0 = does not recycle), uses of each, passes
+    recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
 
 
@@ -476,13 +514,13 @@ class State(NamedTuple):
     memory: np.ndarray  # (B, most slots, N)
     scalars: np.ndarray  # (B, most scalars)
     backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.means`
-    means: np.ndarray  # (B, 10): the same
-    counts: np.ndarray  # int64 (B, 3): trials, updates, of these recycled
+    means: np.ndarray  # (B, 12): the same
+    counts: np.ndarray  # int64 (B, 5): trials, updates, of these recycled; look-ups left, where the next begins
     shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
 
 
 EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
-TRIALS, UPDATES, RECYCLED = range(3)
+TRIALS, UPDATES, RECYCLED, LEFT, NEXT = range(5)
 
 
 def _example() -> tuple[Instances, Members, State]:
@@ -496,8 +534,8 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 3), i(1)),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 10)), i(1, 3), i(5)),
+        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 
 

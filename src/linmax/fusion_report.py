@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.comparison import Comparison
+from linmax.comparison import Comparison, Rival
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -148,8 +148,9 @@ def _compared(
 
     best, other = comparison.rivals["best_voter"], comparison.rivals["best_so_far"]
     named = {"fusion": f"fusion, {learner}", "best_voter": f"best voter, {best.name}", "plurality": "plurality"}
+    spoken = {"best_voter": f"the best voter ({best.name})", "plurality": "plurality"}
     if (best.name, best.wins, best.losses) != (other.name, other.wins, other.losses):
-        named["best_so_far"] = leading
+        named["best_so_far"], spoken["best_so_far"] = leading, f"the {leading}"
     numbers = ("accuracy", "fusion leads by (95 %)")
     shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):
@@ -165,39 +166,27 @@ def _compared(
         shown.add_row(*cells)
     yield Text(title, style="bold")
     yield shown
-    yield _sentence(comparison, named)
+    yield _sentence(comparison.rivals, spoken)
     yield Text("")
 
 
-def _sentence(comparison: Comparison, named: Mapping[str, str]) -> Text:
+def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
     """Who won, and by how much, in words."""
     from rich.text import Text
 
-    keys = [key for key in comparison.rivals if key in named]
-    clauses = []
-    for verdict in ("beats", "loses to"):
-        told = [
-            f"{_spoken(named[key])} by {100.0 * abs(comparison.rivals[key].difference):.1f} points"
-            for key in keys
-            if comparison.rivals[key].verdict == verdict
-        ]
-        if told:
-            clauses.append(f"{verdict} {_listed(told)}")
-    unclear = [_spoken(named[key]) for key in keys if comparison.rivals[key].verdict == "unclear"]
-    if unclear:
-        clauses.append(f"does not differ clearly from {_listed(unclear)}")
-    worst = min((comparison.rivals[key].low for key in keys), default=0.0)
-    lost = any(comparison.rivals[key].verdict == "loses to" for key in keys)
-    style = COLOURS["loses to" if lost else "beats" if worst > 0.0 else "unclear"]
-    return Text(f"Fusion {_listed(clauses)}.", style)
+    told: dict[str, list[str]] = {verdict: [] for verdict in COLOURS}
+    for key, name in spoken.items():
+        lead = f" by {100.0 * abs(rivals[key].difference):.1f} points"
+        told[rivals[key].verdict].append(name if rivals[key].verdict == "unclear" else name + lead)
+    clauses = [f"{verdict} {_listed(told[verdict])}" for verdict in ("beats", "loses to") if told[verdict]]
+    if told["unclear"]:
+        clauses.append(f"does not differ clearly from {_listed(told['unclear'])}")
+    worst = next(verdict for verdict in ("loses to", "unclear", "beats") if told[verdict])
+    return Text(f"Fusion {_listed(clauses)}.", COLOURS[worst])
 
 
-def _spoken(name: str) -> str:
-    return name if name == "plurality" else f"the {name}".replace(", ", " (") + (")" if ", " in name else "")
-
-
-def _listed(parts: list[str]) -> str:
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else "stands alone"
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _percent(share: float) -> str:

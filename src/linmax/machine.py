@@ -26,6 +26,7 @@ from linmax.contract import (
     STEP,
     STRIDE,
     TRIALS,
+    UPDATES,
     Instances,
     Members,
     Panel,
@@ -34,7 +35,7 @@ from linmax.contract import (
 )
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
-from linmax.nodes import Chunk, Leaf, Run, Voting, lower, overwrite
+from linmax.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
 from linmax.playing import MANY, judge_by_weights, play_all, start_means
 from linmax.presenting import RIVALS
 from linmax.search import fill_panel
@@ -132,14 +133,15 @@ class Engine:
         self.logged = any(isinstance(node, Voting) for node in nodes)
         self.scored = scored or any(node.wants_scores for node in nodes)
         recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
-        self.memory = max([run.recycling[0] for run in self.runs] + recent)
+        self.memory = max([run.recycling[0] for run in self.runs] + recent, default=0)
         self.averages = any(run.averaging for run in self.runs)
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
+        self.working = any(isinstance(node, (Automatic, Working)) for node in nodes)
         self.members = self._members()
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
-            self.state.means[member, means.START] = run.rule.start
+            self.state.means[member, [means.START, means.FADE]] = run.rule.start, run.fade
             if self.tracked:
                 start_means(self.members, self.state, member)
         self.top.prepare(self)
@@ -149,7 +151,7 @@ class Engine:
 
     def _members(self) -> Members:
         runs = self.runs
-        params = np.zeros((len(runs), max(len(run.rule.values) for run in runs)))
+        params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
         for member, run in enumerate(runs):
             params[member, : len(run.rule.values)] = run.rule.values
         return Members(
@@ -159,7 +161,7 @@ class Engine:
             np.array([run.rule.gain for run in runs], np.int64),
             np.array([RIVALS[run.rule.rivals] for run in runs], np.int64),
             params,
-            np.array([run.recycling for run in runs], np.int64),
+            np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
             np.array([run.averaging for run in runs], np.int64),
         )
 
@@ -169,7 +171,7 @@ class Engine:
         absent = int(self.layout.rows > 0 and not self.layout.constant)  # its row is kept, but has no coordinates
         count = len(self.runs)
         weights = aligned(count, size)
-        memory = aligned(count, max(run.rule.rows_of_memory(size) for run in self.runs), size)
+        memory = aligned(count, max((run.rule.rows_of_memory(size) for run in self.runs), default=0), size)
         table = memory[:, :, experts:].reshape(*memory.shape[:2], rows, stride)
         for part in (table[..., self.k :], table[:, :, :absent], table[:, :, self.layout.rows :]):
             part[...] = np.nan
@@ -179,7 +181,7 @@ class Engine:
                 row[:experts] = value
                 row[experts:].reshape(rows, stride)[absent : self.layout.rows, : self.k] = value
 
-        scalars = np.zeros((count, max(len(run.rule.first_scalars(0)) for run in self.runs)))
+        scalars = np.zeros((count, max((len(run.rule.first_scalars(0)) for run in self.runs), default=0)))
         for member, run in enumerate(self.runs):
             fill(weights[member], run.rule.start)
             for slot, value in enumerate(run.rule.slots):
@@ -199,7 +201,7 @@ class Engine:
             scalars,
             np.zeros((count, size if self.averages else 0)),
             np.zeros((count, means.NUMBERS)),
-            np.zeros((count, 3), np.int64),
+            np.zeros((max(1, count), 5), np.int64),
             shape,
         )
 
@@ -247,8 +249,9 @@ class Engine:
         return Engine(learner, layout, self.k, self.settings, scored=True)
 
     def terms(self, member: int) -> int:
-        """Hypotheses in the member's average: one for each trial played, and the present one."""
-        return int(self.state.counts[member, TRIALS]) + 1
+        """What the terms of the member's average add up to: one for each trial played, and the present one."""
+        count = int(self.state.counts[member, TRIALS]) + 1
+        return count * (count + 1) // 2 if self.runs[member].fade else count
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
@@ -303,11 +306,13 @@ class Engine:
         self.layout, self.k = layout, k
         if self.tail is not None:
             self.tail = widen(self.tail, layout, k)
+        for node in self.top.walk():
+            node.grown(self)
 
     def _moved_memory(self, memory: np.ndarray, places: np.ndarray) -> np.ndarray:
         """The rows of matrices go where their columns have gone."""
         size = memory.shape[2]
-        rows = max(run.rule.rows_of_memory(size) for run in self.runs)
+        rows = max((run.rule.rows_of_memory(size) for run in self.runs), default=0)
         if not any(run.rule.matrix for run in self.runs):
             return memory
         target = np.full((len(self.runs), rows, size), np.nan)
@@ -376,6 +381,8 @@ class Engine:
     @property
     def plain(self) -> bool:
         """Whether there is one rule and nothing else."""
+        if not isinstance(self.top, Leaf):
+            return False
         rule = self.runs[0].rule
         techniques = self.memory or self.tracked or rule.everywhere or rule.rivals != "best"
         return isinstance(self.top, Leaf) and not techniques
@@ -451,7 +458,7 @@ class Engine:
             return size
         weights = 2 * self.state.weights.size if self.logged else 0
         scores = 2 * len(self.runs) * self.k if self.scored else 0
-        room = MEMORY // (8 * (weights + scores))
+        room = MEMORY // (8 * max(1, weights + scores))
         return int(min(size, 256, room)) if room >= 8 else 1
 
     def _chunk(
@@ -483,13 +490,15 @@ class Engine:
         )
         if failed >= 0:
             self.overflowed(failed // MANY, failed % MANY + shift)
-        after = int(self.state.shape[KNOWN])
+        after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
+        if not self.runs:
+            self.state.counts[0, [TRIALS, UPDATES]] += size
         chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         played = self.top.play(self, chunk)
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions
-        outcome.changed[place] = changes.any(axis=0)
+        outcome.changed[place] = changes.any(axis=0) | self.working
         if outcome.margins is not None:
             outcome.margins[place] = kept[begin:end]
         if outcome.scores is not None:

@@ -4,10 +4,11 @@ The sum of the weights with which each trial was met, S = sum_s g_s w_s, is writ
 
     S = m * weights - backlog,  m = WEIGHT + IDLE g = sum of the g_s.
 
-A trial adds 1 to IDLE, which joins WEIGHT only when the weights change: then S does not depend on how the trials were
-cut into runs. A change d of a weight adds WEIGHT * d to its backlog and leaves S as it was. g is the common factor
-of the stored weights (raw), or 1 over their largest magnitude (max) or over the sum of their magnitudes (l1). A raw S
-is kept at the scale exp(ANCHOR), which rises with that of the weights.
+A trial adds 1 to IDLE, or its number where averages FADE (AGE is the last that was added). IDLE joins WEIGHT only when
+the weights change: then S does not depend on how the trials were cut into runs. A change d of a weight adds WEIGHT * d
+to its backlog and leaves S as it was. g is the common factor of the stored weights (raw), or 1 over their largest
+magnitude (max) or over the sum of their magnitudes (l1). A raw S is kept at the scale exp(ANCHOR), which rises with
+that of the weights.
 
 A coordinate that appears later has had the weight START all along, and the backlog UNSEEN.
 
@@ -27,6 +28,7 @@ from linmax.contract import GAUGE, L1, MAX, RAW, SHIFT, Vector, deferred, kernel
 __all__ = [
     "advance",
     "begin",
+    "coming",
     "join",
     "multiple",
     "note",
@@ -38,8 +40,8 @@ __all__ = [
     "term",
 ]
 
-WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM, IDLE, START, UNSEEN, ANCHOR = range(10)
-NUMBERS = 10
+WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM, IDLE, START, UNSEEN, ANCHOR, FADE, AGE = range(12)
+NUMBERS = 12
 FAR = 200.0  # logarithm of a g that is too large to add up
 LONG = 1e4  # WEIGHT over g beyond which S would lose digits
 CANCELLED = 1e-6  # a sum this much smaller than its parts has lost digits
@@ -82,6 +84,7 @@ def begin(kind: int, scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarr
     """The sum before the first trial: its one term is the hypothesis that will meet it."""
     means[WEIGHT] = 0.0
     means[IDLE] = 1.0 if kind else 0.0
+    means[AGE] = 1.0
     sums(kind, weights, backlog, means)
 
 
@@ -145,7 +148,7 @@ def note(
             fell = fell or (kind == MAX and old >= means[NORM])
             norm = norm + (new - old) if kind == L1 else max(norm, new)
     g = term(kind, scalars, means) if kind == RAW else (1.0 / norm if norm > 0.0 else 0.0)
-    if kind and means[WEIGHT] > LONG * g:  # the new weights times WEIGHT would drown S
+    if kind and means[WEIGHT] > LONG * g * means[AGE]:  # the new weights times WEIGHT would drown S
         exchange(weights, index, before)
         rebase(kind, weights, backlog, means)
         exchange(weights, index, before)
@@ -195,10 +198,17 @@ def raise_anchor(scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, 
 
 
 @kernel()
+def coming(trials: int, fade: float, age: float) -> float:
+    """What the next so many trials add to IDLE."""
+    return trials * age + fade * (0.5 * trials * (trials + 1))
+
+
+@kernel()
 def advance(kind: int, trials: int, means: np.ndarray) -> None:
     """Add the present hypothesis for this many trials."""
     if kind:
-        means[IDLE] += trials
+        means[IDLE] += coming(trials, means[FADE], means[AGE])
+        means[AGE] += trials * means[FADE]
 
 
 @deferred(types.void(int64, int64, Vector, Vector, Vector, Vector))

@@ -3,7 +3,8 @@
 What is mixed rule by rule is in `linmax.mixtures`. Around it:
 
 * voters, raters, attributes and classes are joined by name; what a model never met has its first weight there;
-* averages stay averages: the hypotheses that met a trial are added up over all models, whatever their shares;
+* averages stay averages: the hypotheses that met a trial are added up over all models, whatever their shares (where
+  averages fade, stretched to what as many trials of one stream would count for);
 * counts of trials, updates and mistakes add up, and with them the mistakes by which a combination chooses;
 * statistics of scaling are pooled (`linmax.scaling`): counts, sums and moments add up, the largest values are kept;
 * recent instances, which recycling shows again, are dropped: those of several streams have no common order.
@@ -27,7 +28,7 @@ import numpy as np
 from linmax import files, means
 from linmax.checks import finite, one_of
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, Rule
+from linmax.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, TRIALS, Rule
 from linmax.instances import Layout
 from linmax.learner import POINTS, Learner
 from linmax.machine import Engine, Settings
@@ -227,6 +228,7 @@ class Sums:
     total: np.ndarray
     unseen: float  # of a coordinate that appears later
     log: float  # the logarithm of its scale
+    ages: float  # what the trials count for together, where averages fade
 
 
 def merge_engines(
@@ -248,6 +250,7 @@ def merge_engines(
     exist = everyone.coordinates(merged)[0]
     spots = [one.coordinates(merged) for one in placed]
     since = None if base is None else base.coordinates(merged)
+    _count(base, placed, merged)
     for member, run in enumerate(merged.runs):
         rule, state = run.rule, merged.state
         blank = _part(rule, merged, member, exist)
@@ -272,7 +275,8 @@ def merge_engines(
         state.means[member, means.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
         if merged.tracked:
             start_means(merged.members, state, member)
-    _count(base, placed, merged)
+        if run.fade:
+            state.means[member, [means.IDLE, means.AGE]] = state.counts[member, TRIALS] + 1
     return merged
 
 
@@ -317,11 +321,12 @@ def _sums(engine: Engine, member: int, here: np.ndarray, there: np.ndarray, size
         g = math.exp(scalars[SHIFT] + scalars[GAUGE] - log)
     else:
         g = 1.0 / numbers[means.NORM] if numbers[means.NORM] > 0.0 else 0.0
-    m = numbers[means.WEIGHT] + (numbers[means.IDLE] - 1.0) * g
+    m = numbers[means.WEIGHT] + (numbers[means.IDLE] - numbers[means.AGE]) * g
     unseen = float(m * numbers[means.START] - numbers[means.UNSEEN])
     total = np.full(size, unseen)
     total[there] = m * state.weights[member, here] - state.backlog[member, here]
-    return Sums(total, unseen, log)
+    trials = int(state.counts[member, TRIALS])
+    return Sums(total, unseen, log, trials * (trials + 1) / 2)
 
 
 def _add_up(
@@ -339,10 +344,16 @@ def _add_up(
         factor = math.exp(one.log - anchor)
         total += factor * one.total
         unseen += factor * one.unseen
+    ages = sum(one.ages for one in sums)
     if before is not None:
         factor = (len(sums) - 1) * math.exp(before.log - anchor)
         total -= factor * before.total
         unseen -= factor * before.unseen
+        ages -= (len(sums) - 1) * before.ages
+    if merged.runs[member].fade and ages:
+        trials = int(state.counts[member, TRIALS])
+        stretch = trials * (trials + 1) / 2 / ages
+        total, unseen = stretch * total, stretch * unseen
     state.backlog[member, exist] = -total
     numbers[means.UNSEEN], numbers[means.ANCHOR] = -unseen, anchor
 
@@ -408,7 +419,7 @@ def _merge_learners(
     size = len(learners)
     before = placed[size] if base is not None else None
     merged = merge_engines(before, placed[:size], layout, len(classes), count, shares, multiplicative)
-    trials = int(merged.state.counts[0, 0])
+    trials = int(merged.state.counts[0, TRIALS])
     mistakes = sum(learner.mistakes for learner in learners) - (size - 1) * (base.mistakes if base is not None else 0)
     description = learners[0].state()[0] | {
         "classes": [files.plain(name) for name in classes],

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax import means
+from linmax.composition import votes_pool
 from linmax.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
-from linmax.instances import Layout
+from linmax.instances import Layout, cut
+from linmax.learners import Auto, Whole
+from linmax.learners.attributes import CHUNK, SLOTS, AttributeWorker
 from linmax.member import Scratch
 from linmax.playing import judge
 from linmax.techniques.averaging import SCALES as AVERAGES
 from linmax.techniques.averaging import Averaged
-from linmax.techniques.combining import WAYS, Combined, Stacked, follow_best, weigh
+from linmax.techniques.combining import WAYS, Combined, Stacked, follow_best, weigh, weights_of
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.voting import BASIC, SIZE, VOTING, Log, Voted, look, new_ballot, vote_on
 from linmax.techniques.voting import SCALES as VOTES
@@ -37,11 +40,12 @@ class Run:
     """One member to be: a rule, its recycling and whether its average is wanted."""
 
     rule: Rule
-    recycling: tuple[int, int, int]
+    recycling: tuple[int, int, int, int]
     averaging: int = 0
+    fade: bool = False
 
 
-NO_RECYCLING = (0, 0, 0)
+NO_RECYCLING = (0, 0, 0, 0)
 
 
 def lower(learner: Any, runs: list[Run]) -> Node:
@@ -58,13 +62,17 @@ def lower(learner: Any, runs: list[Run]) -> Node:
                 f"vote() needs hypotheses that are weights; {learner.base} has none: vote over its members"
             )
         return Voting(base, learner)
-    recycling, averaging = NO_RECYCLING, 0
+    if isinstance(learner, Whole):
+        return Working(learner)
+    if isinstance(learner, Auto):
+        return Automatic()
+    recycling, averaging, fade = NO_RECYCLING, 0, False
     described = learner
     while not isinstance(described, Rule):
         if isinstance(described, Averaged):
             if averaging:
                 raise ValueError(f"{learner} averages twice; once is enough")
-            averaging = AVERAGES[described.scale]
+            averaging, fade = AVERAGES[described.scale], described.fade
         elif isinstance(described, Recycled):
             if recycling != NO_RECYCLING:
                 raise ValueError(f"{learner} recycles twice; once is enough")
@@ -82,10 +90,12 @@ def lower(learner: Any, runs: list[Run]) -> Node:
             "threshold zero such as winnow(1.1)"
         )
     for place, run in enumerate(runs):
-        if run.rule == described and run.recycling == recycling and (not averaging or run.averaging in (0, averaging)):
-            run.averaging = averaging or run.averaging
+        same_average = not averaging or not run.averaging or (run.averaging, run.fade) == (averaging, fade)
+        if run.rule == described and run.recycling == recycling and same_average:
+            if averaging:
+                run.averaging, run.fade = averaging, fade
             return Leaf(2 * place + bool(averaging))
-    runs.append(Run(described, recycling, averaging))
+    runs.append(Run(described, recycling, averaging, fade))
     return Leaf(2 * (len(runs) - 1) + bool(averaging))
 
 
@@ -168,6 +178,9 @@ class Node:
     def appear(self, fresh: np.ndarray, k: int) -> None:
         """The coordinates ``fresh`` have come into being, and there are k classes (see `Engine.grow`)."""
 
+    def grown(self, engine: Engine) -> None:
+        """The engine has grown."""
+
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         raise NotImplementedError
 
@@ -232,6 +245,41 @@ class Leaf(Node):
         total = means.multiple(kind, scalars, state.means[member]) * weights - state.backlog[member]
         scale = float(state.means[member, means.ANCHOR]) if kind == AVERAGES["raw"] else 0.0
         return total / engine.terms(member), scale
+
+
+class Working(Node):
+    """A learner that is no rule, with all its work and state its own (see `linmax.learners`)."""
+
+    def __init__(self, described: Whole) -> None:
+        self.described = described
+
+    def prepare(self, engine: Engine) -> None:
+        self.worker = self.described.worker(engine.state.weights.shape[1])
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.worker.arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.worker.restore(arrays)
+
+    def renumber(self, order: Sequence[int]) -> None:
+        self.worker.renumber(order)
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.worker.move(moved)
+
+    def play(self, engine: Engine, chunk: Chunk) -> Played:
+        shape = engine.state.shape
+        shape[KNOWN] = chunk.known
+        played = self.worker.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+        return Played(played[0], np.ones(len(played[0]), np.uint8), played[1])
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.worker.judge(engine.state.shape, instances, size, engine.k)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return self.worker.hypothesis(), 0.0
 
 
 def play_children(parent: Node, engine: Engine, chunk: Chunk) -> Played:
@@ -504,6 +552,126 @@ class Stacking(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         scores = np.array([child.judge(engine, instances, size)[1] for child in self.children])
         return self.fusion.judge(self._shares(scores, np.full(size, engine.state.shape[KNOWN]), False), size)
+
+
+class Automatic(Node):
+    """A pool for what there is: one for attributes, one for voters and raters, or both.
+
+    With both, the votes of the first one's members are raters beside the others, and the second one decides.
+    ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
+    the order in which they came.
+    """
+
+    def prepare(self, engine: Engine) -> None:
+        self.columns = np.zeros(0, np.int64)
+        self.attributes: AttributeWorker | None = None
+        self.votes: Engine | None = None
+        self._fit(engine)
+
+    def _fit(self, engine: Engine) -> None:
+        """Make the parts that the layout needs, or let them grow."""
+        layout = engine.layout
+        if layout.dense or layout.sparse:
+            self.attributes = self.attributes or AttributeWorker()
+        raters = np.arange(self.columns[self.columns >= 0].size, layout.raters)
+        members = -1 - np.arange(SLOTS)
+        if not (layout.voters or layout.raters):
+            return
+        if self.attributes is None or (self.columns < 0).any():
+            members = members[:0]
+        self.columns = np.concatenate([self.columns, raters, members])
+        inner = Layout(layout.voters, len(self.columns), 0, 0, layout.constant)
+        if self.votes is None:
+            self.votes = engine.like(votes_pool(bounded=layout.raters == 0), inner)
+            self.votes.state.shape[KNOWN] = engine.state.shape[KNOWN]
+        else:
+            self.votes.grow(inner, engine.k)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {"columns": self.columns}
+        if self.attributes is not None:
+            found |= {f"attributes.{name}": array for name, array in self.attributes.arrays.items()}
+        if self.votes is not None:
+            found |= {f"votes.{name}": array for name, array in self.votes.arrays.items()}
+        return found
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        parts: dict[str, dict[str, np.ndarray]] = {"attributes": {}, "votes": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            if rest:
+                parts[part][rest] = array
+        self.columns = arrays["columns"].copy()
+        if self.attributes is not None and parts["attributes"]:
+            self.attributes.restore(parts["attributes"])
+        if self.votes is not None:
+            self.votes.restore(parts["votes"])
+
+    def renumber(self, order: Sequence[int]) -> None:
+        if self.votes is not None:
+            self.votes.renumber(order)
+
+    def grown(self, engine: Engine) -> None:
+        self._fit(engine)
+
+    def _fused(self, instances: Instances, begin: int, end: int, members: np.ndarray | None, k: int) -> Instances:
+        """Trials begin..end as the pool for votes sees them."""
+        part = cut(instances, begin, end)
+        scores = np.zeros((end - begin, len(self.columns), k if len(self.columns) else 0))
+        given = self.columns >= 0
+        scores[:, given] = part.scores[:, self.columns[given], :k] if given.any() else 0.0
+        if members is not None and not given.all():
+            scores[:, ~given] = members[:, -1 - self.columns[~given]]
+        return no_instances(end - begin)._replace(
+            votes=part.votes, signs=part.signs, scores=scores, constant=part.constant
+        )
+
+    def play(self, engine: Engine, chunk: Chunk) -> Played:
+        shape = engine.state.shape
+        shape[KNOWN] = chunk.known
+        size = chunk.end - chunk.begin
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
+        for begin in range(chunk.begin, chunk.end, CHUNK):
+            end = min(chunk.end, begin + CHUNK)
+            place, members = slice(begin - chunk.begin, end - chunk.begin), None
+            if self.attributes is not None:
+                played = self.attributes.votes(shape, chunk.instances, chunk.labels, begin, end, engine.k, True)
+                predictions[place], table[place], votes = played
+                members = self.attributes.in_slots(votes, engine.k)
+            if self.votes is not None:
+                fused = self._fused(chunk.instances, begin, end, members, engine.k)
+                outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=True)
+                predictions[place], table[place] = outcome.predictions, outcome.scores
+        return Played(predictions, np.ones(size, np.uint8), table)
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        members = None
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
+        if self.attributes is not None:
+            none = np.zeros(0, np.int32)
+            predictions, table, votes = self.attributes.votes(
+                engine.state.shape, instances, none, 0, size, engine.k, False
+            )
+            members = self.attributes.in_slots(votes, engine.k)
+        if self.votes is not None:
+            return self.votes.judge(self._fused(instances, 0, size, members, engine.k), size)
+        return predictions, table
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        """For voters and raters alone: the members' weights at 2-norm 1, summed as their scores are."""
+        if self.attributes is not None or self.votes is None:
+            return super().hypothesis(engine)
+        top = self.votes.top
+        assert isinstance(top, Weighing)
+        factors = np.zeros(len(top.children))
+        weights_of(top.how, top.beta, top.mistakes, factors)
+        total = np.zeros(engine.state.weights.shape[1])
+        for factor, child in zip(factors, top.children, strict=True):
+            weights, _ = child.hypothesis(self.votes)
+            norm = float(np.linalg.norm(weights))
+            total += factor * weights / norm if norm > 0.0 else 0.0
+        return total, 0.0
 
 
 def no_instances(size: int) -> Instances:

@@ -4,7 +4,8 @@ A learner is written as prefixes, innermost last, and a rule or a combination: A
 with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine(perceptron, A-winnow(1.1), how=wma)``,
 ``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. A rule takes ``rivals=`` among its parameters:
 ``arow(0.1, rivals=all)``. ``combine`` alone is the best of the 62 algorithms of
-Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. Case does not matter.
+Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``,
+``attributes`` and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from linmax.composition import Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
+from linmax.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
+from linmax.learners.naive_bayes import naive_bayes
+from linmax.learners.recent_label import recent_label
+from linmax.learners.softmax import robust_softmax, softmax
 from linmax.rules import REGISTRY
 from linmax.rules.own import OWN_RULES
 from linmax.techniques.combining import Combined
@@ -26,6 +30,13 @@ __all__ = ["parse"]
 
 COMBINATIONS = ("combine", "stack")
 TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
+LEARNERS: dict[str, Callable[..., Learner]] = {
+    **POOLS,
+    "naive-bayes": naive_bayes,
+    "recent-label": recent_label,
+    "robust-softmax": robust_softmax,
+    "softmax": softmax,
+}
 OPTIONS = {"combine": ("how", "beta"), "stack": ("fusion",)}
 
 
@@ -107,7 +118,7 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
     if not match:
         raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
     name = match[1].lower().replace("_", "-")
-    known = [*REGISTRY, *COMBINATIONS, *OWN_RULES]
+    known = [*REGISTRY, *LEARNERS, *COMBINATIONS, *OWN_RULES]
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -138,7 +149,7 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
         return _call(text, combine if name == "combine" else stack, [members], options)
     args, kwargs = _arguments(text, inside)
     which = kwargs.pop("rivals", "best")
-    rule = _call(text, REGISTRY.get(name) or OWN_RULES[name], args, kwargs)
+    rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
     return rule if which == "best" else _call(text, rivals, [rule, which], {})
 
 

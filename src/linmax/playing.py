@@ -11,6 +11,7 @@ from linmax import means
 from linmax.contract import (
     ALL,
     KNOWN,
+    LEFT,
     TRIALS,
     UPDATES,
     VIOLATED,
@@ -41,7 +42,7 @@ from linmax.member import (
 )
 from linmax.presenting import present_rivals
 from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_single
-from linmax.techniques.recycling import recycle_instances
+from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
 __all__ = ["MANY", "judge", "judge_by_weights", "play_all", "start_means"]
@@ -78,17 +79,18 @@ def judge_by_average(
 ) -> None:
     """Predictions of the average for trials begin..end, between which the member does not change.
 
-    The sum is then H + n g w, n trials on. A panel of H and of w says where the label leads beyond doubt.
+    The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
+    where the label leads beyond doubt.
     """
     sums = bench.sums
-    weight, idle = sums[means.WEIGHT], sums[means.IDLE]
+    weight, idle, fade, age = sums[means.WEIGHT], sums[means.IDLE], sums[means.FADE], sums[means.AGE]
     g = means.term(bench.kind, bench.scalars, sums)
     if not filled(panel) or tables.shape[0]:
         for t in range(begin, end):
-            factor = weight + (idle + (t - begin)) * g
+            factor = weight + (idle + means.coming(t - begin, fade, age)) * g
             predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
             if tables.shape[0]:
-                added = (idle + (t - begin)) * g
+                added = (idle + means.coming(t - begin, fade, age)) * g
                 square = means.squared_norm(added, sums[means.SQUARE], sums[means.CROSS], sums[means.BACK])
                 if square < 0.0:
                     square = 0.0
@@ -110,7 +112,7 @@ def judge_by_average(
         lane_scores(panel, block, room.single, room.lanes)
         lane_scores(panel, block, room.single_slope, room.slopes)
         for lane in range(LANES):
-            ahead = max(0, block * LANES + lane - begin) * slope
+            ahead = means.coming(max(0, block * LANES + lane - begin), fade, age) * slope
             total = size + ahead
             share = ahead / total if total > 0.0 else 0.0
             for row in range(room.lanes.shape[0]):
@@ -120,9 +122,8 @@ def judge_by_average(
             if room.leads[t % LANES] > slack:
                 predictions[1, t - origin] = labels[t]
             else:
-                predictions[1, t - origin] = average_scores(
-                    bench, room, instances, t, weight + (idle + (t - begin)) * g
-                )
+                factor = weight + (idle + means.coming(t - begin, fade, age)) * g
+                predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
 
 
 @kernel(hot=True)
@@ -155,7 +156,7 @@ def play(
     room, given, uses_here = scratch, instances, uses[member]
     nothing = room.z[:0]
     shape, counts = bench.shape, state.counts[member]
-    kept, limit, passes = members.recycling[member, 0], members.recycling[member, 1], members.recycling[member, 2]
+    recycling = members.recycling[member]
     logged = log.versions.shape[1] > 0
     version = 0
     if logged:
@@ -188,6 +189,8 @@ def play(
             for q in range(t, last):
                 log.versions[member, q - begin] = version
         counts[TRIALS] += last + 1 - t
+        if recycling[BUDGET]:
+            counts[LEFT] = min(counts[LEFT] + recycling[BUDGET] * (last + 1 - t), recycling[BUDGET] * SAVED)
         if event < end:
             label = labels[event]
             new = label >= shape[KNOWN]
@@ -204,11 +207,11 @@ def play(
             if steps > 0:
                 changes[event - begin] = 1
                 counts[UPDATES] += steps
-                if kept:
+                if recycling[KEPT]:
                     uses_here[event] = 1
-                    start = max(oldest, event + 1 - kept)
+                    start = max(oldest, event + 1 - recycling[KEPT])
                     if not recycle_instances(
-                        bench, room, given, panel, labels, start, event + 1, uses_here, limit, passes, counts, nothing
+                        bench, room, given, panel, labels, start, event + 1, uses_here, recycling, counts, nothing
                     ):
                         return event
         means.advance(bench.kind, 1, bench.sums)

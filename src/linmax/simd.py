@@ -146,7 +146,6 @@ def plain_sinh_weights(weights: np.ndarray, memory: np.ndarray, index: np.ndarra
 
 I64, I32, I16, I8 = (ir.IntType(bits) for bits in (64, 32, 16, 8))
 BIT, DOUBLE, VOID = ir.IntType(1), ir.DoubleType(), ir.VoidType()
-DOUBLES, ROWS, INDICES = DOUBLE.as_pointer(), I32.as_pointer(), I64.as_pointer()
 EIGHT, EIGHT_BITS = ir.VectorType(DOUBLE, 8), ir.VectorType(I64, 8)
 FUSE = ("contract",)
 
@@ -181,12 +180,6 @@ def _largest_lane(builder: Any, vector: Any) -> Any:
         turn = ir.Constant(ir.VectorType(I32, 8), [(lane + half) % 8 for lane in range(8)])
         vector = _larger(builder, vector, builder.shuffle_vector(vector, vector, turn))
     return vector
-
-
-def _called(builder: Any, name: str, kinds: list[Any], *arguments: Any) -> Any:
-    """Call an LLVM intrinsic that returns what it takes first."""
-    kind = ir.FunctionType(kinds[0], kinds)
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
 def _fetch(builder: Any, pointer: Any) -> None:
@@ -397,7 +390,8 @@ def _twice_sinh(builder: Any, x: Any) -> tuple[Any, Any]:
     """
 
     def fused(a: Any, b: Any, c: Any) -> Any:
-        return _called(builder, "llvm.fma.v8f64", [EIGHT] * 3, a, b, c)
+        kind = ir.FunctionType(EIGHT, [EIGHT] * 3)
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v8f64"), [a, b, c])
 
     bits = builder.bitcast(x, EIGHT_BITS)
     sign = builder.and_(bits, ir.Constant(EIGHT_BITS, [-(1 << 63)] * 8))

@@ -9,17 +9,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from linmax.contract import (
     GAUGE,
     HUGE,
-    JIT,
     KNOWN,
     LARGEST,
     MASS,
     ON_TIES,
-    OPTIONS,
     PEAK,
     REACH,
     SHIFT,
@@ -47,12 +45,8 @@ __all__ = ["play_straight"]
 
 
 def written_out(helper: Any) -> Any:
-    """A helper that is elsewhere called, here written out; not cached by itself, for its code is in its caller."""
-    return (
-        njit(forceinline=True, no_cpython_wrapper=True, **(OPTIONS | {"_nrt": False}))(helper.py_func)
-        if JIT
-        else helper
-    )
+    """A helper that is elsewhere called, here written out."""
+    return kernel(hot=True)(getattr(helper, "py_func", helper))
 
 
 score_here, difference_here = written_out(score), written_out(difference)

@@ -289,7 +289,7 @@ class LinearThreshold:
             if not self.constant:  # coordinate 0 does not exist
                 weights[0, 0] = 0.0
             scalars = np.array([rule.first_scalars(count - (not self.constant))])
-            counts, shape = np.zeros((1, 3), np.int64), np.zeros(5, np.int64)
+            counts, shape = np.zeros((1, 5), np.int64), np.zeros(5, np.int64)
             self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
         elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
             self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
@@ -301,7 +301,7 @@ class LinearThreshold:
             np.array([rule.gain], np.int64),
             np.zeros(1, np.int64),
             np.array([rule.values], float).reshape(1, -1),
-            np.zeros((1, 3), np.int64),
+            np.zeros((1, 4), np.int64),
             np.zeros(1, np.int64),
         )
         return members, self._state

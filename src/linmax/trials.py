@@ -250,6 +250,15 @@ class Machine:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
         return self.engine.judge(self._fit(instances, self.layout, self.classes), len(instances))[1]
 
+    def check_range(self, instances: Experts) -> None:
+        """Refuse instances beyond the range that a rule needs."""
+        bounded = next((run.rule for run in self.engine.runs if run.rule.bounded), None)
+        if bounded is not None and instances.range > 1.0 + 1e-12:
+            raise ValueError(
+                f"{bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances reach "
+                f"{instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
+            )
+
     def _fit(self, instances: Experts, layout: Layout, classes: Sequence[Any]) -> Instances:
         """The instances in these columns and classes, after the checks that the rules need."""
         _refuse_others(instances)
@@ -258,12 +267,7 @@ class Machine:
                 f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
                 "same blocks and options, and the vocabulary= of named attributes"
             )
-        bounded = next((run.rule for run in self.engine.runs if run.rule.bounded), None)
-        if bounded is not None and instances.range > 1.0 + 1e-12:
-            raise ValueError(
-                f"{bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances reach "
-                f"{instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
-            )
+        self.check_range(instances)
         return widen(instances.compiled(classes), layout, len(classes))
 
     def _names(self, numbers: np.ndarray) -> np.ndarray:
@@ -338,7 +342,7 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
             offsets = labels.astype(np.int64, copy=False) - labels.min().astype(np.int64)
             there = np.bincount(offsets) > 0
             inverse = offsets if there.all() else (np.cumsum(there) - 1)[offsets]
-            return (np.flatnonzero(there) + lowest).tolist(), inverse
+            return [lowest + place for place in np.flatnonzero(there).tolist()], inverse
     if labels.dtype != object:
         distinct, inverse = np.unique(labels, return_inverse=True)
         return distinct.tolist(), inverse

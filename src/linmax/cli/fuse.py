@@ -119,10 +119,10 @@ def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
     """A bar that is erased at the end, where a terminal is attached."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("learning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("learning", total=rows)
-        yield lambda done: progress.advance(task, done)
+        task = progress.add_task("preparing (the first run compiles)", total=rows)
+        yield lambda done: progress.update(task, advance=done, description="learning")
 
 
 def _headline(arguments: argparse.Namespace, table: np.ndarray, classes: Sequence[Any]) -> str:

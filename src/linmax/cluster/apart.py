@@ -21,8 +21,11 @@ from linmax.machine import Engine, Outcome, Settings
 from linmax.nodes import NO_RECYCLING, Run
 from linmax.notation import parse
 from linmax.playing import start_means
+from linmax.techniques.averaging import SCALES
 
 __all__ = ["Apart", "play_group"]
+
+NAMES = {number: name for name, number in SCALES.items()}
 
 
 class Plan(NamedTuple):
@@ -58,7 +61,7 @@ def written(run: Run) -> str:
         s, u, passes = run.recycling
         described = recycle(described, s, u, passes)
     if run.averaging:
-        described = average(described, {1: "raw", 2: "max", 3: "l1"}[run.averaging])
+        described = average(described, NAMES[run.averaging], run.fade)
     return str(described)
 
 
@@ -126,7 +129,7 @@ class Apart(Engine):
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: bool = False) -> Outcome:
         """Play the trials, once, from the beginning."""
-        if len(self.runs) == 1:
+        if len(self.runs) < 2:
             return super().run(instances, labels, margins, scored)
         size = len(labels)
         plan = Plan(

@@ -16,7 +16,7 @@ from linmax.rules.elimination import elimination
 from linmax.rules.ftrl import ftrl
 from linmax.rules.logistic import logistic
 from linmax.rules.nherd import nherd
-from linmax.rules.own import OwnRule, check_rule, rule
+from linmax.rules.own import TAKEN, OwnRule, check_rule, rule
 from linmax.rules.p_norm import p_norm
 from linmax.rules.passive_aggressive import pa, pa_i, pa_ii
 from linmax.rules.perceptron import perceptron
@@ -79,3 +79,4 @@ REGISTRY: dict[str, Callable[..., Rule]] = {
     "second-order-perceptron": second_order_perceptron,
     "winnow": winnow,
 }
+TAKEN.update(REGISTRY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -94,6 +93,9 @@ class LineFormat:
     def restore(self, settled: dict[str, Any]) -> None:
         """Go on with what was found out before."""
         self.settled = settled
+
+    def renewed(self) -> None:
+        """The block has other bytes now."""
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines (see `linmax.streams.parsing`)."""
@@ -197,9 +199,9 @@ class Csv(_Aside):
         """Read the header; type the columns by the first lines of the first file."""
         end = head.find(b"\n") + 1 or len(head)
         try:
-            header = next(csv.reader([head[:end].decode("utf-8-sig")], delimiter=self.separator), [])
-        except UnicodeDecodeError:
-            raise ValueError(f"{name} is not text: its first bytes are {head[:16]!r}") from None
+            header = next(csv.reader([head[:end].decode("utf-8-sig").rstrip("\r\n")], delimiter=self.separator), [])
+        except (UnicodeDecodeError, csv.Error):
+            raise ValueError(f"{name} has no header: its first bytes are {head[:16]!r}") from None
         header = [field.strip() for field in header]
         if not any(header):
             raise ValueError(f"{name} has no header")
@@ -221,6 +223,13 @@ class Csv(_Aside):
         """Take over the columns."""
         super().restore(settled)
 
+    def _fields(self, line: bytes) -> list[str] | None:
+        """The fields of a line, None when it has none."""
+        try:
+            return next(csv.reader([line.decode("utf-8", "replace").rstrip("\r")], delimiter=self.separator), None)
+        except csv.Error:  # the parser will say what is wrong
+            return None
+
     def _kinds(self, name: str, header: list[str], rest: bytes) -> list[str]:
         label = self.label if self.label is not None else header[-1]
         if self.label is None and not self.needs_label:
@@ -230,11 +239,8 @@ class Csv(_Aside):
             absent = [field for field in absent if field != label]
         if absent:
             raise ValueError(f"{name} has no column {absent[0]!r}; it has {', '.join(header)}")
-        whole = rest[: rest.rfind(b"\n") + 1] or rest
-        text = whole.decode("utf-8", "replace")
-        rows = [
-            row for _, row in zip(range(SAMPLE), csv.reader(io.StringIO(text), delimiter=self.separator), strict=False)
-        ]
+        lines = rest.split(b"\n")[:SAMPLE]
+        rows = [row for line in lines if (row := self._fields(line)) is not None]
         kinds = []
         for place, field in enumerate(header):
             cells = [row[place].strip() for row in rows if len(row) == len(header)]
@@ -291,7 +297,15 @@ class JsonLines(_Aside):
         self._names = np.zeros((0, 2), np.int64)
         self._amounts = np.zeros(0)
         self._source = np.zeros(PADDING, np.uint8)
-        self._of: tuple[int, int] | None = None
+        self._unpacked = False  # the block at hand
+
+    def renewed(self) -> None:
+        """Its lines must be read."""
+        self._unpacked = False
+
+    def aside(self) -> np.ndarray:
+        """What was read: labels are looked up there."""
+        return self._source
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines: Python reads them, the kernel numbers what they hold."""
@@ -301,9 +315,8 @@ class JsonLines(_Aside):
         state = work.state
         if state[parsing.AT] >= state[parsing.END]:
             return parsing.ENDED
-        where = (int(state[parsing.END]), int(state[parsing.LINE]))
-        if self._of is None or not self._still_there(where):
-            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]), int(state[parsing.LINE]))
+        if not self._unpacked:
+            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]))
         scratch = self.room_for(self._source)
         return int(
             parse_packed(
@@ -312,14 +325,9 @@ class JsonLines(_Aside):
             )
         )  # fmt: skip
 
-    def _still_there(self, where: tuple[int, int]) -> bool:
-        assert self._of is not None
-        end, line = self._of
-        return where[0] == end and line <= where[1] < line + len(self._lines)
-
-    def _unpack(self, block: np.ndarray, begin: int, end: int, line: int) -> None:
+    def _unpack(self, block: np.ndarray, begin: int, end: int) -> None:
         """Read all lines of the block: what `parse_packed` says."""
-        self._of = (end, line)
+        self._unpacked = True
         lines: list[list[int]] = []
         names: list[tuple[int, int]] = []
         amounts: list[float] = []

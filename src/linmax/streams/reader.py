@@ -142,7 +142,7 @@ class LineReader:
             state[parsing.LINE] = self.start.line
             return True
         self._fill()
-        head = self._block[: min(self._filled, 2**16)].tobytes()
+        head = self._block[: self._filled].tobytes()
         if self.format is None:
             if self.kind is None:
                 self.kind = format_of(source.name, head)
@@ -183,6 +183,8 @@ class LineReader:
             self._filled += 1
         self._block[self._filled : self._filled + PADDING] = parsing.NEWLINE
         state[parsing.END] = last_line_end(self._block, 0, self._filled)
+        if self.format is not None:
+            self.format.renewed()
         return self._filled > 0
 
     def _skip_line(self) -> bool:
@@ -208,6 +210,8 @@ class LineReader:
         self._block[self._filled : self._filled + PADDING] = parsing.NEWLINE
         state[parsing.AT] = end
         state[parsing.END] = max(end, int(last_line_end(self._block, 0, self._filled)))
+        if self.format is not None:
+            self.format.renewed()
         return True
 
     # -- rows ---------------------------------------------------------------------------------------------------

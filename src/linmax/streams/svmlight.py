@@ -62,16 +62,14 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
             finished(work, block, at)
             continue
         start = at
-        while byte(block, at) > 32 and byte(block, at) != COLON and byte(block, at) != COMMA:
+        while c > 32 and c != COLON and c != COMMA and c != HASH:
             at += 1
-        c = byte(block, at)
+            c = byte(block, at)
         if c == COLON or c == COMMA:
             refuse(work, block, at, NO_LABEL if c == COLON else LABELS)
             continue
         _, end, status = read_number(work, block, start)
-        if status == WILD or status == HARD:
-            status = GOOD  # its text will do
-        if status != GOOD or end != at:
+        if (status != GOOD and status != HARD) or end != at:  # a hard one need not be rounded: its text is the name
             refuse(work, block, at, LABEL_NUMBER)
             continue
         label = class_of(work, labels, block, start, at)
@@ -103,7 +101,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
                     and byte(block, at + 2) == 100
                     and byte(block, at + 3) == COLON
                 ):
-                    while byte(block, at) > 32:
+                    while byte(block, at) > 32 and byte(block, at) != HASH:
                         at += 1
                     continue
                 wrong = INDEX

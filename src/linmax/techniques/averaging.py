@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linmax.checks import one_of
+from linmax.checks import boolean, one_of
 from linmax.contract import L1, MAX, RAW
 from linmax.techniques import prefixed
 
@@ -23,9 +23,12 @@ class Averaged:
 
     base: Any
     scale: str
+    fade: bool = False
 
     def __post_init__(self) -> None:
         one_of("scale", self.scale, SCALES)
+        boolean("fade", self.fade)
 
     def __str__(self) -> str:
-        return prefixed("A", {"scale": self.scale}, {"scale": "raw"}, self.base)
+        options, defaults = {"scale": self.scale, "fade": self.fade}, {"scale": "raw", "fade": False}
+        return prefixed("A", options, defaults, self.base)

@@ -2,7 +2,8 @@
 
 Mesterharm and Hsu, section VI. The s most recent instances are kept, right ones too, each with the number of updates
 it has caused; one that reaches u is not shown again. Updates made here are no mistakes, and the bound of the basic
-rule holds for all updates together when an instance's noise is counted u times.
+rule holds for all updates together when an instance's noise is counted u times. A budget of look-ups caps the cost
+where labels are noisy.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import MOST, counted
-from linmax.contract import BEST, RECYCLED, UPDATES, Instances, kernel
+from linmax.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances, kernel
 from linmax.member import CHANGED, FAILED, Bench, Scratch, present_instance
 from linmax.presenting import present_rivals
 from linmax.search import search
@@ -23,6 +24,8 @@ from linmax.techniques import prefixed
 __all__ = ["DEFAULTS", "Recycled", "default_passes", "recycle_instances"]
 
 FOREVER = MOST  # "u = infinity", as a counter
+SAVED = 1000  # trials whose look-ups are kept for later
+KEPT, USES, PASSES, BUDGET = range(4)
 
 
 @kernel(hot=True)
@@ -35,45 +38,49 @@ def recycle_instances(
     begin: int,
     end: int,
     uses: np.ndarray,
-    limit: int,
-    passes: int,
+    recycling: np.ndarray,
     counts: np.ndarray,
     nothing: np.ndarray,
 ) -> bool:
-    """Passes over begin..end, oldest first, until one makes no update. False when a weight left its range.
+    """Look at begin..end, over and over, until nothing has called for an update since each was last looked at.
 
-    After the last update of a pass at q the instances behind q have been looked at with the present weights, so the
-    next pass need only reach q to know that it makes none.
+    Without a budget it begins with the oldest. With one it goes on where it stopped the last time, and ends when the
+    look-ups that are left are used up. False when a weight left its range.
     """
-    stop = end
-    for _ in range(passes):
-        last = -1
-        t = begin
-        while t < stop:
-            t, _, rival, margin = search(bench, room, instances, panel, labels, t, stop, uses, limit, nothing)
-            if t == stop:
-                break
+    size, budget = end - begin, recycling[BUDGET]
+    first = counts[TRIALS] - end  # number of the trial at place 0; the last one played is at end - 1
+    left = counts[LEFT] if budget else FOREVER * FOREVER
+    t = max(begin, counts[NEXT] - first) if budget else begin
+    quiet, passes = 0, 0
+    while quiet < size and left > 0 and passes < recycling[PASSES]:
+        stop = min(end, t + min(left, size - quiet))
+        found, _, rival, margin = search(bench, room, instances, panel, labels, t, stop, uses, recycling[USES], nothing)
+        looked = min(found + 1, stop) - t
+        quiet += looked
+        if found < stop:
             if bench.rivals != BEST:
-                steps = present_rivals(bench, room, instances, t, labels[t])
+                steps = present_rivals(bench, room, instances, found, labels[found])
             else:
-                outcome = present_instance(bench, room, instances, t, labels[t], rival, margin)
+                outcome = present_instance(bench, room, instances, found, labels[found], rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)
             if steps < 0:
                 return False
             if steps > 0:
-                uses[t] += 1
+                uses[found] += 1
                 counts[UPDATES] += steps
                 counts[RECYCLED] += steps
-                last = t
-                stop = end
-            t += 1
-        if last < 0:
-            break
-        stop = last + 1
+                quiet = 0
+        left -= looked
+        t += looked
+        if t == end:
+            t = begin
+            passes += 1
+    if budget:
+        counts[LEFT], counts[NEXT] = left, first + t
     return True
 
 
-DEFAULTS: dict[str, Any] = {"s": 100, "u": 5}
+DEFAULTS: dict[str, Any] = {"s": 100, "u": 5, "budget": None}
 
 
 def default_passes(u: float) -> int:
@@ -89,6 +96,7 @@ class Recycled:
     s: int
     u: float
     passes: int
+    budget: int | None = None
 
     def __str__(self) -> str:
         return prefixed("R", self.options, DEFAULTS | {"passes": default_passes(self.u)}, self.base)
@@ -96,15 +104,17 @@ class Recycled:
     @property
     def options(self) -> dict[str, Any]:
         """What the user may set."""
-        return {"s": self.s, "u": self.u, "passes": self.passes}
+        return {"s": self.s, "u": self.u, "passes": self.passes, "budget": self.budget}
 
     def __post_init__(self) -> None:
         counted("s", self.s, 1)
         if self.u != math.inf:
             counted("u", self.u, 1)
         counted("passes", self.passes, 1)
+        if self.budget is not None:
+            counted("budget", self.budget, 1)
 
     @property
-    def numbers(self) -> tuple[int, int, int]:
-        """Instances kept, uses of each, passes: for the kernels."""
-        return self.s, FOREVER if self.u == math.inf else int(self.u), self.passes
+    def numbers(self) -> tuple[int, int, int, int]:
+        """Instances kept, uses of each, passes, budget: for the kernels."""
+        return self.s, FOREVER if self.u == math.inf else int(self.u), self.passes, self.budget or 0

@@ -40,7 +40,21 @@ from linmax.contract import (
 )
 from linmax.contract import RAW as RAW_AVERAGE
 from linmax.linear_max import score, top_two
-from linmax.means import ANCHOR, BACK, CROSS, IDLE, SQUARE, START, UNSEEN, WEIGHT, squared_norm, term
+from linmax.means import (
+    AGE,
+    ANCHOR,
+    BACK,
+    CROSS,
+    FADE,
+    IDLE,
+    SQUARE,
+    START,
+    UNSEEN,
+    WEIGHT,
+    coming,
+    squared_norm,
+    term,
+)
 from linmax.member import LANES, Bench, Scratch, ScratchT, lay_out
 from linmax.search import doubt, filled, lane_leads, lane_scores, to_single
 from linmax.techniques import prefixed
@@ -54,7 +68,8 @@ FAINT = 1e-280  # squares below this have lost digits
 
 # What the log keeps of a version besides its weights.
 SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS, LOG_START, LOG_UNSEEN = range(11)
-NUMBERS = 11
+LOG_IDLE, LOG_FADE, LOG_AGE = range(11, 14)
+NUMBERS = 14
 
 
 class Log(NamedTuple):
@@ -62,7 +77,7 @@ class Log(NamedTuple):
 
     weights: np.ndarray  # (B, V, N)
     backlog: np.ndarray  # (B, V, N), or (B, V, 0)
-    numbers: np.ndarray  # (B, V, 11)
+    numbers: np.ndarray  # (B, V, 14)
     versions: np.ndarray  # int32 (B, C)
 
 
@@ -99,21 +114,28 @@ def take_version(bench: Bench, log: Log, member: int, version: int, since: int, 
         for i in range(bench.backlog.size):
             log.backlog[member, version, i] = bench.backlog[i]
     numbers = log.numbers[member, version]
-    numbers[SINCE] = since - bench.sums[IDLE]
+    numbers[SINCE], numbers[LOG_IDLE] = since, bench.sums[IDLE]
+    numbers[LOG_FADE], numbers[LOG_AGE] = bench.sums[FADE], bench.sums[AGE]
     numbers[G] = bench.sums[WEIGHT]
     numbers[STEP_G] = term(bench.kind, bench.scalars, bench.sums) if bench.kind else 0.0
     numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = bench.sums[SQUARE], bench.sums[CROSS], bench.sums[BACK]
     numbers[LOG_SCALE] = bench.scalars[SHIFT] + bench.scalars[GAUGE]
     numbers[MEAN_SCALE] = bench.sums[ANCHOR] if bench.kind == RAW_AVERAGE else 0.0
     numbers[LOG_START], numbers[LOG_UNSEEN] = bench.sums[START], bench.sums[UNSEEN]
-    numbers[TERMS] = terms - bench.sums[IDLE]
+    numbers[TERMS] = terms
+
+
+@kernel()
+def idle(numbers: np.ndarray, after: int) -> float:
+    """IDLE of the version's average at a trial of the chunk (see `linmax.means`)."""
+    return numbers[LOG_IDLE] + coming(after - int(numbers[SINCE]), numbers[LOG_FADE], numbers[LOG_AGE])
 
 
 @kernel()
 def multiple(log: Log, output: int, version: int, after: int) -> float:
     """The hypothesis of an output is multiple * weights - backlog (averaged), or its weights (multiple 0)."""
     numbers = log.numbers[output // 2, version]
-    return numbers[G] + (after - numbers[SINCE]) * numbers[STEP_G] if output % 2 else 0.0
+    return numbers[G] + idle(numbers, after) * numbers[STEP_G] if output % 2 else 0.0
 
 
 @kernel()
@@ -132,7 +154,7 @@ def size_of(log: Log, output: int, version: int, after: int, scale: int) -> floa
     if scale == L2:
         square = numbers[LOG_SQUARE]
         if output % 2:
-            added = (after - numbers[SINCE]) * numbers[STEP_G]
+            added = idle(numbers, after) * numbers[STEP_G]
             square = squared_norm(added, square, numbers[LOG_CROSS], numbers[LOG_BACK])
         if square > FAINT:
             return math.sqrt(square)
@@ -145,7 +167,8 @@ def size_of(log: Log, output: int, version: int, after: int, scale: int) -> floa
             total += part if scale == L1 else part * part
         return largest * (total if scale == L1 else math.sqrt(total))
     if output % 2:
-        return (numbers[TERMS] + after - numbers[SINCE]) * math.exp(-numbers[MEAN_SCALE])
+        count = numbers[TERMS] + after - numbers[SINCE]
+        return (count + numbers[LOG_FADE] * 0.5 * count * (count - 1.0)) * math.exp(-numbers[MEAN_SCALE])
     return math.exp(-numbers[LOG_SCALE])
 
 

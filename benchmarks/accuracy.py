@@ -1,0 +1,452 @@
+"""How well linmax's untuned defaults learn, on real data and on the majority problem, beside other libraries.
+
+    LINMAX_DATA=... python benchmarks/accuracy.py                       # everything; about an hour
+    LINMAX_DATA=... python benchmarks/accuracy.py --quick               # one shuffle, at most 4,000 rows a set
+    LINMAX_DATA=... python benchmarks/accuracy.py --only sms,elec2,votes --json a.json --markdown a.md --plot a.png
+
+All learners see the same raw attributes (counts of words, columns as they are), once, in the same order, and predict
+each row before its label: the progressive error. Where a set has a test part, the learner is then judged on it. Sets
+in time order are played once; the others in several shuffles, of which the median is shown. Peers that are missing
+are named. scikit-learn's and River's learners take one row a call, so they see at most ``--slow-rows`` rows; linmax's
+error on the same rows stands beside theirs. A batch learner is fitted to at most 15,000 rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from real_data import STREAMS, NoData, Stream, folder
+from rich.console import Console
+from scipy import sparse
+
+import linmax
+from linmax.report import figure_class, write_json
+
+NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
+LOSSES = ("squared", "logistic", "hinge")
+BATCH_ROWS = 15_000  # to which a batch learner is fitted, at most
+CONSOLE = Console(soft_wrap=True)
+
+
+class Missing(RuntimeError):
+    """A peer that is not installed."""
+
+
+@dataclass
+class Result:
+    """Mistakes on the way, one for each row, and on the test part."""
+
+    wrong: np.ndarray
+    test_error: float | None
+    seconds: float
+
+
+Play = Callable[[Stream], Result]
+
+
+# -- learners -----------------------------------------------------------------------------------------------------
+
+
+def ours(text: str) -> Play:
+    """A learner of linmax."""
+
+    def play(stream: Stream) -> Result:
+        instances = linmax.experts(attributes=stream.rows)
+        start = time.process_time()
+        trace = linmax.run(text, instances, stream.labels)
+        seconds = time.process_time() - start
+        error = None
+        if stream.test_labels is not None:
+            error = float(
+                np.mean(trace.learner.predict(linmax.experts(attributes=stream.test_rows)) != stream.test_labels)
+            )
+        return Result(trace.wrong, error, seconds)
+
+    return play
+
+
+def require(module: str) -> None:
+    """Raise `Missing` when a peer is not installed."""
+    if importlib.util.find_spec(module) is None:
+        raise Missing(f"{module} is not installed")
+
+
+def vw_lines(rows: Any, numbers: Iterable[int]) -> Iterable[str]:
+    """Rows in Vowpal Wabbit's text format."""
+    table = sparse.csr_array(rows)
+    for t, number in enumerate(numbers):
+        lo, hi = table.indptr[t], table.indptr[t + 1]
+        features = " ".join(
+            f"{c}:{v:.9g}" for c, v in zip(table.indices[lo:hi].tolist(), table.data[lo:hi].tolist(), strict=True)
+        )
+        yield f"{number} | {features}\n"
+
+
+def vowpal_wabbit(loss: str) -> Play:
+    """Vowpal Wabbit, one against all."""
+    require("vowpalwabbit")
+
+    def predictions(command: list[str], path: Path) -> np.ndarray:
+        done = subprocess.run([*command, "-p", str(path), "--quiet"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip() or done.stdout.strip())
+        return np.loadtxt(path, ndmin=1).astype(int)
+
+    def play(stream: Stream) -> Result:
+        classes, numbers = np.unique(stream.labels, return_inverse=True)
+        with tempfile.TemporaryDirectory() as name:
+            place = Path(name)
+            (place / "train").write_text("".join(vw_lines(stream.rows, (numbers + 1).tolist())))
+            command = [sys.executable, "-m", "vowpalwabbit", "-d", str(place / "train"), "-f", str(place / "model")]
+            command += ["--oaa", str(len(classes)), "--loss_function", loss, "-b", "22"]
+            start = time.perf_counter()
+            wrong = predictions(command, place / "out") != numbers + 1
+            seconds = time.perf_counter() - start
+            error = None
+            if stream.test_labels is not None:
+                (place / "test").write_text("".join(vw_lines(stream.test_rows, [1] * len(stream.test_labels))))
+                command = [sys.executable, "-m", "vowpalwabbit", "-t", "-i", str(place / "model")]
+                guessed = predictions([*command, "-d", str(place / "test")], place / "out")
+                error = float(np.mean(classes[guessed - 1] != stream.test_labels))
+        return Result(wrong, error, seconds)
+
+    return play
+
+
+def scikit_learn(kind: str) -> Play:
+    """A linear learner of scikit-learn, one row a call."""
+    require("sklearn")
+    from sklearn.linear_model import Perceptron, SGDClassifier
+
+    def play(stream: Stream) -> Result:
+        model = Perceptron() if kind == "Perceptron" else SGDClassifier(loss="log_loss")
+        classes = np.unique(stream.labels)
+        wrong = np.ones(len(stream.labels), bool)
+        start = time.process_time()
+        for t in range(len(stream.labels)):
+            row, label = stream.rows[t : t + 1], stream.labels[t : t + 1]
+            if t:
+                wrong[t] = model.predict(row)[0] != label[0]
+            model.partial_fit(row, label, classes=classes)
+        seconds = time.process_time() - start
+        error = None
+        if stream.test_labels is not None:
+            error = float(np.mean(model.predict(stream.test_rows) != stream.test_labels))
+        return Result(wrong, error, seconds)
+
+    return play
+
+
+def logistic_regression(stream: Stream) -> Result:
+    """scikit-learn's logistic regression, fitted to all rows at once: a test error, and nothing on the way."""
+    require("sklearn")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler
+
+    if stream.test_labels is None:
+        return Result(np.zeros(0, bool), None, 0.0)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an iteration limit reached is part of the default
+        model = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=200)).fit(stream.rows, stream.labels)
+    error = float(np.mean(model.predict(stream.test_rows) != stream.test_labels))
+    return Result(np.zeros(0, bool), error, time.process_time() - start)
+
+
+def river_logistic() -> Play:
+    """River's logistic regression after its scaler, one against all, on dicts."""
+    require("river")
+    from river import linear_model, multiclass, preprocessing
+
+    def play(stream: Stream) -> Result:
+        model = preprocessing.StandardScaler() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
+        if sparse.issparse(stream.rows):
+            model = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
+        wrong = np.ones(len(stream.labels), bool)
+        start = time.process_time()
+        for t, label in enumerate(stream.labels.tolist()):
+            row = stream.rows[[t]].tocoo() if sparse.issparse(stream.rows) else None
+            if row is None:
+                given = dict(enumerate(stream.rows[t].tolist()))
+            else:
+                given = dict(zip(row.col.tolist(), row.data.tolist(), strict=True))
+            wrong[t] = model.predict_one(given) != label
+            model.learn_one(given, label)
+        return Result(wrong, None, time.process_time() - start)
+
+    return play
+
+
+def available(makers: dict[str, Callable[[], Play]]) -> dict[str, Play]:
+    """The peers that are here; those that are not are named."""
+    found = {}
+    for name, maker in makers.items():
+        try:
+            found[name] = maker()
+        except Missing as error:
+            CONSOLE.print(f"{name}: left out, {error}")
+    return found
+
+
+# -- attributes ---------------------------------------------------------------------------------------------------
+
+
+def compare_on(
+    name: str, shuffles: int, rows: int | None, slow_rows: int, fast: dict[str, Play], slow: dict[str, Play]
+) -> dict[str, Any]:
+    """All learners on one data set: progressive errors, test errors and seconds."""
+    loaded = STREAMS[name]()
+    streams = loaded if isinstance(loaded, list) else [loaded]
+    if rows is not None:
+        streams = [stream.shuffled(0).head(rows) for stream in streams]
+    ordered = streams[0].ordered
+    found: dict[str, Any] = {"rows": sum(len(s.labels) for s in streams), "ordered": ordered, "learners": {}}
+    for learner, play in fast.items():
+        errors, tests, seconds = [], [], 0.0
+        for seed in range(1 if ordered else shuffles):
+            results = [play(stream.shuffled(seed)) for stream in streams]
+            seconds += sum(result.seconds for result in results)
+            wrong = np.concatenate([result.wrong for result in results])
+            if wrong.size:
+                errors.append(float(wrong.mean()))
+            tests += [result.test_error for result in results if result.test_error is not None]
+            if learner == "linmax" and seed == 0:
+                found["linmax, first rows"] = float(wrong[:slow_rows].mean())
+        found["learners"][learner] = {
+            "error": statistics.median(errors) if errors else None,
+            "errors": errors,
+            "test_error": statistics.median(tests) if tests else None,
+            "seconds": seconds,
+        }
+        CONSOLE.print(f"{name}: {learner}: {found['learners'][learner]}")
+    for learner, play in slow.items():
+        few = BATCH_ROWS if play is logistic_regression else slow_rows
+        result = play(streams[0].shuffled(0).head(few)) if len(streams) == 1 else None
+        if result is not None:
+            found["learners"][learner] = {
+                "error": float(result.wrong.mean()) if result.wrong.size else None,
+                "test_error": result.test_error,
+                "seconds": result.seconds,
+            }
+    best = [found["learners"][f"VW {loss}"]["error"] for loss in LOSSES if f"VW {loss}" in found["learners"]]
+    if best:
+        found["ratio"] = found["learners"]["linmax"]["error"] / min(best)
+    return found
+
+
+# -- votes --------------------------------------------------------------------------------------------------------
+
+
+def batch_logit(problem: Any, test: Any) -> float:
+    """Test error of a conditional logit fitted to all trials at once (scipy), prior .1."""
+    from scipy.optimize import minimize
+
+    size, n = problem.votes.shape
+    k = int(problem.votes.max()) + 1
+    ratings = np.zeros((size, k, n + k))
+    ratings[np.arange(size)[:, None], problem.votes, np.arange(n)] = 1.0
+    ratings[:, np.arange(k), n + np.arange(k)] = 1.0
+    picked = ratings[np.arange(size), problem.labels].sum(axis=0)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = ratings @ weights
+        scores -= scores.max(axis=1, keepdims=True)
+        powers = np.exp(scores)
+        totals = powers.sum(axis=1, keepdims=True)
+        value = float((np.log(totals[:, 0]) - scores[np.arange(size), problem.labels]).sum())
+        slope = np.einsum("tk,tkn->n", powers / totals, ratings) - picked
+        return value + 0.05 * float(weights @ weights), slope + 0.1 * weights
+
+    weights = minimize(loss, np.zeros(n + k), jac=True, method="L-BFGS-B").x
+    scores = np.tile(weights[n:], (len(test.votes), 1))
+    for i in range(n):
+        scores[np.arange(len(test.votes)), test.votes[:, i]] += weights[i]
+    return float(np.mean(scores.argmax(axis=1) != test.labels))
+
+
+def majority(runs: int) -> list[dict[str, Any]]:
+    """Mistakes in 5,000 trials and final error, at every noise."""
+    rows = []
+    for noise in NOISES:
+        found: dict[str, list[float]] = {}
+        for seed in range(3000, 3000 + runs):
+            problem = linmax.majority_problem(noise=noise, seed=seed)
+            test = linmax.majority_problem(noise=noise, trials=20_000, seed=seed + 100_000)
+            instances, later = linmax.experts(votes=problem.votes), linmax.experts(votes=test.votes)
+            for name, learner in (("votes", "votes"), ("papers", "vr-combine")):
+                trace = linmax.run(learner, instances, problem.labels)
+                found.setdefault(f"{name} mistakes", []).append(float(trace.mistakes[-1]))
+                error = float(np.mean(trace.learner.predict(later) != test.labels))
+                found.setdefault(f"{name} error", []).append(error)
+            found.setdefault("batch logit error", []).append(batch_logit(problem, test))
+        rows.append({"noise": noise, "runs": runs, **{name: float(np.mean(values)) for name, values in found.items()}})
+        rows[-1]["votes mistakes, median"] = statistics.median(found["votes mistakes"])
+        CONSOLE.print(str(rows[-1]))
+    return rows
+
+
+def language_models(shuffles: int) -> dict[str, Any]:
+    """29 language models' answers: 8,000 questions to learn, the rest to test; with and without the subject."""
+    import csv
+
+    with open(folder() / "fusion_mmlu_pro" / "votes.csv", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    votes = np.array([[answer or None for answer in row[4:-1]] for row in rows], dtype=object)
+    subjects, labels = np.array([row[1] for row in rows]), np.array([row[-1] for row in rows])
+    require("sklearn")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import OneHotEncoder
+
+    accuracy: dict[str, list[float]] = {}
+    for seed in range(shuffles):
+        order = np.random.default_rng(seed).permutation(len(labels))
+        learn, test = order[:8000], order[8000:]
+        given = {"classes": list("ABCDEFGHIJ")}
+        plain = linmax.experts(votes=votes[order], **given)
+        sided = linmax.experts(votes=votes[order], by=subjects[order], **given)
+        for name, instances, learner in (
+            ("votes", plain, "auto"),
+            ("votes, papers", plain, "vr-combine"),
+            ("votes by subject", sided, "auto"),
+        ):
+            trace = linmax.run(learner, instances[:8000], labels[learn])
+            right = trace.learner.predict(instances[8000:]) == labels[test]
+            accuracy.setdefault(name, []).append(float(right.mean()))
+            accuracy.setdefault(f"{name}, on-line", []).append(float(1.0 - trace.wrong.mean()))
+        filled = np.array([[answer or "" for answer in row] for row in votes])
+        encoder = OneHotEncoder(handle_unknown="ignore").fit(filled)
+        model = LogisticRegression(max_iter=300).fit(encoder.transform(filled[learn]), labels[learn])
+        stacked = model.predict(encoder.transform(filled[test]))
+        accuracy.setdefault("scikit-learn stacking", []).append(float(np.mean(stacked == labels[test])))
+    result = {name: {"median": statistics.median(values), "all": values} for name, values in accuracy.items()}
+    CONSOLE.print(str({name: value["median"] for name, value in result.items()}))
+    return result
+
+
+# -- what is written ----------------------------------------------------------------------------------------------
+
+
+def percent(value: float | None) -> str:
+    """As it stands in a table."""
+    return "" if value is None else f"{100.0 * value:.2f}"
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """The tables."""
+    lines = []
+    sets = figures.get("attributes", {})
+    if sets:
+        learners = list(dict.fromkeys(name for found in sets.values() for name in found["learners"]))
+        for title, key in (("Progressive error, %", "error"), ("Test error, %", "test_error")):
+            shown = [n for n in learners if any(f["learners"].get(n, {}).get(key) is not None for f in sets.values())]
+            extra = ["linmax, first rows", "linmax / best VW"] if key == "error" else []
+            lines += [f"### {title}", "", "| | rows | " + " | ".join([*shown, *extra]) + " |"]
+            lines += ["|---" * (2 + len(shown) + len(extra)) + "|"]
+            for name, found in sets.items():
+                cells = [percent(found["learners"].get(n, {}).get(key)) for n in shown]
+                if not any(cells):
+                    continue
+                if extra:
+                    cells += [percent(found["linmax, first rows"]), f"{found['ratio']:.3f}" if "ratio" in found else ""]
+                lines += [f"| {name} | {found['rows']:,} | " + " | ".join(cells) + " |"]
+            lines += [""]
+        if "geometric mean" in figures:
+            lines += [f"Geometric mean of linmax / best VW: {figures['geometric mean']:.3f}.", ""]
+    if "majority" in figures:
+        names = ["votes mistakes", "papers mistakes", "votes error", "papers error", "batch logit error"]
+        lines += ["### Majority problem, 5,000 trials", "", "| noise | " + " | ".join(names) + " |", "|---" * 6 + "|"]
+        for row in figures["majority"]:
+            cells = [f"{row[name]:.1f}" if "mistakes" in name else f"{row[name]:.4f}" for name in names]
+            lines += [f"| {row['noise']:g} | " + " | ".join(cells) + " |"]
+        lines += [""]
+    if "language models" in figures:
+        lines += ["### 29 language models, accuracy on questions not learned (median)", "", "| | |", "|---|---|"]
+        lines += [f"| {name} | {found['median']:.4f} |" for name, found in figures["language models"].items()]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def plot(figures: dict[str, Any], path: str) -> None:
+    """Each set's error beside Vowpal Wabbit's best: below 1, linmax errs less."""
+    ratios = {name: found["ratio"] for name, found in figures.get("attributes", {}).items() if "ratio" in found}
+    if not ratios:
+        CONSOLE.print("no plot: it needs Vowpal Wabbit's errors")
+        return
+    figure = figure_class()(figsize=(7, 0.35 * len(ratios) + 1.2), layout="constrained")
+    axes = figure.subplots()
+    names = sorted(ratios, key=ratios.__getitem__, reverse=True)
+    axes.barh(names, [ratios[name] for name in names], color="#0072b2")
+    axes.axvline(1.0, color="#444444", linewidth=1)
+    axes.set_xlabel("progressive error, linmax / best of three Vowpal Wabbits")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="names of data sets, 'majority' and 'votes', with commas")
+    parser.add_argument("--shuffles", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=20, help="of the majority problem")
+    parser.add_argument("--slow-rows", type=int, default=2000)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json")
+    parser.add_argument("--markdown")
+    parser.add_argument("--plot")
+    arguments = parser.parse_args()
+    wanted = arguments.only.split(",") if arguments.only else [*STREAMS, "majority", "votes"]
+    unknown = [name for name in wanted if name not in (*STREAMS, "majority", "votes")]
+    if unknown:
+        parser.error(f"unknown data set {unknown[0]!r}; known: {', '.join([*STREAMS, 'majority', 'votes'])}")
+    shuffles, runs, rows = (1, 2, 4000) if arguments.quick else (arguments.shuffles, arguments.runs, None)
+    fast: dict[str, Play] = {"linmax": ours("auto")}
+    fast |= available({f"VW {loss}": lambda loss=loss: vowpal_wabbit(loss) for loss in LOSSES})
+    slow = available(
+        {
+            "scikit-learn Perceptron": lambda: scikit_learn("Perceptron"),
+            "scikit-learn SGD": lambda: scikit_learn("SGD"),
+            "scikit-learn LogisticRegression, batch": lambda: logistic_regression,
+            "River logistic": river_logistic,
+        }
+    )
+    figures: dict[str, Any] = {}
+    for name in wanted:
+        try:
+            if name == "majority":
+                figures["majority"] = majority(runs)
+            elif name == "votes":
+                figures["language models"] = language_models(shuffles)
+            else:
+                figures.setdefault("attributes", {})[name] = compare_on(
+                    name, shuffles, rows, arguments.slow_rows, fast, slow
+                )
+        except (NoData, Missing) as error:
+            CONSOLE.print(f"{name}: left out, {error}")
+    ratios = [found["ratio"] for found in figures.get("attributes", {}).values() if "ratio" in found]
+    if ratios:
+        figures["geometric mean"] = float(np.exp(np.mean(np.log(ratios))))
+    text = markdown(figures)
+    print(text)
+    if arguments.markdown:
+        Path(arguments.markdown).write_text(text)
+    if arguments.json:
+        write_json(figures, arguments.json)
+    if arguments.plot:
+        plot(figures, arguments.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Learners that are no rule: they use all classes of a trial, or none of its sub-experts. One file each.
+
+A file holds a description (`Whole`), which is what the user writes, and a `Worker`, which has the state and does the
+work, a chunk of trials at a time. They stand alone or among the members of `combine` and `stack`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from linmax.contract import Instances
+
+__all__ = ["Auto", "Whole", "Worker"]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Description of such a learner; its fields are its parameters, all of them numbers."""
+
+    name: ClassVar[str]
+
+    def __str__(self) -> str:
+        numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
+        return f"{self.name}({', '.join(numbers)})" if numbers else self.name
+
+    def worker(self, size: int) -> Worker:
+        """One that has seen nothing, over ``size`` coordinates."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``."""
+
+    def __str__(self) -> str:
+        return "auto"
+
+
+class Worker:
+    """A learner at work. ``shape`` is that of `linmax.contract.State`, k the number of classes, known or not."""
+
+    def play(
+        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predict and learn trials begin..end: the classes predicted, and the scores of all classes.
+
+        A label beyond the known classes makes its class known: ``shape`` is changed.
+        """
+        raise NotImplementedError
+
+    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores without learning."""
+        raise NotImplementedError
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All the state, by name."""
+        raise NotImplementedError
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over a state."""
+        raise NotImplementedError
+
+    def hypothesis(self) -> np.ndarray:
+        """Weights over the coordinates, where there are any."""
+        raise ValueError("this learner is no single weight vector")
+
+    def renumber(self, order: Sequence[int]) -> None:
+        """Class ``order[c]``, not yet known, is class c from now on."""
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        """The coordinates have new places: ``moved`` puts the last axis of an array in order."""

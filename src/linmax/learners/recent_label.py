@@ -1,0 +1,105 @@
+"""The recent-label voter: it rates each class by how often its label came lately, and looks at nothing else.
+
+r_c <- decay r_c + [c = label]. On streams sorted by class, or with drift, the last label says more than most
+sub-experts; on shuffled ones it says how frequent a class is. It assumes that labels come promptly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import float64, int64, types
+
+from linmax.checks import finite
+from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector, deferred
+from linmax.learners import Whole, Worker
+from linmax.linear_max import top_two
+
+__all__ = ["RecentLabel", "recent_label"]
+
+
+@deferred(types.void(Labels, int64, int64, Indices, float64, Vector, Labels, Matrix))
+def play_recent(
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    decay: float,
+    recent: np.ndarray,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Trials begin..end."""
+    for t in range(begin, end):
+        for c in range(recent.size):
+            table[t - begin, c] = recent[c]
+            recent[c] *= decay
+        predictions[t - begin] = top_two(table[t - begin], shape)[0]
+        recent[labels[t]] += 1.0
+        shape[KNOWN] = max(shape[KNOWN], labels[t] + 1)
+
+
+class RecentWorker(Worker):
+    """State: one number a class."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.recent = np.zeros(0)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"recent": self.recent}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.recent = arrays["recent"].copy()
+
+    def _fit(self, k: int) -> None:
+        self.recent = np.concatenate([self.recent, np.zeros(k - len(self.recent))])
+
+    def play(
+        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        self._fit(k)
+        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
+        play_recent(labels, begin, end, shape, self.decay, self.recent, predictions, table)
+        return predictions, table
+
+    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        self._fit(k)
+        return np.full(size, top_two(self.recent, shape)[0], np.int32), np.tile(self.recent, (size, 1))
+
+
+@dataclass(frozen=True)
+class RecentLabel(Whole):
+    """Description of the recent-label voter; made by `linmax.recent_label`."""
+
+    decay: float
+    name: ClassVar[str] = "recent-label"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= finite("decay", self.decay) <= 1.0:
+            raise ValueError(f"decay must be in [0, 1], got {self.decay!r}; try 0.8")
+
+    def worker(self, size: int) -> Worker:
+        return RecentWorker(float(self.decay))
+
+
+def recent_label(decay: float = 0.8) -> RecentLabel:
+    """Predict the class whose label came most lately and often: r_c <- decay r_c + [c = label].
+
+    Parameters
+    ----------
+    decay
+        In [0, 1]: 0 repeats the last label, 1 predicts the most frequent class.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> instances = linmax.experts(attributes=[[0.0]] * 5)
+    >>> linmax.run("recent-label(0.8)", instances, ["a", "b", "b", "b", "a"]).predictions.tolist()
+    ['a', 'a', 'b', 'b', 'b']
+    """
+    return RecentLabel(decay)

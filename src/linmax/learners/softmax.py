@@ -1,0 +1,685 @@
+"""Second-order softmax over sub-experts, plain and with a learned guess rate.
+
+Class j has probability P_j = exp(w.x^j) / sum_i exp(w.x^i): the conditional logit of McFadden (1974). All classes
+speak at once, so this is not of the form f(w, z), and no mistake bound is lifted to it; its log loss obeys that of
+the on-line Newton step (Hazan, Agarwal and Kale 2007).
+
+Between refits each trial is a Kalman step (the curvature of its log loss is added, then one Newton step on its
+gradient). At trials 10, 15, 22, 33, ... Newton steps with a line search fit all stored trials afresh. Old trials are
+folded into a Gaussian when the store is full, so that nothing grows with the stream.
+
+The robust form takes a label for a guess with probability e: P(y) = (1 - e) P_y + e / k. Each trial then counts as
+much as it is likely to be no guess, and e is learned by expectation maximisation at each refit. Under label noise log
+loss alone is drawn to the worst trials; this is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba import float64, int32, int64, types
+from scipy import linalg
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from linmax.checks import positive
+from linmax.contract import (
+    EXPERTS,
+    KNOWN,
+    STRIDE,
+    Indices,
+    Instances,
+    InstancesT,
+    Labels,
+    Matrix,
+    Vector,
+    deferred,
+    kernel,
+)
+from linmax.learners import Whole, Worker
+from linmax.linear_max import top_two
+
+__all__ = ["RobustSoftmax", "Softmax", "robust_softmax", "softmax"]
+
+FIRST = 10  # the trial of the first refit; each later one comes after half as many trials again
+STORE = 8192  # trials kept for refits; the older half is folded away when it is full
+RATINGS = 2**20  # likewise ratings
+FULL = 1024  # coordinates up to which the curvature is a full matrix; beyond, its diagonal, and no refits
+KEEN = 128  # coordinates up to which that matrix is updated at every trial; beyond, at refits only
+STEPS = 20  # most Newton steps of a refit
+GAIN = 0.02  # a step that gains less log likelihood than this is the last
+ENOUGH = 1e-4  # share of the promised gain with which a step is content
+SHORTEST = 1e-3  # share of a Newton step below which the search gives up
+DULL = 1e-12  # a class less likely than this adds no curvature
+GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
+
+Ints = int32[::1]
+IntTable = int64[:, ::1]
+TRIALS, DUE, FITTED, COUNT = range(4)  # of `sizes`: trials, those at the next refit and at the last, those stored
+
+
+# -- compiled -----------------------------------------------------------------------------------------------------
+
+
+class Store(NamedTuple):
+    """Trials as lists of ratings: coordinate ``place`` gives ``value`` to ``of``, a class that was known then."""
+
+    starts: np.ndarray  # int64: trial t has the ratings starts[t]..starts[t + 1], coordinates in order
+    places: np.ndarray  # int32
+    of: np.ndarray  # int32
+    values: np.ndarray
+    labels: np.ndarray  # int32
+    known: np.ndarray  # int32: classes known at each trial, its label included
+
+
+StoreT = types.NamedTuple((Indices, Ints, Ints, Vector, Ints, Ints), Store)
+
+
+@kernel()
+def add_attribute(store: Store, at: int, row: int, known: int, value: float) -> int:
+    """An attribute rates every class by its own sub-expert."""
+    for c in range(known):
+        store.places[at], store.of[at], store.values[at] = row + c, c, value
+        at += 1
+    return at
+
+
+@kernel()
+def write_out(instances: Instances, t: int, shape: np.ndarray, known: int, store: Store, at: int) -> int:
+    """The ratings of instance t from ``at`` on; returns where they end."""
+    voters = instances.signs.size
+    for i in range(voters):
+        if 0 <= instances.votes[t, i] < known:
+            store.places[at], store.of[at], store.values[at] = i, instances.votes[t, i], instances.signs[i]
+            at += 1
+    for i in range(instances.scores.shape[1]):
+        for c in range(known):
+            store.places[at], store.of[at], store.values[at] = voters + i, c, instances.scores[t, i, c]
+            at += 1
+    row, stride, dense = shape[EXPERTS], shape[STRIDE], instances.dense.shape[1]
+    if instances.constant != 0.0:
+        at = add_attribute(store, at, row, known, instances.constant)
+    row += stride
+    for f in range(dense):
+        at = add_attribute(store, at, row + f * stride, known, instances.dense[t, f])
+    row += dense * stride
+    if instances.indptr.size:
+        for j in range(instances.indptr[t], instances.indptr[t + 1]):
+            at = add_attribute(store, at, row + instances.indices[j] * stride, known, instances.values[j])
+    return at
+
+
+@kernel()
+def rate(store: Store, lo: int, hi: int, weights: np.ndarray, scores: np.ndarray) -> None:
+    """The scores w.x^c of the ratings lo..hi."""
+    scores[:] = 0.0
+    for j in range(lo, hi):
+        scores[store.of[j]] += weights[store.places[j]] * store.values[j]
+
+
+@kernel()
+def to_shares(scores: np.ndarray, known: int, shares: np.ndarray) -> None:
+    """exp(s_c) / sum of exp(s), over the known classes."""
+    largest, total = scores[0], 0.0
+    for c in range(1, known):
+        largest = max(largest, scores[c])
+    for c in range(known):
+        shares[c] = math.exp(scores[c] - largest)
+        total += shares[c]
+    for c in range(known):
+        shares[c] /= total
+
+
+@kernel()
+def trust(share: float, guess: float, known: int) -> float:
+    """How likely a label of this probability is no guess."""
+    if guess == 0.0:
+        return 1.0
+    return (1.0 - guess) * share / ((1.0 - guess) * share + guess / known)
+
+
+@kernel()
+def curve(
+    store: Store,
+    lo: int,
+    hi: int,
+    sure: float,
+    shares: np.ndarray,
+    mean: np.ndarray,
+    chain: np.ndarray,
+    curvature: np.ndarray,
+) -> None:
+    """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after."""
+    last = chain[0]  # of each class, the rating met last
+    for c in range(last.size):
+        last[c] = -1
+    for a in range(lo, hi):
+        place, of, value = store.places[a], store.of[a], store.values[a]
+        weighted = shares[of] * value
+        mean[place] += weighted
+        chain[1, a - lo] = last[of]
+        last[of] = a - lo
+        b = last[of]
+        while b >= 0:
+            curvature[place, store.places[lo + b]] += sure * weighted * store.values[lo + b]
+            b = chain[1, b]
+    for a in range(lo, hi):
+        place = store.places[a]
+        if a == lo or place != store.places[a - 1]:
+            row, factor = curvature[place], sure * mean[place]
+            for i in range(place + 1):
+                row[i] -= factor * mean[i]
+    for a in range(lo, hi):
+        mean[store.places[a]] = 0.0
+
+
+@deferred(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
+def survey(
+    store: Store,
+    begin: int,
+    end: int,
+    weights: np.ndarray,
+    guess: float,
+    gradient: np.ndarray,
+    curvature: np.ndarray,
+    room: np.ndarray,
+    chain: np.ndarray,
+) -> float:
+    """Log likelihood of the stored trials begin..end; its gradient, and the lower half of its curvature, are added.
+
+    The last of ``gradient`` receives the number of labels that were guesses, as far as can be told.
+    """
+    total, shares, mean = 0.0, room[1], room[2]
+    for t in range(begin, end):
+        lo, hi, label, known = store.starts[t], store.starts[t + 1], store.labels[t], store.known[t]
+        scores = room[0][:known]
+        rate(store, lo, hi, weights, scores)
+        to_shares(scores, known, shares)
+        sure = trust(shares[label], guess, known)
+        gradient[-1] += 1.0 - sure
+        total += math.log((1.0 - guess) * shares[label] + guess / known + 1e-300)
+        for a in range(lo, hi):
+            of, value = store.of[a], store.values[a]
+            gradient[store.places[a]] += sure * ((1.0 if of == label else 0.0) - shares[of]) * value
+        if sure * (1.0 - shares[label]) >= DULL or shares[label] <= 0.5:
+            curve(store, lo, hi, sure, shares, mean, chain, curvature)
+    return total
+
+
+@kernel()
+def add_curvature(
+    store: Store, lo: int, hi: int, known: int, sure: float, shares: np.ndarray, spread: np.ndarray, room: np.ndarray
+) -> None:
+    """Add sum_c P_c (x^c - m)(x^c - m)', m the mean rating, to the matrix whose inverse is ``spread``."""
+    n = spread.shape[0]
+    mean, u, v = room[0], room[1], room[2]
+    mean[:] = 0.0
+    for j in range(lo, hi):
+        mean[store.places[j]] += shares[store.of[j]] * store.values[j]
+    for c in range(known):
+        weight = sure * shares[c]
+        if weight * (1.0 - shares[c]) < DULL:
+            continue
+        for i in range(n):
+            u[i] = -mean[i]
+            v[i] = 0.0
+        for j in range(lo, hi):
+            if store.of[j] == c:
+                u[store.places[j]] += store.values[j]
+        for i in range(n):
+            if u[i] != 0.0:
+                for other in range(n):
+                    v[other] += u[i] * spread[i, other]
+        product = 0.0
+        for i in range(n):
+            product += u[i] * v[i]
+        factor = weight / (1.0 + weight * product)
+        for i in range(n):
+            shrunk = factor * v[i]
+            for other in range(n):
+                spread[i, other] -= shrunk * v[other]
+
+
+@deferred(
+    int64(
+        InstancesT, Labels, int64, int64, Indices, StoreT, int64, Indices, float64, Vector, Matrix, Matrix, int64,
+        Labels, Matrix,
+    )
+)  # fmt: skip
+def walk(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    store: Store,
+    most: int,
+    sizes: np.ndarray,
+    guess: float,
+    weights: np.ndarray,
+    spread: np.ndarray,
+    room: np.ndarray,
+    origin: int,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> int:
+    """Predict, store and learn trials begin..end, of at most ``most`` ratings each; returns where it stopped.
+
+    That is after a trial at which a refit is due, or before one that the arrays have no room for.
+    """
+    n = weights.size
+    gradient, shares = room[3], room[4]
+    for t in range(begin, end):
+        label, scores = labels[t], table[t - origin]
+        stored = sizes[COUNT]
+        lo = store.starts[stored]
+        if stored == store.labels.size or lo + most > store.values.size:
+            return t
+        hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
+        rate(store, lo, hi, weights, scores)
+        predictions[t - origin] = top_two(scores, shape)[0]
+        if label >= shape[KNOWN]:
+            shape[KNOWN] = label + 1
+            hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
+            rate(store, lo, hi, weights, room[5][: scores.size])
+            to_shares(room[5], shape[KNOWN], shares)
+        else:
+            to_shares(scores, shape[KNOWN], shares)
+        known = shape[KNOWN]
+        store.starts[stored + 1], store.labels[stored], store.known[stored] = hi, label, known
+        sizes[COUNT] += 1
+        sizes[TRIALS] += 1
+        sure = trust(shares[label], guess, known)
+        step = sure
+        if n <= KEEN:
+            add_curvature(store, lo, hi, known, sure, shares, spread, room)
+        else:
+            step *= max(1, sizes[FITTED]) / sizes[TRIALS]
+        for j in range(lo, hi):
+            gradient[store.places[j]] = 0.0
+        for j in range(lo, hi):
+            of = store.of[j]
+            gradient[store.places[j]] += step * ((1.0 if of == label else 0.0) - shares[of]) * store.values[j]
+        for j in range(lo, hi):
+            place = store.places[j]
+            slope = gradient[place]
+            if slope != 0.0:
+                gradient[place] = 0.0
+                for i in range(n):
+                    weights[i] += slope * spread[place, i]
+        if sizes[TRIALS] == sizes[DUE] or sizes[COUNT] == STORE or hi >= RATINGS:
+            return t + 1
+    return end
+
+
+@deferred(
+    types.void(
+        InstancesT, Labels, int64, int64, Indices, StoreT, Vector, Vector, Vector, Matrix, types.boolean, Labels,
+        Matrix,
+    )
+)  # fmt: skip
+def walk_diagonal(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    store: Store,
+    counts: np.ndarray,
+    weights: np.ndarray,
+    curvature: np.ndarray,
+    room: np.ndarray,
+    robust: bool,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """The same with the diagonal of the curvature alone, and without a store but for the trial itself."""
+    shares = room[0]
+    for t in range(begin, end):
+        label, scores = labels[t], table[t - begin]
+        hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
+        rate(store, 0, hi, weights, scores)
+        predictions[t - begin] = top_two(scores, shape)[0]
+        if label >= shape[KNOWN]:
+            shape[KNOWN] = label + 1
+            hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
+            rate(store, 0, hi, weights, room[1][: scores.size])
+            to_shares(room[1], shape[KNOWN], shares)
+        else:
+            to_shares(scores, shape[KNOWN], shares)
+        sure = 1.0
+        if robust:
+            sure = trust(shares[label], counts[0] / (counts[0] + counts[1]), shape[KNOWN])
+            counts[0] += 1.0 - sure
+            counts[1] += sure
+        j = 0
+        while j < hi:
+            place, right, mean, square = store.places[j], 0.0, 0.0, 0.0
+            while j < hi and store.places[j] == place:
+                of, value = store.of[j], store.values[j]
+                mean += shares[of] * value
+                square += shares[of] * value * value
+                if of == label:
+                    right = value
+                j += 1
+            curvature[place] += sure * max(0.0, square - mean * mean)
+            weights[place] += sure * (right - mean) / curvature[place]
+
+
+@deferred(types.void(InstancesT, int64, Indices, StoreT, Vector, Labels, Matrix))
+def judge_all(
+    instances: Instances,
+    size: int,
+    shape: np.ndarray,
+    store: Store,
+    weights: np.ndarray,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Predictions and scores without learning."""
+    for t in range(size):
+        hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
+        rate(store, 0, hi, weights, table[t])
+        predictions[t] = top_two(table[t], shape)[0]
+
+
+# -- at work ------------------------------------------------------------------------------------------------------
+
+
+def new_store(trials: int, ratings: int) -> Store:
+    """Room for so many."""
+    return Store(
+        np.zeros(trials + 1, np.int64),
+        np.zeros(ratings, np.int32),
+        np.zeros(ratings, np.int32),
+        np.zeros(ratings),
+        np.zeros(trials, np.int32),
+        np.zeros(trials, np.int32),
+    )
+
+
+def most_ratings(instances: Instances, k: int) -> int:
+    """Most ratings that one of these instances can have."""
+    longest = int(np.diff(instances.indptr).max(initial=0)) if instances.indptr.size else 0
+    return instances.signs.size + k * (instances.scores.shape[1] + 1 + instances.dense.shape[1] + longest)
+
+
+def symmetric(lower: np.ndarray) -> np.ndarray:
+    """The matrix whose lower half this is."""
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
+@cache
+def blas() -> Any:
+    """The libraries whose threads are held to one: small matrices are solved faster so, and always alike."""
+    return ThreadpoolController()
+
+
+class SoftmaxWorker(Worker):
+    """State of a softmax: weights, their curvature or its inverse, and the stored trials."""
+
+    def __init__(self, prior: float, robust: bool, size: int) -> None:
+        self.prior, self.robust = prior, robust
+        self.weights = np.zeros(size)
+        self.sizes = np.array([0, FIRST, 0, 0], np.int64)
+        self.counts = np.array([GUESSES, OTHERS])  # labels guessed and not, in trials that are folded away
+        self.guess = np.array([GUESSES / (GUESSES + OTHERS) if robust else 0.0])
+        self.store = new_store(0, 0)
+        if size <= FULL:
+            self.spread, self.precision = np.eye(size) / prior, np.eye(size) * prior
+            self.pull, self.curvature = np.zeros(size), np.zeros(0)
+        else:
+            self._no_matrices()
+            self.curvature = np.full(size, prior)
+
+    def _no_matrices(self) -> None:
+        self.spread = self.precision = np.zeros((0, 0))
+        self.pull = np.zeros(0)
+        self.store = new_store(0, 0)
+        self.sizes[COUNT] = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the curvature is a full matrix."""
+        return not self.curvature.size
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        names = ("weights", "sizes", "counts", "guess", "spread", "precision", "pull", "curvature")
+        count = int(self.sizes[COUNT])
+        used = int(self.store.starts[count])
+        store = Store(*(a[: [count + 1, used, used, used, count, count][i]] for i, a in enumerate(self.store)))
+        return {name: getattr(self, name) for name in names} | {f"store.{n}": a for n, a in store._asdict().items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        for name, array in arrays.items():
+            if not name.startswith("store."):
+                setattr(self, name, array.copy())
+        self.store = Store(*(arrays[f"store.{name}"].copy() for name in Store._fields))
+
+    def hypothesis(self) -> np.ndarray:
+        return self.weights.copy()
+
+    def play(
+        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
+        most = most_ratings(instances, k)
+        room = np.zeros((6, max(self.weights.size, k)))
+        if not self.full:
+            walk_diagonal(
+                instances, labels, begin, end, shape, new_store(1, most), self.counts, self.weights, self.curvature,
+                room, self.robust, predictions, table,
+            )  # fmt: skip
+            return predictions, table
+        t = begin
+        while t < end:
+            self._make_room(most)
+            t = walk(
+                instances, labels, t, end, shape, self.store, most, self.sizes, float(self.guess[0]), self.weights,
+                self.spread, room, begin, predictions, table,
+            )  # fmt: skip
+            trials, due, _, count = self.sizes
+            full = count == STORE or self.store.starts[count] >= RATINGS
+            if full or trials == due:
+                self._refit()
+            if trials == due:
+                self.sizes[DUE] += due // 2
+            if full:
+                self._fold(int(count) // 2)
+        return predictions, table
+
+    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
+        judge_all(instances, size, shape, new_store(1, most_ratings(instances, k)), self.weights, predictions, table)
+        return predictions, table
+
+    def _make_room(self, most: int) -> None:
+        """Enlarge the store for at least one more trial."""
+        count = int(self.sizes[COUNT])
+        used = int(self.store.starts[count])
+        if count < len(self.store.labels) and used + most <= len(self.store.values):
+            return
+        trials, ratings = len(self.store.labels), len(self.store.values)
+        larger = new_store(max(trials, min(STORE, 2 * count + 64)), max(ratings, 2 * (used + most)))
+        for new, old in zip(larger, self.store, strict=True):
+            new[: len(old)] = old
+        self.store = larger
+
+    def _survey(self, begin: int, end: int, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """Log likelihood, its gradient (with the number of guesses after it) and the lower half of its curvature."""
+        n, k = len(weights), int(self.store.known.max(initial=1))
+        gradient, curvature = np.zeros(n + 1), np.zeros((n, n))
+        longest = int(np.diff(self.store.starts[begin : end + 1]).max(initial=0))
+        room, chain = np.zeros((3, max(n, k))), np.zeros((2, max(k, longest)), np.int64)
+        likelihood = survey(self.store, begin, end, weights, guess, gradient, curvature, room, chain)
+        return likelihood, gradient, curvature
+
+    def _posterior(self, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """The same of the posterior over all trials."""
+        value, gradient, curvature = self._survey(0, int(self.sizes[COUNT]), weights, guess)
+        drawn = self.precision @ weights
+        value += float(self.pull @ weights - 0.5 * weights @ drawn)
+        if self.robust:
+            value += float(self.counts[0] * math.log(guess) + self.counts[1] * math.log1p(-guess))
+        gradient[:-1] += self.pull - drawn
+        if not math.isfinite(value):
+            raise OverflowError("the scores of softmax left the range of floats; scale the instances down")
+        return value, gradient, curvature + self.precision
+
+    def _refit(self) -> None:
+        """Newton steps with a line search on the stored trials; the guess rate by expectation maximisation."""
+        with blas().limit(limits=1, user_api="blas"):
+            weights, guess = self.weights, float(self.guess[0])
+            value, gradient, curvature = self._posterior(weights, guess)
+            for _ in range(STEPS):
+                direction = linalg.cho_solve(linalg.cho_factor(curvature, lower=True), gradient[:-1])
+                slope, length, before = float(gradient[:-1] @ direction), 1.0, value
+                if self.robust:
+                    guess = float((self.counts[0] + gradient[-1]) / (self.counts.sum() + self.sizes[COUNT]))
+                while length > SHORTEST:
+                    tried = self._posterior(weights + length * direction, guess)
+                    if tried[0] >= value + ENOUGH * length * slope:
+                        break
+                    length /= 2.0
+                else:
+                    break
+                weights = weights + length * direction
+                value, gradient, curvature = tried
+                self.guess[0] = guess
+                if value - before < GAIN:
+                    break
+            self.weights = weights
+            inverse, _ = linalg.lapack.dpotri(linalg.cho_factor(curvature, lower=True)[0], lower=1)
+            self.spread = np.ascontiguousarray(symmetric(inverse))
+        self.sizes[FITTED] = self.sizes[TRIALS]
+
+    def _fold(self, count: int) -> None:
+        """Replace the oldest trials by the parabola that touches their log likelihood here."""
+        _, gradient, curvature = self._survey(0, count, self.weights, float(self.guess[0]))
+        curvature = symmetric(curvature)
+        with blas().limit(limits=1, user_api="blas"):
+            self.pull += curvature @ self.weights + gradient[:-1]
+        self.precision += curvature
+        self.counts += gradient[-1], count - gradient[-1]
+        starts, *_ = old = self.store
+        first, last = int(starts[count]), int(starts[self.sizes[COUNT]])
+        kept = int(self.sizes[COUNT]) - count
+        self.store = Store(
+            np.concatenate([starts[count : count + kept + 1] - first, np.zeros(count, np.int64)]),
+            *(np.concatenate([block[first:last], block[:first]]) for block in old[1:4]),
+            *(np.concatenate([block[count : count + kept], block[:count]]) for block in old[4:]),
+        )
+        self.sizes[COUNT] = kept
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        places = moved(np.arange(1.0, self.weights.size + 1.0))
+        if self.full and places.size > FULL:
+            curvature = np.diag(self._posterior(self.weights, float(self.guess[0]))[2]).copy()
+            self._no_matrices()
+            self.curvature = curvature
+        self.weights = moved(self.weights)
+        new = np.flatnonzero(places == 0.0)
+        if not self.full:
+            self.curvature = moved(self.curvature)
+            self.curvature[new] = self.prior
+            return
+        self.pull = moved(self.pull)
+        for name, value in (("spread", 1.0 / self.prior), ("precision", self.prior)):
+            matrix = np.ascontiguousarray(moved(np.ascontiguousarray(moved(getattr(self, name)).T)).T)
+            matrix[new, new] = value
+            setattr(self, name, matrix)
+        old = np.zeros(self.weights.size, np.int32)
+        old[places[places > 0.0].astype(np.int64) - 1] = np.flatnonzero(places > 0.0)
+        self.store = self.store._replace(places=old[self.store.places])
+
+
+# -- descriptions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Softmax(Whole):
+    """Description of the second-order softmax; made by `linmax.softmax`."""
+
+    prior: float
+    name: ClassVar[str] = "softmax"
+    robust: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive("prior", self.prior, 0.1)
+
+    def worker(self, size: int) -> Worker:
+        return SoftmaxWorker(float(self.prior), self.robust, size)
+
+
+@dataclass(frozen=True)
+class RobustSoftmax(Softmax):
+    """Description of the same with a learned guess rate; made by `linmax.robust_softmax`."""
+
+    name: ClassVar[str] = "robust-softmax"
+    robust: ClassVar[bool] = True
+
+
+def softmax(prior: float = 0.1) -> Softmax:
+    """Second-order softmax over sub-experts: P_c = exp(w.x^c) / sum, fitted on-line and afresh ever more rarely.
+
+    Minimises prior/2 |w|^2 - sum_t ln P_label. Between refits, which come at trials 10, 15, 22, 33, ..., a trial is a
+    Kalman step: H <- H + X (diag P - P P') X', w <- w + H^-1 (x^label - sum_c P_c x^c).
+
+    Parameters
+    ----------
+    prior
+        Precision of the weights around 0; the larger, the smaller they stay.
+
+    Notes
+    -----
+    Refits use the last 8,192 trials (or 2^20 ratings); older ones are folded, in halves, into a Gaussian. A trial costs
+    O(n^2 k) up to 128 coordinates and O(n m) with m ratings up to 1,024, where the curvature is taken at refits only.
+    Beyond 1,024 coordinates, as with many attributes, the curvature is diagonal and nothing is refitted: O(m).
+
+    References
+    ----------
+    McFadden (1974), Conditional logit analysis of qualitative choice behavior. Hazan, Agarwal and Kale (2007),
+    Logarithmic regret algorithms for online convex optimization.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(trials=1000, seed=1)
+    >>> trace = linmax.run(linmax.softmax(0.1), linmax.experts(votes=data.votes), data.labels)
+    >>> int(trace.mistakes[-1]) < 45
+    True
+    """
+    return Softmax(prior)
+
+
+def robust_softmax(prior: float = 0.1) -> RobustSoftmax:
+    """Second-order softmax for noisy labels: P(label) = (1 - e) P_label + e / k, with the guess rate e learned.
+
+    Like `softmax`, but each trial counts as much as its label is likely to be no guess,
+    (1 - e) P_label / ((1 - e) P_label + e / k); e is the mean of the rest, taken at each refit, from .1 on.
+
+    Parameters
+    ----------
+    prior
+        As in `softmax`.
+
+    References
+    ----------
+    Dempster, Laird and Rubin (1977), Maximum likelihood from incomplete data via the EM algorithm; the references of
+    `softmax`.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(noise=0.2, trials=2000, seed=1)
+    >>> instances = linmax.experts(votes=data.votes)
+    >>> robust, plain = (linmax.run(text, instances, data.labels) for text in ("robust-softmax(0.1)", "softmax(0.1)"))
+    >>> bool(robust.mistakes[-1] < plain.mistakes[-1])
+    True
+    """
+    return RobustSoftmax(prior)
