@@ -37,7 +37,8 @@ from linmax.nodes import BestOf, Leaf, Node, Stacking, Voting, Weighing
 from linmax.playing import start_means
 from linmax.scaling import Scaling
 from linmax.streams.model import Model
-from linmax.streams.vocabulary import Vocabulary
+from linmax.streams.scan import PADDING
+from linmax.streams.vocabulary import Vocabulary, number_names
 
 __all__ = ["HOW", "merge", "merge_since", "refuse_unmergeable"]
 
@@ -513,7 +514,18 @@ def _union_of_vocabularies(models: Sequence[Model]) -> tuple[Vocabulary, list[np
     if first.bits:
         return Vocabulary(first.bits), [np.arange(2**first.bits) for _ in models]
     union = Vocabulary()
-    return union, [union.join(model.vocabulary.arrays(model.columns)) for model in models]
+    return union, [_joined(union, model) for model in models]
+
+
+def _joined(union: Vocabulary, model: Model) -> np.ndarray:
+    """The numbers of the model's names in the union, where new ones are added."""
+    arrays = model.vocabulary.arrays(model.columns)
+    store, offsets = arrays["names"], np.ascontiguousarray(arrays["offsets"], np.int64)
+    block = np.concatenate([store, np.zeros(PADDING, np.uint8)])
+    numbers = np.zeros(offsets.size - 1, np.int64)
+    union.reserve(numbers.size, store.size)
+    number_names(union.names, block, offsets, numbers, 0, True)
+    return numbers
 
 
 def _placed(engine: Engine, layout: Layout, columns: np.ndarray, shifted: bool, classes: np.ndarray) -> Placed:

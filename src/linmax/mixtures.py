@@ -43,7 +43,7 @@ from linmax.contract import (
 )
 from linmax.rules.alma import LOG_C
 from linmax.rules.p_norm import FAR
-from linmax.rules.romma import BASE, LENGTH
+from linmax.rules.romma import BASE, MOST, SQUARE
 
 __all__ = ["MULTIPLICATIVE", "Part", "mix", "refuse_unmixable"]
 
@@ -187,9 +187,9 @@ def romma(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, ta
     weights, top = true_weights(parts, shares)
     length = float(np.linalg.norm(weights))
     if length > 0.0:
-        target.weights[:] = target.memory[0] = weights
-        target.scalars[[SHIFT, BASE]] = top
-        target.scalars[LENGTH] = top + math.log(length)
+        target.weights[:] = target.memory[0] = weights / length
+        target.scalars[[SHIFT, BASE]] = top + math.log(length)
+        target.scalars[[SQUARE, MOST]] = target.weights @ target.weights
         target.scalars[[MASS, PEAK]] = 1.0
 
 

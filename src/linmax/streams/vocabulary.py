@@ -252,16 +252,6 @@ class Vocabulary:
         offsets = self.names.offsets[: number + 1]
         return {"names": self.names.store[: offsets[-1]], "offsets": offsets}
 
-    def join(self, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """The numbers here of the names that another vocabulary's `arrays` hold; new ones are added."""
-        store, offsets = arrays["names"], np.ascontiguousarray(arrays["offsets"], np.int64)
-        block = np.zeros(store.size + PADDING, np.uint8)
-        block[: store.size] = store
-        numbers = np.zeros(offsets.size - 1, np.int64)
-        self.reserve(numbers.size, store.size)
-        number_names(self.names, block, offsets, numbers, 0, True)
-        return numbers
-
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], bits: int | None = None) -> Vocabulary:
         """A vocabulary of names that `arrays` gave."""
@@ -277,7 +267,12 @@ class Vocabulary:
             raise ValueError("the names of the attributes are damaged: their places do not fit together")
         if bits or offsets.size == 1:
             return made
-        if (made.join(arrays) != np.arange(offsets.size - 1)).any():
+        made.reserve(offsets.size - 1, store.size)
+        block = np.zeros(store.size + PADDING, np.uint8)
+        block[: store.size] = store
+        numbers = np.zeros(offsets.size - 1, np.int64)
+        number_names(made.names, block, np.ascontiguousarray(offsets, np.int64), numbers, 0, True)
+        if (numbers != np.arange(numbers.size)).any():
             raise ValueError("the names of the attributes are damaged: one comes twice")
         return made
 
