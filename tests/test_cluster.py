@@ -20,6 +20,7 @@ import pytest
 
 import linmax
 from linmax import cluster
+from linmax.cli import main
 from linmax.cluster.costs import Measured, estimate
 from linmax.cluster.shards import shards_of
 from linmax.streams import Model
@@ -240,6 +241,7 @@ def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
         """
         import os, signal, sys
         from linmax import cluster
+from linmax.cli import main
 
         def stop(progress):
             if progress.epoch == 2 and progress.done == 3:
@@ -354,6 +356,28 @@ def test_learn_shows_the_dashboard_and_the_epochs(paths, client):
     terminal = Console(file=io.StringIO(), width=200, force_terminal=True)
     cluster.learn(client.scheduler.address, "perceptron", paths[:2], screen=terminal, epochs=2)
     assert "epoch 2 of 2" in terminal.file.getvalue()
+
+
+def test_command(tmp_path, paths, client, capsys):
+    address, model, figures = client.scheduler.address, str(tmp_path / "model"), str(tmp_path / "figures.json")
+    base = ["learn", *paths, "--cluster", address, "--checkpoint", str(tmp_path / "kept")]
+    assert main([*base, "--passes", "2", "--model", model, "--test", paths[0], "--json", figures]) == 0
+    told = capsys.readouterr().out
+    assert "5 shards; dashboard:" in told
+    assert "epoch 2:" in told
+    assert "test error" in told
+    expected = cluster.fit("A-perceptron", paths, epochs=2)
+    found = json.loads(Path(figures).read_text())
+    assert [one["mistakes"] for one in found["passes"]] == [epoch.mistakes for epoch in expected.epochs]
+    assert Model.load(model).weights[1].tolist() == expected.model.weights[1].tolist()
+    assert main([*base, "--passes", "3", "--quiet"]) == 2
+    assert "holds a checkpoint" in capsys.readouterr().err
+    assert main([*base, "--passes", "3", "--quiet", "--resume", "--model", model]) == 0
+    assert Model.load(model).trials == 3000
+    for wrong, reason in [(["--delay", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
+        assert main(["learn", paths[0], "--cluster", address, *wrong]) == 2
+        assert reason in capsys.readouterr().err
+    assert main(["learn", "-", "--cluster", address]) == 2
 
 
 def test_without_dask_one_sentence_names_the_extra(monkeypatch):

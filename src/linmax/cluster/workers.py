@@ -109,10 +109,14 @@ class OnDask(Workers):
         from distributed import as_completed
 
         places = {task.key: place for place, task in enumerate(tasks)}
+        found = [Outcome()] * len(tasks)
         for task in as_completed(tasks):
+            place = places[task.key]
+            found[place] = self._outcome(task)
+            task.release()  # a worker need not hold what is here already
             if watch is not None:
-                watch(places[task.key])
-        return [self._outcome(task) for task in tasks]
+                watch(place)
+        return found
 
     def _outcome(self, task: Any) -> Outcome:
         from distributed import KilledWorker
