@@ -20,7 +20,9 @@ SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("--cluster", metavar="ADDRESS", help="learn the files in parallel: local, local:N or a Dask scheduler's address")
+    add(
+        "--cluster", metavar="ADDRESS", help="learn the files in parallel: local, local:N or a Dask scheduler's address"
+    )
     add("--mix", metavar="HOW", default="uniform", help="with --cluster, shares of the files: uniform or mistakes")
     add("--resume", action="store_true", help="with --cluster, go on from the folder --checkpoint")
 

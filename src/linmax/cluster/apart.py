@@ -58,8 +58,8 @@ def written(run: Run) -> str:
     """A member as text."""
     described: Any = run.rule
     if run.recycling != NO_RECYCLING:
-        s, u, passes = run.recycling
-        described = recycle(described, s, u, passes)
+        s, u, passes, budget = run.recycling
+        described = recycle(described, s, u, passes, budget or None)
     if run.averaging:
         described = average(described, NAMES[run.averaging], run.fade)
     return str(described)
