@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, normalisation, rules, streams
+    from linmax import adversaries, bounds, cluster, conversion, features, normalisation, rules, streams
     from linmax.certificates import certify
     from linmax.client import AsyncClient, Client
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from linmax.learners.naive_bayes import naive_bayes
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
+    from linmax.merging import merge
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
@@ -50,11 +51,13 @@ _HOMES = {
     "bounds": "bounds",
     "certify": "certificates",
     "check_rule": "rules.own",
+    "cluster": "cluster",
     "combine": "composition",
     "conversion": "conversion",
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "merge": "merging",
     "normalisation": "normalisation",
     "naive_bayes": "learners.naive_bayes",
     "paper_pool": "composition",
@@ -92,11 +95,13 @@ __all__ = [
     "bounds",
     "certify",
     "check_rule",
+    "cluster",
     "combine",
     "conversion",
     "experts",
     "features",
     "majority_problem",
+    "merge",
     "naive_bayes",
     "normalisation",
     "paper_pool",
