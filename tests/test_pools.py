@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from scipy import sparse
@@ -237,16 +238,21 @@ def test_text() -> None:
         run("attributes", experts(votes=[["a"]]), ["a"])
 
 
-@pytest.mark.skipif(not JIT, reason="kernels that only kernels call")
+@numba.njit  # Python cannot call a kernel without a signature
+def call_both(logs: np.ndarray, log_bits: np.ndarray, room: np.ndarray, powers: np.ndarray, bits: np.ndarray) -> None:
+    logarithms(logs, log_bits, room)
+    exponentials(powers, bits, len(powers))
+
+
+@pytest.mark.skipif(not JIT, reason="single precision in vectors")
 def test_single_precision_functions() -> None:
     x = np.geomspace(1e-6, 1e6, 4001).astype(np.float32)
     y = x.copy()
-    logarithms(y, y.view(np.int32), np.zeros_like(y))
+    low = np.linspace(-80.0, 0.0, 4001).astype(np.float32)
+    powers = low.copy()
+    call_both(y, y.view(np.int32), np.zeros_like(y), powers, powers.view(np.int32))
     np.testing.assert_allclose(y, -np.log(x.astype(float)), atol=2e-6)
-    x = np.linspace(-80.0, 0.0, 4001).astype(np.float32)
-    y = x.copy()
-    exponentials(y, y.view(np.int32), len(y))
-    np.testing.assert_allclose(y, np.exp(x.astype(float)), rtol=1e-5)
+    np.testing.assert_allclose(powers, np.exp(low.astype(float)), rtol=1e-5)
 
 
 @pytest.mark.small

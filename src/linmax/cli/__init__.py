@@ -25,8 +25,10 @@ COMMANDS = {
     "demo": "watch a few learners on the majority problem",
     "fuse": "fuse a table of votes and compare with plurality and the best voter",
     "learn": "learn from files and pipes, predicting every line first",
+    "merge": "merge models that learned from different examples",
     "predict": "predict the lines of files and pipes with a saved model",
     "reproduce": "repeat the published experiments and compare",
+    "serve": "serve models over HTTP that learn on-line",
     "show": "say what a model file holds",
 }
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.output import add_json_option, console
 from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
 
@@ -59,11 +60,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
     add("--plot", metavar="PATH", help="save the progressive error as .png, .svg or .pdf")
     add("--quiet", action="store_true", help="show nothing but the result")
+    add_cluster_options(parser)
     add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Learn; show the table as it grows, then the result; save what was asked for."""
+    if arguments.cluster:
+        run_on_cluster(arguments)
+        return
     _check(arguments)
     screen = _screen(arguments)
     job = Job(arguments, screen)

@@ -42,6 +42,12 @@ def play_recent(
         shape[KNOWN] = max(shape[KNOWN], labels[t] + 1)
 
 
+@deferred(int64(Vector, Indices))
+def leader(scores: np.ndarray, shape: np.ndarray) -> int:
+    """The class predicted."""
+    return top_two(scores, shape)[0]
+
+
 class RecentWorker(Worker):
     """State: one number a class."""
 
@@ -69,7 +75,7 @@ class RecentWorker(Worker):
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         self._fit(k)
-        return np.full(size, top_two(self.recent, shape)[0], np.int32), np.tile(self.recent, (size, 1))
+        return np.full(size, leader(self.recent, shape), np.int32), np.tile(self.recent, (size, 1))
 
 
 @dataclass(frozen=True)
