@@ -29,16 +29,26 @@ def view(of_images, model):
     return make_pipeline(FunctionTransformer(lambda X: of_images(X.reshape(-1, 8, 8)).reshape(len(X), -1)), model)
 
 
+def sums(x):
+    """Of rows and of columns."""
+    return np.concatenate([x.sum(axis=1), x.sum(axis=2)], axis=1)
+
+
+def blocks(x):
+    """Sums over 2 x 2 pixels."""
+    return x.reshape(-1, 4, 2, 4, 2).sum(axis=(2, 4))
+
+
 MODELS = [
     ("upper half, nearest", view(lambda x: x[:, :4], KNeighborsClassifier(3))),
     ("lower half, nearest", view(lambda x: x[:, 4:], KNeighborsClassifier(3))),
     ("left half, Gauss", view(lambda x: x[:, :, :4], GaussianNB())),
     ("right half, LDA", view(lambda x: x[:, :, 4:], LinearDiscriminantAnalysis())),
-    ("sums, ridge", view(lambda x: np.concatenate([x.sum(axis=1), x.sum(axis=2)], axis=1), RidgeClassifier())),
+    ("sums, ridge", view(sums, RidgeClassifier())),
     ("ink or none, Bernoulli", view(lambda x: (x > 8).astype(float), BernoulliNB())),
-    ("2 x 2 blocks, tree", view(lambda x: x.reshape(-1, 4, 2, 4, 2).sum(axis=(2, 4)), DecisionTreeClassifier(max_depth=8, random_state=0))),
+    ("2 x 2 blocks, tree", view(blocks, DecisionTreeClassifier(max_depth=8, random_state=0))),
     ("edges, centroid", view(lambda x: np.abs(np.diff(x, axis=2)), NearestCentroid())),
-]  # fmt: skip
+]
 
 X, y = load_digits(return_X_y=True)
 first, second, last = np.array_split(np.random.default_rng(0).permutation(len(y)), 3)

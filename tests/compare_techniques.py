@@ -82,9 +82,21 @@ def doubting_ties(linear: Any, doubted: bool) -> Iterator[None]:
 
 
 class WatchfulAverage(Average):
-    """An average whose ties are doubted unless it is free of rounding."""
+    """An average whose ties are doubted unless it is free of rounding.
+
+    So is a hypothesis of which only rounding is left, when it is divided by its size.
+    """
 
     inexact = False
+    peak = 0.0
+
+    def trial(self, x: Vector, label: int) -> int:
+        predicted = super().trial(x, label)
+        largest = float(np.abs(self.base.hypothesis()).max(initial=0.0))
+        self.peak = max(self.peak, largest)
+        if self.scale != "raw" and largest < 1e-12 * self.peak:
+            doubt.smallest = 0.0
+        return predicted
 
     def predict(self, x: Vector) -> int:
         with doubting_ties(self.linear, self.inexact):

@@ -60,9 +60,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: combine(["perceptron"], "wma", 0), ValueError, "beta must be in \\(0, 1\\), got 0; try 0.5"),
     (lambda: combine(["perceptron"], "wma", "x"), TypeError, "beta must be a number, got 'x'"),
     (lambda: combine(["perceptron"], "wma", math.nan), ValueError, "beta must be finite, got nan"),
-    (lambda: stack(["perceptron"], fusion="foo"), ValueError, "unknown learner 'foo'; known: alma"),
+    (lambda: stack(["perceptron"], fusion="foo"), ValueError, "unknown learner 'foo'; known: adagrad, alma"),
     (lambda: stack(["perceptron"], fusion=7), TypeError, "learner must be a rule, .* got 7"),
-    (lambda: vr_combine("paper"), ValueError, "pool must be 'papers' or a list of rules, got 'paper'"),
+    (lambda: vr_combine("paper"), ValueError, "pool must be one of papers, votes, attributes, auto, got 'paper'"),
     (lambda: vr_combine(["A-perceptron"]), ValueError, "pool must hold plain rules.*; got A-perceptron"),
     (lambda: vr_combine(rules.perceptron()), TypeError, "learners must be a list, got <rule perceptron>"),
     (lambda: vr_combine(u=0), ValueError, "u must be >= 1, got 0"),
@@ -116,9 +116,9 @@ def test_nothing_is_changed_silently() -> None:
     assert str(odd) == "V(h=7, w=0, r=1, d=1)R(s=3, u=1000000000)-perceptron"
     machine = run(odd, TWO, [0, 1]).learner
     assert len(machine.engine.top.ballot.centres) == 7
-    assert machine.engine.members.recycling[0].tolist() == [3, 10**9, 2**31 - 1]
+    assert machine.engine.members.recycling[0].tolist() == [3, 10**9, 2**31 - 1, 0]
     endless = run(recycle("perceptron", u=math.inf), TWO, [0, 1]).learner
-    assert endless.engine.members.recycling[0].tolist() == [100, 2**31 - 1, 1000]
+    assert endless.engine.members.recycling[0].tolist() == [100, 2**31 - 1, 1000, 0]
 
 
 @pytest.mark.small

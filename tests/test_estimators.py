@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -26,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import linmax
-from linmax import FusionClassifier, LinearMaxClassifier
+from linmax import FusionClassifier, LinearMaxClassifier, files
 from linmax.estimators import DEFAULT_LEARNER, between, doubling, showings, stretches
 
 FAST = "AR-perceptron"
@@ -283,11 +284,28 @@ def test_other_scales(scale, kind, tmp_path):
         _ = model.coef_
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_an_error_at_the_last_sample_leaves_the_model_as_it_is(method):
+    X, y = problem()
+    X /= np.abs(X).max(axis=0)
+    model = LinearMaxClassifier("AR-winnow(1.1)", scale="none")
+    wild = np.vstack([X, np.full((1, 5), 2.0)])
+    with pytest.raises(ValueError, match="attributes in"):
+        getattr(model, method)(wild, np.append(y, 0))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="attributes in"):
+        getattr(model, method)(wild, np.append(y, 0))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        getattr(model, method)(X, y[:-1])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
 def test_an_error_leaves_the_scale_as_it_is():
     X, y = problem()
-    model = LinearMaxClassifier("winnow(1.1)", scale="standard")
-    with pytest.raises(ValueError, match="attributes in"):
-        model.partial_fit(X, y)
     model = LinearMaxClassifier(FAST).fit(X, y)
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="of another kind"):
@@ -400,6 +418,9 @@ def test_a_sample_of_weight_zero_names_no_class():
     X, y = problem()
     model = LinearMaxClassifier(FAST).fit(X, y).partial_fit(X[:2], [0, 9], sample_weight=[1.0, 0.0])
     assert model.classes_.tolist() == [0, 1, 2]
+    model.partial_fit(X[:1], y[:1], sample_weight=[0.5])  # shows nothing yet
+    model.partial_fit(X[:2], [9, 9], sample_weight=[0.0, 0.0])
+    assert model.classes_.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="sample_weight shows no sample, so that no class is known; pass classes="):
         LinearMaxClassifier(FAST).partial_fit(X[:1], y[:1], sample_weight=[0.5])
 
@@ -475,6 +496,9 @@ def test_files_that_are_refused(tmp_path):
     path.write_bytes(pickle.dumps(LinearMaxClassifier(FAST)))
     with pytest.raises(ValueError, match="model file"):
         LinearMaxClassifier.load(path)
+    files.write(path, "LinearMaxClassifier", {"parameters": {"learner": FAST}}, {})
+    with pytest.raises(ValueError, match="does not hold a whole estimator: 'machine'"):
+        LinearMaxClassifier.load(path)
     with pytest.raises(TypeError, match="random_state=.* cannot be saved; use a number or text"):
         LinearMaxClassifier(FAST, random_state=np.random.RandomState(0)).fit(X, y).save(path)
 
@@ -541,12 +565,12 @@ def views(**options):
 
 def test_fuses():
     X, y = load_digits(return_X_y=True)
-    model = views(learner=FAST, cv=3).fit(X[:900], y[:900])
+    model = views(learner=FAST, cv=2).fit(X[:500], y[:500])
     alone = {name: one.score(X[900:], y[900:]) for name, one in model.named_estimators_.items()}
     assert model.score(X[900:], y[900:]) > max(alone.values()) - 0.01
     assert sum(map(abs, model.weights_.values())) == pytest.approx(1.0)
     assert model.weights_["a"] > model.weights_["noise"]
-    assert not hasattr(views(learner=LEARNERS[-1], cv=3).fit(X[:300], y[:300]), "weights_")
+    assert not hasattr(views(learner=LEARNERS[-1], cv=2).fit(X[:200], y[:200]), "weights_")
 
 
 def test_each_method_is_asked_as_it_is_called():
@@ -640,6 +664,14 @@ def test_models_that_cannot_go_on_are_fitted_once():
     assert bayes.class_count_.sum() == seen + 100
 
 
+def test_a_frozen_model_stays_as_it_is():
+    X, y = problem(size=200)
+    bayes = GaussianNB().fit(X[:100], y[:100])
+    model = FusionClassifier([("bayes", FrozenEstimator(bayes))], FAST, cv="prefit").fit(X[:100], y[:100])
+    model.partial_fit(X[100:], y[100:])
+    assert bayes.class_count_.sum() == 100
+
+
 def test_the_order_is_kept_when_asked_for():
     X, y = problem()
     in_order, shuffled = fusion(shuffle=False).fit(X, y), fusion().fit(X, y)
@@ -705,7 +737,7 @@ def test_a_fusion_goes_on_as_if_it_had_never_stopped(learner, passthrough, tmp_p
     for other in others:
         assert other.weights_ == model.weights_
         np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
-    with pytest.raises(ValueError, match="fuses 2 models, got 1"):
+    with pytest.raises(ValueError, match="fuses .'bayes', 'tree'., got .'bayes'."):
         FusionClassifier.load(tmp_path / "fusion.linmax", models[:1])
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, conversion, features, normalisation, rules
+    from linmax import adversaries, bounds, cluster, conversion, features, normalisation, rules, streams
     from linmax.certificates import certify
+    from linmax.client import AsyncClient, Client
     from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.datasets import majority_problem
     from linmax.estimators import FusionClassifier, LinearMaxClassifier
@@ -25,14 +26,18 @@ if TYPE_CHECKING:
     from linmax.learners.naive_bayes import naive_bayes
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
+    from linmax.merging import merge
     from linmax.notation import parse
     from linmax.regressors import EG, EGPM
     from linmax.rules.own import check_rule, rule
+    from linmax.streams import stream
     from linmax.threshold import LinearThreshold
     from linmax.trials import Trace, run
 
 # Where each public name lives; a module's own name stands for the module.
 _HOMES = {
+    "AsyncClient": "client",
+    "Client": "client",
     "EG": "regressors",
     "EGPM": "regressors",
     "FusionClassifier": "estimators",
@@ -46,11 +51,13 @@ _HOMES = {
     "bounds": "bounds",
     "certify": "certificates",
     "check_rule": "rules.own",
+    "cluster": "cluster",
     "combine": "composition",
     "conversion": "conversion",
     "experts": "instances",
     "features": "features",
     "majority_problem": "datasets",
+    "merge": "merging",
     "normalisation": "normalisation",
     "naive_bayes": "learners.naive_bayes",
     "paper_pool": "composition",
@@ -58,12 +65,15 @@ _HOMES = {
     "recent_label": "learners.recent_label",
     "recycle": "composition",
     "rivals": "composition",
+    "river": "river",
     "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
     "run": "trials",
     "softmax": "learners.softmax",
     "stack": "composition",
+    "stream": "streams",
+    "streams": "streams",
     "vote": "composition",
     "vr_combine": "composition",
 }
@@ -71,6 +81,8 @@ _HOMES = {
 __all__ = [
     "EG",
     "EGPM",
+    "AsyncClient",
+    "Client",
     "FusionClassifier",
     "Learner",
     "LinearMaxClassifier",
@@ -83,11 +95,13 @@ __all__ = [
     "bounds",
     "certify",
     "check_rule",
+    "cluster",
     "combine",
     "conversion",
     "experts",
     "features",
     "majority_problem",
+    "merge",
     "naive_bayes",
     "normalisation",
     "paper_pool",
@@ -101,6 +115,8 @@ __all__ = [
     "run",
     "softmax",
     "stack",
+    "stream",
+    "streams",
     "vote",
     "vr_combine",
 ]

@@ -15,7 +15,6 @@ Weights are known up to a positive factor: the true weight of coordinate i is
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import math
 import os
@@ -193,11 +192,6 @@ class HelperCode(JITCodeLibrary):  # type: ignore[misc]
     def _finalize_final_module(self) -> None:
         self._finalized = True
 
-    def get_pointer_to_function(self, _: str) -> int:
-        """What runs when Python calls the helper: it raises TypeError."""
-        self._ensure_finalized()
-        return int(ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value or 0)
-
     @property
     def codegen(self) -> HelperCode:
         """Asked for `set_env` only."""
@@ -233,9 +227,9 @@ def kernel(
     """Compile a function of this package; the one place that holds Numba's options.
 
     With a signature the function is compiled (or read from the cache) when it is first wanted and has an address;
-    without one it is a helper, compiled into its callers, and Python cannot call it. Arrays are not counted by
-    reference unless it ``allocates``: counting costs more than a small rule, so kernels work in arrays that they are
-    given.
+    without one it is a helper, compiled into its callers, and runs uncompiled when Python calls it. Arrays are not
+    counted by reference unless it ``allocates``: counting costs more than a small rule, so kernels work in arrays that
+    they are given.
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
     numbers, costs more than a search. Such a helper should have few call sites. One that ``reorders`` may add up in
@@ -253,7 +247,10 @@ def kernel(
             return function
         if signature is None and not allocates:  # nothing to cache: its code is in its callers
             wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-            return njit(forceinline=hot, pipeline_class=HelperCompiler, **wrappers, **options)(function)
+            helper = njit(forceinline=hot, pipeline_class=HelperCompiler, **wrappers, **options)(function)
+            helper._insert = lambda *_: None  # Python finds nothing compiled, asks for it, and is given the function
+            helper._compile_for_args = lambda *_, **__: function
+            return helper
         with caching_in(cache_folder(function.__code__.co_filename)):
             compiled = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
         compiled.signature = signature

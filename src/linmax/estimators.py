@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, replace
+from functools import wraps
 from inspect import signature
 from itertools import pairwise
 from typing import Any, Self
@@ -19,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import Bunch, _safe_indexing, check_array, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
@@ -51,6 +54,14 @@ MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which sample_weight is
 
 
 # -- what both share ----------------------------------------------------------------------------------------------
+
+
+def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
+    """One weight for each sample, 1 by default; in one of many calls all may be 0."""
+    if sample_weight is not None and np.shape(sample_weight) and not np.any(sample_weight):
+        check_consistent_length(X, sample_weight)
+        return np.zeros(len(sample_weight))
+    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
 
 
 def showings(weights: np.ndarray, carry: float = 0.0) -> tuple[np.ndarray, float]:
@@ -126,6 +137,22 @@ def unit_scores(engine: Engine, instances: Instances, size: int) -> tuple[np.nda
     return predictions, table
 
 
+def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave an estimator as it was if learning fails: what it holds is replaced, or changed by checked trials only."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded
+
+
 class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A machine that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
 
@@ -158,7 +185,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             known, fixed = self.classes_, self._declared
         given = known if classes is None else np.asarray(classes)
         for names in (met, given):
-            if (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
+            if len(names) and (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
                 raise ValueError(f"y: {names[0]!r} is of another kind than the classes {known[:10].tolist()}")
         extra = given[~np.isin(given, known)]
         if len(extra):
@@ -173,18 +200,19 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, instances: Experts, labels: np.ndarray, calibrate: bool = True) -> bool:
         """Play the trials; returns whether anything was learned."""
-        changed = False
-        for part in stretches(len(instances), self._machine.trials == 0) if calibrate else [slice(None)]:
+        machine, changed = self._machine, False
+        machine.check_range(instances)
+        for part in stretches(len(instances), machine.trials == 0) if calibrate else [slice(None)]:
             piece, names = instances[part], labels[part]
-            if calibrate and self._machine.trials and set(piece.names) <= set(self._machine.classes):
+            if calibrate and machine.trials and set(piece.names) <= set(machine.classes):
                 self._calibrate(piece, names)
-            trace = self._machine.run(piece, names, grow=True)
+            trace = machine.run(piece, names, grow=True)
             changed |= bool(trace.changed.any())
             self.mistakes_ += int(trace.wrong.sum())
         return changed
 
     def _calibrate(self, instances: Experts, labels: np.ndarray) -> None:
-        """Keep the scores of trials whose labels are not yet learned from; a class met for the first time has none."""
+        """Keep the scores of trials that are still to be learned from; a class met for the first time has none."""
         classes = self._machine.classes
         place = {name: c for c, name in enumerate(classes)}
         numbers = np.array([place.get(name, -1) for name in labels.tolist()], np.int64)
@@ -290,6 +318,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
             "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "plain": {name: getattr(self, name) for name in PLAIN if hasattr(self, name)},
+            "models": list(getattr(self, "named_estimators_", ())),
         }
         scaling = self._scaling.arrays if hasattr(self, "_scaling") else {}
         blocks = {"machine": state, "calibration": self._calibration.arrays, "scaling": scaling}
@@ -319,6 +348,15 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 PLAIN = ("n_features_in_", "n_iter_", "mistakes_", "stack_method_", "_carry", "_declared", "_sparse")
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of a file that was read but lacks something that it is the file."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)} does not hold a whole estimator: {error}") from error
 
 
 def frozen(machine: Machine) -> tuple[Any, Layout, list[Any], Settings, dict[str, np.ndarray]]:
@@ -421,6 +459,7 @@ class LinearMaxClassifier(OnLineClassifier):
         tags.input_tags.sparse = True
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything and learn from these samples."""
         self._check_parameters()
@@ -441,6 +480,7 @@ class LinearMaxClassifier(OnLineClassifier):
                 break
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from these samples, in their order.
 
@@ -452,8 +492,7 @@ class LinearMaxClassifier(OnLineClassifier):
         self._check_parameters()
         first = not hasattr(self, "_machine")
         X, y = self._validated(X, y, reset=first)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        counts, carry = showings(weights, 0.0 if first else self._carry)
+        counts, carry = showings(weights_of(sample_weight, X), 0.0 if first else self._carry)
         rows = np.repeat(np.arange(len(y)), counts)
         known = self._classes_for(y[rows], classes)
         if first:
@@ -498,8 +537,9 @@ class LinearMaxClassifier(OnLineClassifier):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote; it goes on exactly where the other stopped."""
         description, arrays = files.read(path, cls.__name__)
-        model = cls(**description["parameters"])
-        model._unpack(description, arrays)
+        with whole_file(path):
+            model = cls(**description["parameters"])
+            model._unpack(description, arrays)
         return model
 
     def _check_parameters(self) -> None:
@@ -570,7 +610,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     -----
     ``partial_fit`` lets the models predict first, the fusion learn from that, and then the models learn that have a
     ``partial_fit`` of their own: nothing is judged by what it has seen. Models of scikit-learn know all classes from
-    the start; samples of a class that appears later are left out for them.
+    the start; samples of a class that appears later are left out for them. A model in a ``FrozenEstimator`` stays as it
+    is.
 
     Decision values are brought to [0, 1] sample by sample, the lowest class at 0 and the highest at 1.
 
@@ -640,6 +681,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
     # -- learning --
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the models and learn to fuse them.
 
@@ -682,6 +724,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         self._start(instances, classes, declared=declared, discover=False)
         self._learn(instances[order], y[order])
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
 
@@ -697,12 +740,12 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         first = not hasattr(self, "_machine")
         y = targets(X, y)
         self._check_columns(X, reset=first)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = None if sample_weight is None else weights_of(sample_weight, X)
         if weights is not None:
-            refuse_unweighted([item for item in models if hasattr(item[1], "partial_fit")], "partial_fit")
+            refuse_unweighted([(name, model) for name, model in models if goes_on(model)], "partial_fit")
         counts, carry = showings(np.ones(len(y)) if weights is None else weights, 0.0 if first else self._carry)
         known, begin = self._classes_for(y, classes), 0
-        if first and (self._prefit or not all(hasattr(model, "partial_fit") for _, model in models)):
+        if first and (self._prefit or not all(goes_on(model) for _, model in models)):
             rows = np.repeat(np.arange(len(y)), counts)
             self._fit(models, X, y, weights, rows, known, declared=classes is not None)
             known, begin = self.classes_, len(y)
@@ -714,7 +757,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             outputs = asked(self.estimators_, self.stack_method_, block)
             self._learn(self._instances(outputs, block, known, learning=True)[rows], labels[rows])
             for model in self.estimators_:
-                if hasattr(model, "partial_fit"):
+                if goes_on(model):
                     teach(model, block, labels, None if weights is None else weights[part])
         self._carry, self.classes_ = carry, known
         return self
@@ -810,11 +853,13 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         The fusion goes on exactly where the other stopped; its ``cv`` is "prefit".
         """
         description, arrays = files.read(path, cls.__name__)
-        model = cls(estimators, cv="prefit", **description["parameters"])
+        with whole_file(path):
+            model = cls(estimators, cv="prefit", **description["parameters"])
+            model._unpack(description, arrays)
+            names = description["models"]
         kept = model._checked()
-        model._unpack(description, arrays)
-        if len(kept) != len(model.stack_method_):
-            raise ValueError(f"estimators: {path} fuses {len(model.stack_method_)} models, got {len(kept)}")
+        if [name for name, _ in kept] != names:
+            raise ValueError(f"estimators: {path} fuses {names}, got {[name for name, _ in kept]}")
         fitted, classes = model._taken(kept, model.classes_)
         if len(classes) > len(model.classes_):
             raise ValueError(f"estimators know classes beyond {model.classes_.tolist()}; give the models of {path}")
@@ -942,6 +987,11 @@ def between(values: np.ndarray) -> np.ndarray:
     high = np.where(told, values, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
     width = np.where(high > low, high - low, 1.0)
     return np.where(told, (np.where(told, values, low) - low) / width, 0.0)
+
+
+def goes_on(model: Any) -> bool:
+    """Whether a model can learn more; one in a ``FrozenEstimator`` is not to."""
+    return hasattr(model, "partial_fit") and not isinstance(model, FrozenEstimator)
 
 
 def teach(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray | None = None) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMAT", "named", "plain", "read", "write"]
+__all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 
 FORMAT = 1
 HEADER_LIMIT = 64 * 2**20
@@ -100,6 +100,14 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     if labels.get("sha256") != _digest(text, arrays):
         raise ValueError(f"{target} is damaged: its content does not match its checksum")
     return json.loads(text), arrays
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """The kind of thing that a file says it holds; ValueError when linmax did not write it."""
+    labels = _header(Path(path))[0].get("__metadata__")
+    if not isinstance(labels, dict) or not isinstance(labels.get("kind"), str):
+        raise ValueError(f"{path} was not written by linmax")
+    return str(labels["kind"])
 
 
 def _header(target: Path) -> tuple[dict[str, Any], int]:

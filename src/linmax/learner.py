@@ -166,6 +166,11 @@ class Learner:
         return list(self._attributes)
 
     @property
+    def bounded(self) -> bool:
+        """Whether attributes must lie in [-1, 1], and ratings differ by at most 1."""
+        return self._bounded is not None
+
+    @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
         points = self._curve[: self._points]
@@ -271,6 +276,61 @@ class Learner:
             del self._labelled[next(iter(self._labelled))]
         return self._count(kept.predicted, label)
 
+    def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
+
+        Parameters
+        ----------
+        indptr, columns, values
+            The rows as in a CSR array; a column is a place in `attributes`. Rows are finite and within bounds.
+        labels
+            Places in `known`.
+
+        Returns
+        -------
+        numpy.ndarray
+            What was predicted, as places in `classes`.
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron")
+        >>> for name in "yes", "no":
+        ...     _ = learner.learn({name: 1.0}, label=name)
+        >>> learner.learn_rows(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), np.array([0, 1]))
+        array([1, 1], dtype=int32)
+        """
+        size, layout = len(labels), self._engine.layout
+        instances = no_instances(size)._replace(
+            votes=np.full((size, layout.voters), -1, np.int32),
+            signs=np.ones(layout.voters),
+            scores=np.zeros((size, layout.raters, self._engine.k if layout.raters else 0)),
+            indptr=np.ascontiguousarray(indptr, np.int64),
+            indices=np.ascontiguousarray(columns, np.int32),
+            values=np.require(values, float, ["C", "W", "A"]),
+            constant=layout.constant,
+        )
+        places = np.ascontiguousarray(labels, np.int32)
+        predicted = self._engine.run(instances, places).predictions
+        first, mistakes = self.trials, self.mistakes + np.cumsum(predicted != places)
+        for trials in range(first + 1, first + size + 1):
+            if trials % self._stride == 0:
+                self._note(trials, int(mistakes[trials - first - 1]))
+        self.trials += size
+        self.mistakes = int(mistakes[-1]) if size else self.mistakes
+        return predicted
+
+    def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
+        """Raise what `learn` would raise for such an instance and label; nothing is learned.
+
+        Examples
+        --------
+        >>> Learner("perceptron", classes=["yes", "no"]).check({"rain": 1.0}, label="maybe")
+        Traceback (most recent call last):
+        ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
+        """
+        self._check_label(label)
+        self._read(attributes, votes, scores)
+
     def forget(self, id: Any) -> None:
         """Drop an instance whose label will not come."""
         if id not in self._waiting:
@@ -280,16 +340,19 @@ class Learner:
     def _count(self, predicted: Any, label: Any) -> Any:
         self.mistakes += predicted != label
         self.trials += 1
-        trials = self.trials
-        if trials % self._stride == 0:
-            if self._points == POINTS:  # every other point goes
-                self._curve[: POINTS // 2] = self._curve[1::2]
-                self._points, self._stride = POINTS // 2, 2 * self._stride
-                if trials % self._stride:
-                    return predicted
-            self._curve[self._points] = trials, self.mistakes
-            self._points += 1
+        if self.trials % self._stride == 0:
+            self._note(self.trials, self.mistakes)
         return predicted
+
+    def _note(self, trials: int, mistakes: int) -> None:
+        """A point of the curve, at a multiple of its stride."""
+        if self._points == POINTS:  # every other point goes
+            self._curve[: POINTS // 2] = self._curve[1::2]
+            self._points, self._stride = POINTS // 2, 2 * self._stride
+            if trials % self._stride:
+                return
+        self._curve[self._points] = trials, mistakes
+        self._points += 1
 
     def _refuse_id(self, id: Any) -> None:
         if not isinstance(id, (str, int)) or isinstance(id, bool):

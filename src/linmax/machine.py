@@ -367,12 +367,16 @@ class Engine:
         if self.plain and not scored:
             self._straight(instances, labels, outcome)
             return outcome
-        room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
-        step = min(LONGEST, room) if self._small else LONGEST if self.memory else size
+        step = self.slice_length(size)
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
         return outcome
+
+    def slice_length(self, size: int) -> int:
+        """Trials that are written out as a panel at a time."""
+        room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
+        return min(LONGEST, room) if self._small else LONGEST if self.memory else size
 
     @property
     def plain(self) -> bool:
@@ -427,7 +431,7 @@ class Engine:
             panel = NO_PANEL  # which passes over what it need not look at
         if panel.codes.size or panel.ratings.size:
             fill_panel(instances, labels, self.state, panel)
-        step = self._chunk_length(size - offset)
+        step = self.chunk_length(size - offset)
         for begin in range(offset, size, max(1, step)):
             self._chunk(instances, panel, labels, begin, min(size, begin + step), uses, origin - offset, outcome)
         if self.memory:
@@ -448,7 +452,7 @@ class Engine:
             return Panel(aligned(places, dtype=np.int8), NO_PANEL.ratings, largest)
         return Panel(NO_PANEL.codes, aligned(places * self.k, dtype=np.float32), largest)
 
-    def _chunk_length(self, size: int) -> int:
+    def chunk_length(self, size: int) -> int:
         """Trials of which hypotheses and scores are kept at a time; 1 when they are too large to be copied."""
         if not (self.logged or self.scored):
             return size
@@ -481,22 +485,8 @@ class Engine:
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
-        failed = play_all(
-            self.members,
-            self.state,
-            scratch,
-            instances,
-            panel,
-            labels,
-            begin,
-            end,
-            int(self.tracked),
-            uses,
-            predictions,
-            changes,
-            kept,
-            log,
-            tables,
+        failed = self.play_members(
+            scratch, instances, panel, labels, begin, end, uses, predictions, changes, kept, log, tables
         )
         if failed >= 0:
             self.overflowed(failed // MANY, failed % MANY + shift)
@@ -515,12 +505,49 @@ class Engine:
             assert played.scores is not None
             outcome.scores[place] = played.scores
 
+    def play_members(
+        self,
+        scratch: Scratch,
+        instances: Instances,
+        panel: Panel,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        uses: np.ndarray,
+        predictions: np.ndarray,
+        changes: np.ndarray,
+        margins: np.ndarray,
+        log: Log,
+        tables: np.ndarray,
+    ) -> int:
+        """Run every member over begin..end (see `linmax.playing.play_all`)."""
+        tracked = int(self.tracked)
+        return int(
+            play_all(
+                self.members,
+                self.state,
+                scratch,
+                instances,
+                panel,
+                labels,
+                begin,
+                end,
+                tracked,
+                uses,
+                predictions,
+                changes,
+                margins,
+                log,
+                tables,
+            )
+        )
+
     def _log(self, size: int) -> Log:
         count, coordinates = self.state.weights.shape
         if not self.logged:
             return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, NUMBERS)), np.zeros((0, 0), np.int32))
         versions = np.zeros((count, size), np.int32)
-        if size == 1 and self._chunk_length(1) == 1 and self._chunk_length(8) == 1:
+        if size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1:
             numbers = np.zeros((count, 1, NUMBERS))
             weights = self.state.weights.reshape(count, 1, coordinates)
             return Log(weights, self.state.backlog.reshape(count, 1, -1), numbers, versions)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Column", "Table", "check_output", "plot_accuracy", "plot_mistakes", "table", "write_json"]
+__all__ = ["Column", "Table", "check_output", "plot_accuracy", "plot_error", "plot_mistakes", "table", "write_json"]
 
 # Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -195,6 +195,46 @@ def plot_accuracy(
     if path is not None:
         _save(figure, Path(path))
     return figure
+
+
+def plot_error(
+    trials: ArrayLike,
+    mistakes: ArrayLike,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Progressive error",
+    subtitle: str = "",
+) -> Figure:
+    """Draw the share of mistakes up to each of some trials, on a logarithmic axis of trials.
+
+    The other parameters are those of `plot_mistakes`.
+
+    Examples
+    --------
+    >>> plot_error([1, 10, 100], [1, 4, 20]).axes[0].get_ylabel()
+    'error so far'
+    """
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    counts, wrong = _curve("trials", trials), _curve("mistakes", mistakes)
+    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    _style(axes, title, subtitle)
+    axes.set_ylabel("error so far")
+    axes.yaxis.set_major_locator(_automatic())
+    axes.yaxis.set_major_formatter("{x:.3g}")
+    axes.set_xscale("log")
+    axes.plot(counts, wrong / counts, color=COLOURS[0], linewidth=1.8)
+    axes.set_ylim(bottom=0.0)
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def _automatic() -> Any:
+    from matplotlib.ticker import AutoLocator
+
+    return AutoLocator()
 
 
 def figure_class() -> type[Figure]:

@@ -6,11 +6,15 @@ work in River's pipelines and evaluation. Import the module: ``from linmax impor
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from river import base, naive_bayes, tree
+
+try:
+    from river import base, naive_bayes, tree
+except ImportError as error:
+    raise ImportError("linmax.river needs River; install linmax with the extra 'river'") from error
 
 from linmax.calibration import Calibration
 from linmax.checks import boolean, one_of
@@ -90,7 +94,7 @@ class LinearMaxClassifier(OneByOne):
         A rule, a technique, or text such as "AR-winnow(1.1)".
     scale
         "max": each attribute is divided by its largest magnitude so far, the present instance included, because many
-        rules need attributes in [-1, 1]. None: attributes are taken as they are.
+        rules need attributes in [-1, 1]. "none": attributes are taken as they are.
     thresholds
         Learn a threshold for each class.
     calibrate
@@ -115,12 +119,11 @@ class LinearMaxClassifier(OneByOne):
     def __init__(
         self,
         learner: str = DEFAULT_LEARNER,
-        scale: str | None = "max",
+        scale: str = "max",
         thresholds: bool = True,
         calibrate: bool = True,
     ) -> None:
-        if scale is not None:
-            one_of("scale", scale, ["max"])
+        one_of("scale", scale, ["max", "none"])
         self.learner = learner
         self.scale = scale
         self.thresholds = boolean("thresholds", thresholds)
@@ -133,11 +136,11 @@ class LinearMaxClassifier(OneByOne):
         scaled = self._scaled(x)
         self._calibrate({"attributes": scaled}, y)
         self._learner.learn(scaled, label=y)
-        if self.scale is not None:
+        if self.scale == "max":
             maxima = self._maxima
-            for name, value in x.items():
-                if abs(value) > maxima.get(name, 0.0):
-                    maxima[name] = abs(value)
+            for name, value in scaled.items():
+                if value in (1.0, -1.0):  # the largest so far
+                    maxima[name] = abs(x[name])
 
     def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
         """The class, None before one is known."""
@@ -148,10 +151,26 @@ class LinearMaxClassifier(OneByOne):
         return self._probabilities({"attributes": self._scaled(x)})
 
     def _scaled(self, x: dict[Any, Any]) -> dict[Any, float]:
-        if self.scale is None:
-            return x
+        """The attributes over their maxima so far, these ones included; by name, as sums depend on their order."""
+        names = ordered(x)
+        if self.scale == "none":
+            return {name: x[name] for name in names}
         maxima = self._maxima
-        return {name: value / (max(maxima.get(name, 0.0), abs(value)) or 1.0) for name, value in x.items()}
+        try:
+            scaled = {name: x[name] / maxima[name] for name in names}
+            if all(-1.0 <= value <= 1.0 for value in scaled.values()):
+                return scaled
+        except KeyError:
+            pass  # an attribute that is new, or was 0 until now
+        return {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in names}
+
+
+def ordered(names: Iterable[Any]) -> list[Any]:
+    """Sorted, by what they look like when they are of several kinds."""
+    try:
+        return sorted(names)
+    except TypeError:
+        return sorted(names, key=repr)
 
 
 class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
@@ -193,7 +212,7 @@ class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"models": [naive_bayes.GaussianNB(), tree.HoeffdingTreeClassifier()], "learner": "AR-perceptron"}
+        yield {"models": [naive_bayes.GaussianNB(), tree.HoeffdingTreeClassifier()], "learner": "perceptron"}
 
     @property
     def weights(self) -> list[float]:

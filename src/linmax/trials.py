@@ -82,6 +82,7 @@ class Machine:
         self.layout = instances.layout
         settings = Settings(tie == "largest", update_on_tie, discover)
         self.engine = Engine(learner, self.layout, len(self.classes), settings)
+        self._grows = False
 
     @classmethod
     def restored(
@@ -96,6 +97,7 @@ class Machine:
         machine = cls.__new__(cls)
         machine.learner, machine.layout, machine.classes = learner, layout, list(classes)
         machine.engine = Engine.restored(learner, layout, len(machine.classes), settings, arrays)
+        machine._grows = True
         return machine
 
     def __repr__(self) -> str:
@@ -218,7 +220,8 @@ class Machine:
             among = set(classes)
             classes = list(dict.fromkeys([*classes[:known], *(name for name in met if name in among), *classes]))
         numbers = _numbered(distinct, inverse, classes)
-        played = self._fit(instances, layout, classes)
+        played = self._fit(instances, layout, classes, grow)
+        self._grows |= grow
         if grow and (layout != self.layout or len(classes) > len(self.classes)):
             self.engine.grow(layout, len(classes))
             self.layout = layout
@@ -250,20 +253,25 @@ class Machine:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
         return self.engine.judge(self._fit(instances, self.layout, self.classes), len(instances))[1]
 
-    def _fit(self, instances: Experts, layout: Layout, classes: Sequence[Any]) -> Instances:
-        """The instances in these columns and classes, after the checks that the rules need."""
-        _refuse_others(instances)
-        if not layout.holds(instances.layout):
-            raise ValueError(
-                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
-                "same blocks and options, and the vocabulary= of named attributes"
-            )
+    def check_range(self, instances: Experts) -> None:
+        """Refuse instances beyond the range that a rule needs."""
         bounded = next((run.rule for run in self.engine.runs if run.rule.bounded), None)
         if bounded is not None and instances.range > 1.0 + 1e-12:
             raise ValueError(
                 f"{bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances reach "
                 f"{instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
             )
+
+    def _fit(self, instances: Experts, layout: Layout, classes: Sequence[Any], grow: bool = False) -> Instances:
+        """The instances in these columns and classes, after the checks that the rules need."""
+        _refuse_others(instances)
+        # Where columns have joined, who is missing does not speak; else it is a mistake.
+        if instances.layout != layout and not ((grow or self._grows) and layout.holds(instances.layout)):
+            raise ValueError(
+                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
+                "same blocks and options, and the vocabulary= of named attributes"
+            )
+        self.check_range(instances)
         return widen(instances.compiled(classes), layout, len(classes))
 
     def _names(self, numbers: np.ndarray) -> np.ndarray:

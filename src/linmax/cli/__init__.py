@@ -24,7 +24,12 @@ COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
     "demo": "watch a few learners on the majority problem",
     "fuse": "fuse a table of votes and compare with plurality and the best voter",
+    "learn": "learn from files and pipes, predicting every line first",
+    "merge": "merge models that learned from different examples",
+    "predict": "predict the lines of files and pipes with a saved model",
     "reproduce": "repeat the published experiments and compare",
+    "serve": "serve models over HTTP that learn on-line",
+    "show": "say what a model file holds",
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from linmax.checks import positive
-from linmax.contract import STEP, Rule, kernel
+from linmax.contract import HUGE, STEP, TOP, Rule, kernel
 
 __all__ = ["pa", "pa_i", "pa_ii"]
 
@@ -34,8 +34,12 @@ def step(
     if square == 0.0:
         return False
     tau = min(most, (1.0 - margin) / (square + softness))
+    fits = True
     for j in range(index.size):
-        weights[index[j]] += tau * z[j]
+        weight = weights[index[j]] + tau * z[j]
+        weights[index[j]] = weight
+        fits &= abs(weight) < HUGE
+    scalars[TOP] = 0.0 if fits else np.inf
     return True
 
 

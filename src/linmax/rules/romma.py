@@ -1,7 +1,7 @@
 """ROMMA, the relaxed on-line maximum margin algorithm. If w.z <= 0: w <- c w + d z. Li and Long (2002).
 
 w = V exp(BASE + GAUGE) with V in memory, so that multiplying all weights only changes a number. On data that no
-weights separate |w| grows without end; so only logarithms of lengths are kept.
+weights separate |w| grows without end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Rule, k
 
 __all__ = ["romma"]
 
-LENGTH, BASE = OWN, OWN + 1  # ln |w|, and what was once in GAUGE
+SQUARE, MOST, BASE = OWN, OWN + 1, OWN + 2  # |V|^2, the largest it has been, and what was once in GAUGE
 FAR = 100.0  # logarithms beyond this are moved: rare
 PARALLEL = 1e-9  # square of the sine of an angle that counts as 0
 
@@ -28,14 +28,25 @@ def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) 
 
 
 @kernel()
+def sum_squares(memory: np.ndarray, scalars: np.ndarray) -> None:
+    """|V|^2 afresh."""
+    total = 0.0
+    for i in range(memory.shape[1]):
+        if memory[0, i] == memory[0, i]:
+            total += memory[0, i] * memory[0, i]
+    scalars[SQUARE], scalars[MOST] = total, total
+
+
+@kernel()
 def fold(memory: np.ndarray, scalars: np.ndarray) -> None:
     """Make |V| = 1 and GAUGE = 0; the stored weights stay as they are."""
-    log = scalars[LENGTH] - scalars[BASE] - scalars[GAUGE]  # of |V|
+    log = 0.5 * math.log(scalars[SQUARE])
     for i in range(memory.shape[1]):
         memory[0, i] *= math.exp(-log)
     scalars[BASE] += log + scalars[GAUGE]
     scalars[SHIFT] += scalars[GAUGE]
     scalars[GAUGE] = 0.0
+    sum_squares(memory, scalars)
 
 
 @kernel(STEP)
@@ -55,27 +66,28 @@ def step(
         size += z[j] * z[j]
     if size == 0.0:
         return False
-    size = math.sqrt(size)
-    if scalars[LENGTH] == -np.inf:
-        scalars[LENGTH] = -math.log(size)
-        amount = 1.0 / (size * size)
-    else:
-        cosine = margin * math.exp(scalars[SHIFT] + scalars[GAUGE] - scalars[LENGTH]) / size
+    amount = 1.0 / size
+    if scalars[SQUARE] > 0.0:
+        size, length = math.sqrt(size), math.sqrt(scalars[SQUARE])
+        cosine = margin * math.exp(scalars[SHIFT] - scalars[BASE]) / (length * size)
         apart = 1.0 - cosine * cosine
         if apart <= PARALLEL:
             return False
-        inverse = math.exp(-scalars[LENGTH]) / size  # 1 / (|w| |z|)
-        length = math.exp(scalars[LENGTH] - scalars[BASE] - scalars[GAUGE])  # |V|
-        keep, amount = (1.0 - inverse * cosine) / apart, length / size * (inverse - cosine) / apart
-        scalars[LENGTH] += 0.5 * math.log((1.0 + inverse * (inverse - 2.0 * cosine)) / apart)
+        inverse = math.exp(-scalars[BASE] - scalars[GAUGE]) / (length * size)  # 1 / (|w| |z|)
+        keep = (1.0 - inverse * cosine) / apart
+        amount = length / size * (inverse - cosine) / (apart * keep)
         scalars[GAUGE] += math.log(keep)
-        amount /= keep
     stored = math.exp(scalars[BASE] - scalars[SHIFT])
     for j in range(index.size):
         i = index[j]
-        memory[0, i] += amount * z[j]
+        step_i = amount * z[j]
+        scalars[SQUARE] += step_i * (2.0 * memory[0, i] + step_i)
+        memory[0, i] += step_i
         weights[i] = memory[0, i] * stored
-    if not max(abs(scalars[GAUGE]), abs(scalars[LENGTH] - scalars[BASE] - scalars[GAUGE])) < FAR:
+    scalars[MOST] = max(scalars[MOST], scalars[SQUARE])
+    if not scalars[SQUARE] > 1e-3 * scalars[MOST]:  # what is left of the sum is partly rounding
+        sum_squares(memory, scalars)
+    if not max(abs(scalars[GAUGE]), abs(0.5 * math.log(scalars[SQUARE]))) < FAR:
         fold(memory, scalars)
     scalars[MASS], scalars[PEAK] = 1.0, 1.0  # not used here, but where MASS is 0 the loop would rescale for ever
     return True
@@ -104,4 +116,4 @@ def romma() -> Rule:
     >>> int(trace.mistakes[-1]) < 150
     True
     """
-    return Rule("romma", {}, step, slots=(0.0,), scalars=(-math.inf, 0.0), spread=spread)
+    return Rule("romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread)

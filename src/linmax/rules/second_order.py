@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import boolean
-from linmax.contract import GAIN, STEP, Rule, address_of, as_number, call_gain, kernel
+from linmax.contract import GAIN, HUGE, STEP, TOP, Rule, address_of, as_number, call_gain, kernel
 
 __all__ = ["OWN", "second_order"]
 
@@ -42,11 +42,15 @@ def step(
     rate, shrink = call_gain(params[0], margin, v, params)
     if rate == 0.0 and shrink == 0.0:
         return False
+    fits = True
     for j in range(index.size):
         i = index[j]
         pull = memory[0, i] * z[j]
-        weights[i] += rate * pull
+        weight = weights[i] + rate * pull
+        weights[i] = weight
+        fits &= abs(weight) < HUGE
         memory[0, i] += params[INFLATION] - shrink * (pull * pull)
+    scalars[TOP] = 0.0 if fits else np.inf
     return True
 
 

@@ -1,0 +1,249 @@
+"""Iterative parameter mixing: how good, how fast, and from what size on it pays.
+
+    LINMAX_DATA=/data python benchmarks/cluster.py           # all; needs the extra "cluster"
+    python benchmarks/cluster.py --quick                     # a tenth of everything
+    python benchmarks/cluster.py --only quality,speed,memory --json cluster.json
+
+quality  error on held-out rows of the averaged Perceptron after 5 epochs: one shard (the serial run) against 8 mixed
+         ones, on forest cover and 20 newsgroups (from LINMAX_DATA), and of the last hypotheses.
+speed    seconds an epoch on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
+         the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
+         the model on paper, up to 10^12 examples.
+memory   peak memory of the workers over shards of growing size.
+
+Wall-clock time: run it on a machine that does nothing else. The load is printed beside the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from linmax import cluster, stream
+from linmax.cluster.costs import Measured, estimate
+from linmax.streams import Model
+
+EPOCHS, SHARDS = 5, 8
+LEARNER = "A-perceptron"
+PARTS = ("quality", "speed", "memory")
+NETWORK = 1e9  # bytes a second, for the extrapolation: ten gigabits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--only", default=",".join(PARTS), help="which parts, with commas between them")
+    parser.add_argument("--rows", type=int, default=4_000_000, help="rows of the largest job")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures")
+    given = parser.parse_args()
+    screen, figures = Console(highlight=False), {"load": os.getloadavg(), "cores": os.cpu_count()}
+    screen.print(f"{figures['cores']} cores, load {figures['load'][0]:.1f}")
+    share = 10 if given.quick else 1
+    with tempfile.TemporaryDirectory() as folder:
+        if "quality" in given.only:
+            figures["quality"] = quality(screen, Path(folder), share)
+        if "speed" in given.only:
+            figures["speed"] = speed(screen, Path(folder), given.rows // share)
+        if "memory" in given.only:
+            figures["memory"] = memory(screen, Path(folder), given.rows // share)
+    if given.json:
+        Path(given.json).write_text(json.dumps(figures, indent=1))
+
+
+# -- quality -----------------------------------------------------------------------------------------------------------
+
+
+def quality(screen: Console, folder: Path, share: int) -> dict[str, Any]:
+    """Errors of one shard and of eight."""
+    table = Table("data", "learner", "serial", "8 shards", "relative", title="test error after 5 epochs")
+    found = {}
+    for name, read in [("forest cover", forest_cover), ("20 newsgroups", newsgroups)]:
+        data = read(share)
+        if data is None:
+            screen.print(f"{name} is not in LINMAX_DATA and is left out")
+            continue
+        train, test, ending = data
+        whole, test_path = folder / f"whole{ending}", folder / f"test{ending}"
+        whole.write_text("".join(train))
+        test_path.write_text("".join(test))
+        shards = []
+        for place, rows in enumerate(np.array_split(np.arange(len(train)), SHARDS)):
+            shards.append(folder / f"shard{place}{ending}")
+            shards[-1].write_text("".join(train[rows[0] : rows[-1] + 1]))
+        for learner in (LEARNER, "perceptron"):
+            serial = cluster.fit(learner, whole, epochs=EPOCHS).model
+            mixed = cluster.fit(learner, shards, epochs=EPOCHS).model
+            errors = error(serial, test_path), error(mixed, test_path)
+            found[f"{name}, {learner}"] = errors
+            relative = f"{errors[1] / errors[0] - 1:+.1%}"
+            table.add_row(name, learner, f"{errors[0]:.4f}", f"{errors[1]:.4f}", relative)
+    screen.print(table)
+    return found
+
+
+def error(model: Model, path: Path) -> float:
+    wrong = trials = 0
+    for batch in stream(path, model=model, grow=False):
+        wrong += int((model.judge(model.scaled(batch, learn=False)) != batch.codes).sum())
+        trials += len(batch)
+    return wrong / trials
+
+
+def forest_cover(share: int) -> tuple[list[str], list[str], str] | None:
+    path = Path(os.environ.get("LINMAX_DATA", "")) / "covtype" / "covtype.csv.gz"
+    if not path.is_file():
+        return None
+    with gzip.open(path, "rt") as file:
+        next(file)
+        lines = [_svmlight(line) for place, line in enumerate(file) if place % share == 0]
+    order = np.random.default_rng(0).permutation(len(lines))
+    held = len(lines) // 5
+    return [lines[i] for i in order[held:]], [lines[i] for i in order[:held]], ".svm"
+
+
+def _svmlight(line: str) -> str:
+    *values, label = line.strip().split(",")
+    return f"{label} " + " ".join(f"{i}:{v}" for i, v in enumerate(values, 1) if v != "0") + "\n"
+
+
+def newsgroups(share: int) -> tuple[list[str], list[str], str] | None:
+    folder = Path(os.environ.get("LINMAX_DATA", "")) / "text_20newsgroups"
+    if not folder.is_dir():
+        return None
+    parts = []
+    for name in ("train", "test"):
+        with gzip.open(folder / f"{name}.tsv.gz", "rt") as file:
+            lines = [line for place, line in enumerate(file) if place % share == 0]
+        parts.append([lines[i] for i in np.random.default_rng(0).permutation(len(lines))])
+    return parts[0], parts[1], ".tsv"
+
+
+# -- speed -------------------------------------------------------------------------------------------------------------
+
+
+def made(rows: int, seed: int, features: int = 100_000, stored: int = 40, classes: int = 10) -> Iterator[str]:
+    """Sparse rows whose label is that of the best of ten linear scores."""
+    random = np.random.default_rng(seed)
+    plane = np.random.default_rng(1).normal(size=(features, classes)).astype(np.float32)
+    for _ in range(0, rows, 1000):
+        columns = np.minimum((features * random.random((1000, stored)) ** 3).astype(np.int64), features - 1)
+        columns.sort(axis=1)
+        labels = plane[columns].sum(axis=1).argmax(axis=1)
+        for row, label in zip(columns.tolist(), labels.tolist(), strict=True):
+            yield f"{label} " + " ".join(f"{i}:1" for i in dict.fromkeys(row)) + "\n"
+
+
+def write_shards(folder: Path, rows: int, shards: int) -> list[str]:
+    paths = []
+    for place in range(shards):
+        path = folder / f"made-{rows}-{place}-of-{shards}.svm"
+        with path.open("w") as file:
+            file.writelines(made(rows // shards, place))
+        paths.append(str(path))
+    return paths
+
+
+def speed(screen: Console, folder: Path, largest: int) -> dict[str, Any]:
+    """Seconds an epoch, measured and modelled."""
+    sizes = [largest // 64, largest // 16, largest // 4, largest]
+    found: dict[str, Any] = {"sizes": sizes, "one core": [], "1 workers": [], "2 workers": []}
+    shards = {size: write_shards(folder, size, SHARDS) for size in sizes}
+    for size in sizes:
+        found["one core"].append(epoch_seconds(shards[size], None))
+    for workers in (1, 2):
+        with cluster.connect(f"local:{workers}") as client:
+            cluster.fit(LEARNER, shards[sizes[0]], client=client, scale="none")  # compiled code is read once
+            for size in sizes:
+                found[f"{workers} workers"].append(epoch_seconds(shards[size], client))
+    measured = constants(shards, sizes, found)
+    found["measured"] = vars(measured)
+    table = Table("rows", "one core, s", "1 worker", "2 workers", "modelled", "2 over 1", title="one epoch")
+    found["modelled"] = []
+    for place, size in enumerate(sizes):
+        cost = estimate(measured, size, SHARDS, 2)
+        found["modelled"].append(cost.total)
+        serial, one, two = (found[name][place] for name in ("one core", "1 workers", "2 workers"))
+        table.add_row(f"{size:,}", *(f"{s:.2f}" for s in (serial, one, two, cost.total)), f"{one / two:.2f}")
+    screen.print(table)
+    even = estimate(measured, 1, SHARDS, 2).break_even
+    found["break even"] = even
+    screen.print(f"break-even with 2 workers and {SHARDS} shards: {even:,.0f} rows; {measured}")
+    found["paper"] = on_paper(screen, measured)
+    return found
+
+
+def epoch_seconds(paths: list[str], client: Any) -> float:
+    """The better of two second epochs: the vocabulary is known by then, as in all later ones."""
+    best = math.inf
+    for _ in range(2):
+        epoch = cluster.fit(LEARNER, paths, client=client, epochs=2, scale="none").epochs[1]
+        best = min(best, epoch.learning + epoch.mixing)
+    return best
+
+
+def constants(shards: dict[int, list[str]], sizes: list[int], found: dict[str, Any]) -> Measured:
+    """From one core: seconds a trial. From one worker and the smallest job: what a task costs beside them."""
+    result = cluster.fit(LEARNER, shards[sizes[-1]][:2], epochs=1, scale="none")
+    state = float(sum(array.nbytes for array in result.model.state()[1].values()))
+    mixing = result.epochs[0].mixing / (2 * state)
+    a_trial = (found["one core"][-1] - found["one core"][0]) / (sizes[-1] - sizes[0])
+    beside = max(0.0, found["1 workers"][0] - sizes[0] * a_trial - SHARDS * state * mixing)
+    # The price of a task and of a byte cannot be told apart here; all of it is put on the bytes.
+    return Measured(a_trial, state, 2 * SHARDS * state / max(beside, 1e-9), 0.0, mixing)
+
+
+def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
+    """The same learner on a real cluster, with ten gigabits between its machines: not tested, calculated."""
+    table = Table("examples", "workers", "one core", "cluster", "moved, GB", title="one epoch on paper (hours)")
+    found = []
+    there = Measured(here.seconds_per_trial, here.state_bytes, NETWORK, 0.01, here.mix_seconds_per_byte)
+    for examples, workers in [(1e9, 16), (1e9, 64), (1e12, 64), (1e12, 1024)]:
+        cost = estimate(there, examples, 4 * workers, workers)
+        found.append({"examples": examples, "workers": workers, "serial": cost.serial, "total": cost.total})
+        hours = f"{cost.serial / 3600:,.1f}", f"{cost.total / 3600:,.2f}"
+        table.add_row(f"{examples:.0e}", f"{workers:,}", *hours, f"{cost.moved / 1e9:,.1f}")
+    screen.print(table)
+    return found
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def memory(screen: Console, folder: Path, largest: int) -> list[dict[str, float]]:
+    """Peak memory of fresh workers."""
+    table = Table("rows a shard", "MB a shard", "peak of a worker, MB", title="memory")
+    found = []
+    for rows in (largest // 64, largest // 8):
+        paths = write_shards(folder, 2 * rows, 2)
+        size = os.path.getsize(paths[0]) / 1e6
+        with cluster.connect("local:2") as client:
+            cluster.fit(LEARNER, paths, client=client, epochs=2, scale="none")
+            peak = max(client.run(peak_memory).values())
+        found.append({"rows": rows, "shard": size, "peak": peak})
+        table.add_row(f"{rows:,}", f"{size:.0f}", f"{peak:.0f}")
+    screen.print(table)
+    return found
+
+
+def peak_memory() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    started = time.perf_counter()
+    main()
+    print(f"{time.perf_counter() - started:.0f} s in all")

@@ -1,0 +1,393 @@
+"""How fast the service is: ratios within one run, with the disk's fsync probed before and after.
+
+    python benchmarks/serve.py                 # several minutes
+    python benchmarks/serve.py --quick         # a tenth of the requests
+    python benchmarks/serve.py --only predict,learn,crowd,latency,recovery,restart
+
+Server CPU is what the operating system counts for the process, all threads, user and system. Contenders take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FEATURES, VOCABULARY, CLASSES = 30, 1000, 5
+MODEL = "/v1/models/m"
+
+
+# -- servers --------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, command, port):
+        self.port = port
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL)
+
+    def wait(self, path="/ready"):
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                self.errors.seek(0)
+                sys.exit(f"the server ended: {self.errors.read().decode()[-2000:]}")
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5).read()
+                return self
+            time.sleep(0.005)
+        sys.exit("the server does not answer")
+
+    def cpu(self):
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def call(self, method, path, body=None):
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", content, method=method)
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    def metric(self, name):
+        for line in self.call("GET", "/metrics").decode().splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+        return 0.0
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def linmax_server(data, *options):
+    port = free_port()
+    command = [sys.executable, "-m", "linmax.cli", "serve", "--data", str(data), "--port", str(port), *options]
+    return Server(command, port)
+
+
+def river_server(classes):
+    port = free_port()
+    command = [sys.executable, str(HERE / "river_fastapi.py"), str(port), str(classes)]
+    return Server(command, port).wait("/openapi.json")
+
+
+# -- load -----------------------------------------------------------------------------------------------------
+
+
+def instances(count, seed, classes=CLASSES):
+    """Sparse instances: each feature speaks for one class, and the class with the largest sum is the label."""
+    chance = random.Random(seed)
+    for i in range(count):
+        names = chance.sample(range(VOCABULARY), FEATURES)
+        values = {f"feature{name}": round(chance.random(), 4) for name in names}
+        sums = [0.0] * classes
+        for name, value in zip(names, values.values(), strict=True):
+            sums[name % classes] += value
+        yield values, f"c{sums.index(max(sums))}", f"{seed:04d}-{i:08d}"
+
+
+def requests(verb, count, seed, classes=CLASSES):
+    found = []
+    for values, label, id in instances(count, seed, classes):
+        body = {"attributes": values} if verb == "predict" else {"attributes": values, "label": label, "id": id}
+        content = json.dumps(body).encode()
+        head = [f"POST {MODEL}/{verb} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
+        head += [f"Content-Length: {len(content)}", "", ""]
+        found.append("\r\n".join(head).encode() + content)
+    return found
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time; the future is done when its answer is complete."""
+
+    def connection_made(self, transport):
+        self.transport, self.buffer, self.waiting = transport, b"", None
+
+    def data_received(self, data):
+        self.buffer += data
+        head, mark, body = self.buffer.partition(b"\r\n\r\n")
+        if mark:
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            if len(body) >= length:
+                assert head.startswith(b"HTTP/1.1 200"), self.buffer[:500]
+                self.buffer = b""
+                self.waiting.set_result(None)
+
+    def ask(self, content):
+        self.waiting = asyncio.get_running_loop().create_future()
+        self.transport.write(content)
+        return self.waiting
+
+
+async def connected(port, count):
+    loop = asyncio.get_running_loop()
+    return [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(count)]
+
+
+def closed_loop(port, contents, clients):
+    """Send everything, each client as soon as it has its answer; seconds taken."""
+
+    async def play():
+        queue = iter(contents)
+
+        async def client(connection):
+            for content in queue:
+                await connection.ask(content)
+
+        connections = await connected(port, clients)
+        began = time.perf_counter()
+        await asyncio.gather(*map(client, connections))
+        seconds = time.perf_counter() - began
+        for connection in connections:
+            connection.transport.close()
+        return seconds
+
+    return asyncio.run(play())
+
+
+def open_loop(port, contents, rate, clients=256):
+    """Send at a steady rate whatever comes back; latency of each counted from when it was due."""
+
+    async def play():
+        idle = await connected(port, clients)
+        freed = asyncio.Semaphore(clients)
+        latencies = []
+        began = time.perf_counter()
+
+        async def one(content, due):
+            async with freed:
+                connection = idle.pop()
+                await connection.ask(content)
+                idle.append(connection)
+            latencies.append(time.perf_counter() - due)
+
+        tasks = []
+        for i, content in enumerate(contents):
+            due = began + i / rate
+            pause = due - time.perf_counter()
+            if pause > 0:
+                await asyncio.sleep(pause)
+            tasks.append(asyncio.create_task(one(content, due)))
+        await asyncio.gather(*tasks)
+        return sorted(latencies)
+
+    return asyncio.run(play())
+
+
+def fsync_probe(folder, seconds=0.5):
+    """(a second, median seconds) of an append of 4 KB with fdatasync."""
+    path = Path(folder) / "probe"
+    times = []
+    with path.open("wb") as file:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            os.write(file.fileno(), b"x" * 4096)
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - began)
+    path.unlink()
+    return len(times) / sum(times), statistics.median(times)
+
+
+# -- what is measured -----------------------------------------------------------------------------------------
+
+
+def cpu_against_river(verb, classes, count, rounds, folder):
+    if any(importlib.util.find_spec(name) is None for name in ("river", "fastapi")):
+        print(f"{verb}: River or FastAPI is not installed; pip install -e '.[bench]'")
+        return
+    ours = linmax_server(folder / f"cpu-{verb}-{classes}").wait()
+    ours.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+    theirs = river_server(classes)
+    try:
+        for server in (ours, theirs):  # both know every feature
+            closed_loop(server.port, requests("learn", 500, 9999, classes), 8)
+        spent = {"linmax": [], "River": []}
+        for turn in range(rounds):
+            for name, server in (("linmax", ours), ("River", theirs)):
+                contents = requests(verb, count, 2 * turn + (name == "River"), classes)
+                before = server.cpu()
+                closed_loop(server.port, contents, 64)
+                spent[name].append((server.cpu() - before) / count * 1e6)
+    finally:
+        ours.kill()
+        theirs.kill()
+    a, b = (statistics.median(spent[name]) for name in ("linmax", "River"))
+    durable = ", durable" if verb == "learn" else ""
+    print(
+        f"{verb}, {classes} classes, CPU a request: linmax{durable} {a:.0f} us, River behind FastAPI {b:.0f} us, "
+        f"ratio {b / a:.2f}"
+    )
+
+
+def crowd(count, folder):
+    """How many labels one fsync acknowledges, and how learning compares with predicting."""
+    server = linmax_server(folder / "crowd").wait()
+    try:
+        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        closed_loop(server.port, requests("learn", 500, 9999), 8)
+        for clients in (1, 16, 64):
+            before, median = fsync_probe(folder)
+            commits = server.metric("linmax_commit_seconds_count")
+            seconds = closed_loop(
+                server.port, requests("learn", count if clients > 1 else count // 8, clients), clients
+            )
+            commits = server.metric("linmax_commit_seconds_count") - commits
+            after, _ = fsync_probe(folder)
+            done = count if clients > 1 else count // 8
+            probe = f"fsync {before:.0f}/s before, {after:.0f}/s after, median {median * 1e3:.2f} ms"
+            print(f"learn, {clients} clients: {done / seconds:.0f}/s, {done / commits:.1f} labels a commit ({probe})")
+        seconds = closed_loop(server.port, requests("predict", count, 5), 64)
+        print(f"predict, 64 clients: {count / seconds:.0f}/s")
+    finally:
+        server.kill()
+
+
+def latency(count, folder):
+    server = linmax_server(folder / "latency").wait()
+    try:
+        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        closed_loop(server.port, requests("learn", 500, 9999), 8)
+        for verb in ("predict", "learn"):
+            seconds = closed_loop(server.port, requests(verb, count // 2, 77), 64)
+            rate = 0.4 * (count // 2) / seconds
+            _, median = fsync_probe(folder)
+            found = open_loop(server.port, requests(verb, count, 78), rate)
+            shown = ", ".join(
+                f"p{p:g} {found[min(len(found) - 1, int(len(found) * p / 100))] * 1e3:.1f} ms" for p in (50, 99, 99.9)
+            )
+            print(f"{verb}, open loop at {rate:.0f}/s (40 % of the most): {shown}; fsync median {median * 1e3:.2f} ms")
+    finally:
+        server.kill()
+
+
+def filled(path, events):
+    """A log with so many learn events, written in large transactions."""
+    from linmax.serve.log import Log
+
+    path.mkdir()
+    log = Log(path / "log.sqlite", synchronous="OFF")
+    log.begin()
+    number = log.create("m", {"learner": "perceptron"}).number
+    log.commit()
+    chance = random.Random(0)
+    pool = [(values, label) for values, label, _ in instances(2000, 1)]
+    for start in range(0, events, 10_000):
+        log.begin()
+        for i in range(start, min(start + 10_000, events)):
+            values, label = pool[chance.randrange(len(pool))]
+            log.learn(number, f"{i:012d}", {"attributes": values}, label)
+        log.commit()
+        log.checkpoint()
+    log.close()
+
+
+def ignored(_seq, _predicted):
+    """Nobody asks again."""
+
+
+def recovery(events, folder):
+    from linmax.serve.log import Log
+    from linmax.serve.model import Model
+
+    path = folder / "recovery"
+    filled(path, events)
+    ratios = []
+    for _ in range(3):
+        log = Log(path / "log.sqlite")
+        began = time.process_time()
+        for _row in log.database.execute("SELECT * FROM events ORDER BY seq"):
+            pass
+        scan = time.process_time() - began
+        model = Model(log.models[1])
+        model.warm_up()
+        model = Model(log.models[1])
+        began = time.process_time()
+        model.replay(log, ignored)
+        replay = time.process_time() - began
+        assert model.account.trials == events
+        log.database.close()
+        ratios.append(replay / scan)
+        print(
+            f"recovery of {events} events: bare scan {scan:.2f} s CPU, replay {replay:.2f} s CPU, "
+            f"ratio {ratios[-1]:.2f}"
+        )
+
+
+def restart(events, folder):
+    """From kill -9 to ready, with snapshots every 100,000 events and the worst place to die: just before the next."""
+    path = folder / "restart"
+    server = linmax_server(path, "--snapshot-seconds", "1000000").wait()
+    server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+    items = [{"attributes": values, "label": label, "id": id} for values, label, id in instances(1000, 3)]
+    for start in range(0, events, 1000):
+        batch = [item | {"id": f"r{start + i}"} for i, item in enumerate(items)]
+        server.call("POST", f"{MODEL}/learn/batch", {"items": batch})
+    server.kill()
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        server = linmax_server(path, "--snapshot-seconds", "1000000").wait()
+        times.append(time.perf_counter() - began)
+        cpu = server.cpu()
+        server.kill()
+    snapshots = sorted(int(file.stem.split("-")[1]) for file in (path / "snapshots").iterdir())
+    print(
+        f"ready {min(times):.2f} s after kill -9 (median {statistics.median(times):.2f}, {cpu:.2f} s CPU); "
+        f"{events} events, snapshots at {snapshots}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the requests and events")
+    parser.add_argument("--only", default="predict,learn,crowd,latency,recovery,restart")
+    parser.add_argument("--folder", default=".", help="where the data are written: a real disk, not a tmpfs")
+    arguments = parser.parse_args()
+    scale = 10 if arguments.quick else 1
+    folder = Path(tempfile.mkdtemp(prefix="linmax-serve-", dir=arguments.folder))
+    try:
+        for what in arguments.only.split(","):
+            if what in ("predict", "learn"):
+                for classes in (2, CLASSES):
+                    cpu_against_river(what, classes, 20_000 // scale, 5, folder)
+            elif what == "crowd":
+                crowd(20_000 // scale, folder)
+            elif what == "latency":
+                latency(40_000 // scale, folder)
+            elif what == "recovery":
+                recovery(1_000_000 // scale, folder)
+            elif what == "restart":
+                restart(199_000 // scale, folder)
+            else:
+                sys.exit(f"--only: {what!r} is not known")
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""``linmax learn --cluster``: each file is a shard, learned on the workers of a cluster and mixed after each pass."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linmax.cli.output import console
+from linmax.cli.reading import reading_options
+
+if TYPE_CHECKING:
+    from linmax.cluster import Fit
+
+__all__ = ["add_cluster_options", "run_on_cluster"]
+
+SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add = parser.add_argument
+    add(
+        "--cluster", metavar="ADDRESS", help="learn the files in parallel: local, local:N or a Dask scheduler's address"
+    )
+    add("--mix", metavar="HOW", default="uniform", help="with --cluster, shares of the files: uniform or mistakes")
+    add("--resume", action="store_true", help="with --cluster, go on from the folder --checkpoint")
+
+
+def run_on_cluster(arguments: argparse.Namespace) -> None:
+    """Learn, save, test and tell."""
+    from linmax import cluster, report
+
+    _refuse_serial(arguments)
+    for path in (arguments.model, arguments.json):
+        if path not in (None, "-"):
+            report.check_output(path)
+    screen = console(arguments)
+    result = cluster.learn(
+        arguments.cluster,
+        arguments.learner,
+        arguments.data,
+        screen=None if arguments.quiet else screen,
+        epochs=arguments.passes,
+        mix=arguments.mix,
+        checkpoint=arguments.checkpoint,
+        resume=arguments.resume,
+        scale=arguments.scale,
+        thresholds=not arguments.no_thresholds,
+        hash_bits=arguments.hash_bits,
+        reading={name: value for name, value in reading_options(arguments).items() if value is not None},
+    )
+    if arguments.model:
+        result.model.save(arguments.model)
+    figures = _figures(result)
+    if arguments.test:
+        figures["test_error"] = _test_error(result, arguments)
+    screen.print(
+        f"{figures['learner']} mixed from {len(result.shards)} shards: {figures['mistakes']:,} mistakes in "
+        f"{figures['trials']:,} trials of the first pass; {figures['classes']:,} classes, {figures['features']:,} "
+        "attributes",
+        soft_wrap=True,
+    )
+    if arguments.test:
+        screen.print(f"test error {figures['test_error']:.4f}")
+    if arguments.json:
+        report.write_json(figures, arguments.json)
+
+
+def _refuse_serial(arguments: argparse.Namespace) -> None:
+    for name in SERIAL_ONLY:
+        if getattr(arguments, name):
+            raise ValueError(f"--{name} needs the order of one stream; leave out --cluster, or --{name}")
+    if "-" in arguments.data:
+        raise ValueError("a cluster reads files, not standard input")
+    if arguments.checkpoint and Path(arguments.checkpoint).is_file():
+        raise ValueError(f"with --cluster the checkpoint is a folder, and {arguments.checkpoint} is a file")
+
+
+def _figures(result: Fit) -> dict[str, Any]:
+    first, model = result.epochs[0], result.model
+    return {
+        "learner": str(model.learner),
+        "scale": model.scaling.kind,
+        "trials": first.trials,
+        "mistakes": first.mistakes,
+        "progressive_error": first.mistakes / first.trials if first.trials else None,
+        "updates": model.updates,
+        "classes": len(model.classes),
+        "features": model.features,
+        "refused": sum(counts.refused for counts in first.shards),
+        "seconds": sum(epoch.learning + epoch.mixing for epoch in result.epochs),
+        "shards": result.shards,
+        "passes": [{"trials": epoch.trials, "mistakes": epoch.mistakes} for epoch in result.epochs],
+    }
+
+
+def _test_error(result: Fit, arguments: argparse.Namespace) -> float:
+    from linmax.streams import stream
+
+    model, trials, mistakes = result.model, 0, 0
+    for batch in stream(arguments.test, model=model, grow=False, **reading_options(arguments)):
+        known = batch.codes >= 0
+        wrong = model.judge(model.scaled(batch, learn=False)) != batch.codes
+        trials, mistakes = trials + int(known.sum()), mistakes + int((wrong & known).sum())
+    if not trials:
+        raise ValueError(f"{arguments.test}: there is no line with a label")
+    return mistakes / trials

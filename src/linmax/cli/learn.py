@@ -1,0 +1,462 @@
+"""Learn from files and pipes; every line is predicted before it is learned from.
+
+DATA may be svmlight, Vowpal Wabbit's text, a table (CSV, TSV, Parquet, Arrow),
+JSON lines of {label, features} or {label, text}, or label<tab>text. The error
+shown is progressive: each prediction is made before its label is seen.
+
+  linmax learn train.vw --model model.linmax
+  zcat logs.jsonl.gz | linmax learn - --format jsonl --scale idf
+  linmax learn train.csv --label class --test test.csv --json -
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from linmax.cli.clustered import add_cluster_options, run_on_cluster
+from linmax.cli.output import add_json_option, console
+from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+
+    from linmax.streams import Batch, Model, Stream
+    from linmax.streams.progressive import Milestone, Progressive
+
+__all__ = ["configure", "run"]
+
+LEARNER = "auto"
+EVERY = 1_000_000  # trials between checkpoints
+BETWEEN = 0.1  # seconds between two updates of the live line
+STANDARD = "-"
+KINDS = "none, max, length, log, idf, standard or auto"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``linmax learn``."""
+    add_reading_options(parser)
+    add = parser.add_argument
+    add("--learner", metavar="L", default=LEARNER, help=f"what learns, such as 'AR-winnow(1.2)' (default: {LEARNER})")
+    add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {KINDS} (default: auto)")
+    add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
+    add("--no-thresholds", action="store_true", help="leave out the constant attribute")
+    add("--start", metavar="MODEL", help="go on with a model learned before")
+    add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
+    add("--holdout", metavar="N", type=int, default=0, help="never learn from every N-th line, only predict it")
+    add("--delay", metavar="D", type=int, default=0, help="labels come D lines later")
+    add("--test", metavar="FILE", help="at the end, the error on this file")
+    add("--model", metavar="OUT", help="save what was learned")
+    add("--predictions", metavar="OUT", help="write the class predicted for each line ('-' = standard output)")
+    add("--checkpoint", metavar="FILE", help="save all as it goes, and continue from there if the file exists")
+    add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
+    add("--plot", metavar="PATH", help="save the progressive error as .png, .svg or .pdf")
+    add("--quiet", action="store_true", help="show nothing but the result")
+    add_cluster_options(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Learn; show the table as it grows, then the result; save what was asked for."""
+    if arguments.cluster:
+        run_on_cluster(arguments)
+        return
+    _check(arguments)
+    screen = _screen(arguments)
+    job = Job(arguments, screen)
+    job.begin()
+    try:
+        job.learn()
+    except BaseException as error:
+        job.rescue(error)
+        if isinstance(error, OverflowError):
+            raise ValueError(str(error)) from None
+        raise
+    job.finish()
+
+
+def _screen(arguments: argparse.Namespace) -> Console:
+    from rich.console import Console
+
+    if arguments.predictions == STANDARD:
+        return Console(stderr=True, highlight=False)
+    return console(arguments)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise now what would go wrong at the end."""
+    from linmax import checks
+    from linmax.report import PLOT_FORMATS, check_output, figure_class
+
+    checks.whole("passes", arguments.passes, 1)
+    checks.whole("holdout", arguments.holdout, 0)
+    checks.whole("delay", arguments.delay, 0)
+    checks.whole("every", arguments.every, 1)
+    if arguments.holdout == 1:
+        raise ValueError("holdout must be >= 2, got 1; every line held out leaves nothing to learn from")
+    if arguments.passes > 1 and STANDARD in arguments.data:
+        raise ValueError("standard input can be read once only; write it to a file for more passes")
+    if arguments.json == STANDARD == arguments.predictions:
+        raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
+    for path in [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint]:
+        if path not in (None, STANDARD):
+            check_output(path)
+    if arguments.plot:
+        check_output(arguments.plot, PLOT_FORMATS)
+        figure_class()
+    for path in [*arguments.data, *([arguments.test] if arguments.test else [])]:
+        if path != STANDARD:
+            if Path(path).is_dir():
+                raise ValueError(f"{path} is a folder; give a file")
+            with open(path, "rb"):
+                pass
+
+
+@dataclass
+class Job:
+    """One run of the command."""
+
+    arguments: argparse.Namespace
+    screen: Console
+    work: Progressive = field(init=False)
+    stream: Stream | None = None
+    output: Predictions | None = None
+    resumed: bool = False
+    rows: int = 0  # this process has learned from
+    kept_at: int = 0  # rows at the last checkpoint
+    started: float = field(default_factory=time.perf_counter)
+
+    # -- before ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Make the model, or take it from where it was left."""
+        from linmax.streams import Model
+        from linmax.streams.progressive import Progressive
+
+        given, written = self.arguments, 0
+        if given.checkpoint and Path(given.checkpoint).exists():
+            self.work, settings, extra = Progressive.load(given.checkpoint)
+            self._refuse_others(settings)
+            self.resumed, written = True, int(extra["written"])
+            trials = self.work.counts.trials
+            self.screen.print(f"Going on from {given.checkpoint}, after {trials:,} trials.")
+        else:
+            model = self._model() if given.start is None else Model.load(given.start)
+            self.work = Progressive(model, given.delay, given.holdout)
+        if given.predictions:
+            self.output = Predictions(given.predictions, written if self.resumed else 0)
+
+    def _model(self) -> Model:
+        from linmax.streams import Model
+
+        given = self.arguments
+        return Model(given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits)
+
+    def _settings(self) -> dict[str, Any]:
+        """What must not change between a checkpoint and going on from it."""
+        from linmax.streams.progressive import fingerprint
+
+        given = self.arguments
+        names = "data format label ignore categorical ngrams learner scale hash_bits no_thresholds start passes"
+        names += " holdout delay predictions"
+        settings = {name: getattr(given, name) for name in names.split()}
+        settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
+        return settings
+
+    def _refuse_others(self, settings: dict[str, Any]) -> None:
+        for name, value in self._settings().items():
+            if settings.get(name) != value:
+                what = "the beginning of the files" if name == "files" else f"--{name.replace('_', '-')}"
+                raise ValueError(
+                    f"{self.arguments.checkpoint} was made with another {what}: {settings.get(name)!r}, not {value!r}; "
+                    "remove it to begin anew"
+                )
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def learn(self) -> None:
+        """Go through the data as often as asked."""
+        done = len(self.work.passes) - 1
+        with Live(self) as live, unbroken() as held:
+            for number in range(done, self.arguments.passes):
+                self.stream = self._open()
+                for batch in self.stream:
+                    with held():
+                        self._batch(batch)
+                        live.show(batch)
+                with held():
+                    self.work.finish_pass(again=number + 1 < self.arguments.passes)
+        if not self.work.passes[0].trials + self.work.passes[0].unlabelled:
+            assert self.stream is not None
+            raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
+
+    def _open(self) -> Stream:
+        from linmax.streams import Position, stream
+
+        options = reading_options(self.arguments)
+        work, place = self.work, self.work.position
+        if place != Position():
+            options |= {"position": place, "settled": work.settled, "format": work.kind}
+        data = self.arguments.data
+        return stream(data[0] if len(data) == 1 else [Path(name) for name in data], model=work.model, **options)
+
+    def _batch(self, batch: Batch) -> None:
+        predicted = self.work.play(batch)
+        assert self.stream is not None
+        self.work.kind = self.stream.format
+        self.rows += len(batch)
+        if self.output is not None and len(self.work.passes) == 1:
+            self.output.write(batch, predicted)
+        if self.arguments.checkpoint and self.rows - self.kept_at >= self.arguments.every:
+            self._keep()
+
+    def _keep(self) -> None:
+        written = 0 if self.output is None else self.output.sync()
+        self.work.save(self.arguments.checkpoint, self._settings(), {"written": written})
+        self.kept_at = self.rows
+
+    # -- after ----------------------------------------------------------------------------------------------------
+
+    def rescue(self, error: BaseException) -> None:
+        """Save what was learned before things went wrong, where the user asked for it."""
+        given = self.arguments
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if self.stream is not None and not given.quiet:
+            show_refusals(self.screen, self.stream.refusals)
+        try:
+            if self.work.model.trials:
+                if given.checkpoint and interrupted:
+                    self._keep()
+                if given.model:
+                    self.work.model.save(given.model)
+                    trials = self.work.model.trials
+                    self.screen.print(f"What was learned from {trials:,} trials is saved in {given.model}.")
+            if self.output is not None:
+                self.output.close(keep=interrupted, part=given.checkpoint is not None and interrupted)
+        except OSError as second:  # the first error is the one to be told, and this beside it
+            self.screen.print(f"It could not be saved: {second}")
+
+    def finish(self) -> None:
+        """Save, test and tell."""
+        from linmax import report
+
+        given, assert_stream = self.arguments, self.stream
+        assert assert_stream is not None
+        seconds = time.perf_counter() - self.started
+        if self.output is not None:
+            self.output.close(keep=True)
+        if given.model:
+            self.work.model.save(given.model)
+        if not given.quiet:
+            show_refusals(self.screen, assert_stream.refusals)
+        figures = self._figures(seconds)
+        if given.test:
+            figures |= self._test()
+        self._tell(figures)
+        if given.plot:
+            trials, mistakes = zip(*self.work.points, strict=True)
+            report.plot_error(trials, mistakes, given.plot, subtitle=str(self.work.model.learner))
+        if given.json:
+            report.write_json(figures, given.json)
+        if given.checkpoint:
+            Path(given.checkpoint).unlink(missing_ok=True)
+
+    def _figures(self, seconds: float) -> dict[str, Any]:
+        first, model = self.work.passes[0], self.work.model
+        assert self.stream is not None
+        figures: dict[str, Any] = {
+            "learner": str(model.learner),
+            "scale": model.scaling.kind,
+            "format": self.stream.format,
+            "trials": first.trials,
+            "mistakes": first.mistakes,
+            "progressive_error": first.error,
+            "updates": model.updates,
+            "classes": len(model.classes),
+            "features": model.features,
+            "unlabelled": first.unlabelled,
+            "refused": self.stream.refusals.total,
+            "seconds": seconds,
+            "trials_per_second": self.rows / seconds if seconds else None,
+        }
+        if self.arguments.passes > 1:
+            figures["passes"] = [
+                {"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in self.work.passes
+            ]
+        if self.arguments.holdout:
+            figures["holdout_error"] = self.work.passes[-1].held_out_error
+        return figures
+
+    def _test(self) -> dict[str, Any]:
+        """The error on a file that is not learned from."""
+        from linmax.streams import stream
+
+        model, trials, mistakes = self.work.model, 0, 0
+        rows = stream(self.arguments.test, model=model, grow=False, **reading_options(self.arguments))
+        for batch in rows:
+            known = batch.codes >= 0
+            wrong = model.judge(model.scaled(batch, learn=False)) != batch.codes
+            trials, mistakes = trials + int(known.sum()), mistakes + int((wrong & known).sum())
+        if not trials:
+            raise ValueError(f"{self.arguments.test}: there is no line with a label")
+        return {"test_trials": trials, "test_error": mistakes / trials}
+
+    def _tell(self, figures: dict[str, Any]) -> None:
+        error = figures["progressive_error"]
+        told = "no labels" if error is None else f"progressive error {error:.4f}"
+        self.screen.print(
+            f"{figures['learner']}: {told}, {figures['mistakes']:,} mistakes in {figures['trials']:,} trials; "
+            f"{figures['classes']:,} classes, {figures['features']:,} attributes ({figures['scale']}); "
+            f"{figures['seconds']:.1f} s"
+        )
+        if figures["unlabelled"]:
+            self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
+        for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
+            if figures.get(name) is not None:
+                self.screen.print(f"{what} {figures[name]:.4f}")
+
+
+class Predictions:
+    """The file of predictions: written beside its place and put there when it is complete."""
+
+    def __init__(self, path: str, keep: int) -> None:
+        self.path = path
+        self.draft = Path(path).with_name(f"{Path(path).name}.part")
+        if path == STANDARD:
+            self.file: IO[bytes] = os.fdopen(os.dup(1), "wb")
+        else:
+            self.file = open(self.draft, "r+b" if keep else "wb")  # noqa: SIM115
+            self.file.truncate(keep)
+            self.file.seek(keep)
+
+    def write(self, batch: Batch, predicted: np.ndarray) -> None:
+        """One line a row: the class, and the tag if there is one."""
+        names = [*batch.classes, ""]
+        if batch.tags is None:
+            lines = [names[number] for number in predicted.tolist()]
+        else:
+            pairs = zip(predicted.tolist(), batch.tags, strict=True)
+            lines = [f"{names[number]} {tag}" if tag else names[number] for number, tag in pairs]
+        self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+
+    def sync(self) -> int:
+        """Have all on disk; returns the number of bytes."""
+        self.file.flush()
+        if self.path == STANDARD:
+            return 0
+        os.fsync(self.file.fileno())
+        return self.file.tell()
+
+    def close(self, keep: bool, part: bool = False) -> None:
+        """End; the file takes its place if it is to be kept, unless it waits as a part to be continued."""
+        try:
+            self.file.close()
+            if self.path != STANDARD and keep and not part:
+                self.draft.replace(self.path)
+        finally:
+            if self.path != STANDARD and not part:
+                self.draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def unbroken() -> Iterator[Any]:
+    """Ctrl-C waits until a batch is done, so that what is saved then is whole; a second one does not wait."""
+    waiting = {"held": False, "asked": False}
+
+    def on_interrupt(*_: Any) -> None:
+        if not waiting["held"] or waiting["asked"]:
+            raise KeyboardInterrupt
+        waiting["asked"] = True
+
+    @contextlib.contextmanager
+    def held() -> Iterator[None]:
+        waiting["held"] = True
+        try:
+            yield
+        finally:
+            waiting["held"] = False
+        if waiting["asked"]:
+            raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGINT, on_interrupt)
+    except ValueError:  # not in the main thread: nobody can interrupt
+        yield held
+        return
+    try:
+        yield held
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Live:
+    """The table at doubling intervals, and a line that changes while a terminal looks on."""
+
+    HEAD = ("error", "since last", "trials", "label", "predicted", "attributes")
+    WIDTHS = (8, 10, 12, 16, 16, 10)
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.quiet = job.arguments.quiet
+        self.status: Any = None
+        self.shown = 0.0
+        self.before = (0, 0, 0.0)  # trials, mistakes and time when the line was last shown
+
+    def __enter__(self) -> Live:
+        if not self.quiet:
+            self.job.work.watch = self.milestone
+            self._line(*self.HEAD)
+            if self.job.screen.is_terminal:
+                self.status = self.job.screen.status("reading")
+                self.status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status is not None:
+            self.status.stop()
+
+    def _line(self, *cells: str) -> None:
+        from rich.markup import escape
+
+        shown = (_fitted(cell, width) for cell, width in zip(cells, self.WIDTHS, strict=True))
+        self.job.screen.print(escape("  ".join(shown)), soft_wrap=True)
+
+    def milestone(self, made: Milestone) -> None:
+        """One row of the table."""
+        error, since = made.mistakes / made.trials, made.since_mistakes / made.since_trials
+        cells = (f"{error:.4f}", f"{since:.4f}", f"{made.trials:,}", made.label, made.predicted, f"{made.features:,}")
+        self._line(*cells)
+
+    def show(self, batch: Batch) -> None:
+        """Change the line, not too often."""
+        now = time.perf_counter()
+        if self.status is None or now - self.shown < BETWEEN:
+            return
+        job, counts = self.job, self.job.work.counts
+        trials, mistakes, then = self.before
+        recent = (counts.mistakes - mistakes) / max(1, counts.trials - trials)
+        speed = (counts.trials - trials) / (now - then) if then else 0.0
+        parts = [
+            f"{counts.trials:,} trials",
+            f"error {counts.error or 0.0:.4f}, recently {recent:.4f}",
+            f"{len(job.work.model.classes):,} classes",
+            f"{job.work.model.features:,} attributes",
+            f"{speed:,.0f} a second",
+        ]
+        if batch.done:
+            left = (now - job.started) * (1.0 - batch.done) / batch.done
+            parts.append(f"{left:.0f} s left")
+        self.status.update("  ".join(parts))
+        self.shown, self.before = now, (counts.trials, counts.mistakes, now)
+
+
+def _fitted(text: str, width: int) -> str:
+    return (text if len(text) <= width else text[: width - 1] + "…").rjust(width)

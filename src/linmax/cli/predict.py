@@ -1,0 +1,124 @@
+"""Predict the lines of files and pipes with a model that `linmax learn` saved.
+
+The class of each line goes to standard output, as it is found. Lines that
+cannot be read are told on standard error and leave no line behind, unless
+--strict stops at the first; CSV and JSON lines carry the number of the line.
+
+  linmax predict model.linmax new.vw
+  zcat new.jsonl.gz | linmax predict model.linmax - --output probabilities --as jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linmax.streams import Batch, Model
+
+__all__ = ["configure", "run"]
+
+WHAT = ("labels", "scores", "probabilities")
+FORMS = ("plain", "csv", "jsonl")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``linmax predict``."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a file saved by linmax learn --model")
+    add_reading_options(parser)
+    add("--output", choices=WHAT, default="labels", help="what to write for each line (default: labels)")
+    add("--as", dest="form", choices=FORMS, help="how (default: plain for labels, else csv)")
+    add("--out", metavar="FILE", help="where to (default: standard output)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Predict batch by batch; a file is put in its place when it is complete."""
+    from rich.console import Console
+
+    from linmax.report import check_output
+    from linmax.streams import Model, stream
+
+    form = arguments.form or ("plain" if arguments.output == "labels" else "csv")
+    if form == "plain" and arguments.output != "labels":
+        raise ValueError(f"{arguments.output} are several numbers a line; write them --as csv or jsonl")
+    model = Model.load(arguments.model)
+    data = arguments.data
+    rows = stream(
+        data[0] if len(data) == 1 else [Path(name) for name in data],
+        model=model,
+        grow=False,
+        **reading_options(arguments),
+    )
+    screen, count = Console(stderr=True, highlight=False), 0
+    if arguments.out is not None:
+        check_output(arguments.out)
+    draft = None if arguments.out is None else Path(arguments.out).with_name(f"{Path(arguments.out).name}.part")
+    target: BinaryIO = sys.stdout.buffer if draft is None else cast("BinaryIO", draft.open("wb"))
+    try:
+        if form == "csv":
+            target.write(_head(arguments.output, model))
+        for batch in rows:
+            target.write(_written(batch, model, arguments.output, form))
+            if draft is None:
+                target.flush()
+            count += len(batch)
+        if draft is not None:
+            target.close()
+            os.replace(draft, arguments.out)
+    finally:
+        if draft is not None:
+            target.close()
+            draft.unlink(missing_ok=True)
+        show_refusals(screen, rows.refusals)
+    if not count:
+        raise ValueError(nothing_read(data, rows.refusals))
+
+
+def _head(what: str, model: Model) -> bytes:
+    return _csv([["line", "predicted"] if what == "labels" else ["line", "predicted", *model.classes]])
+
+
+def _csv(rows: list[list[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogateescape")
+
+
+def _written(batch: Batch, model: Model, what: str, form: str) -> bytes:
+    """The lines for a batch."""
+    names = [*model.labels.names, ""]
+    instances = model.scaled(batch, learn=False)
+    predicted = [names[code] for code in model.judge(instances).tolist()]
+    if what == "labels" and form == "plain":
+        tags = batch.tags or [""] * len(batch)
+        lines = (f"{name} {tag}" if tag else name for name, tag in zip(predicted, tags, strict=True))
+        return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
+    table: np.ndarray | None = None
+    if what == "scores":
+        table = model.scores(batch)
+    elif what == "probabilities":
+        table = model.probabilities(batch)
+    numbers: list[list[float]] = [[]] * len(batch) if table is None else table.tolist()
+    lines_of = batch.lines.tolist()
+    if form == "csv":
+        return _csv([[line, name, *row] for line, name, row in zip(lines_of, predicted, numbers, strict=True)])
+    out = []
+    for t, (line, name, row) in enumerate(zip(lines_of, predicted, numbers, strict=True)):
+        entry: dict[str, Any] = {"line": line, "predicted": name or None}
+        if batch.tags is not None and batch.tags[t]:
+            entry["tag"] = batch.tags[t]
+        if what != "labels":
+            entry[what] = dict(zip(model.classes, row, strict=True))
+        out.append(json.dumps(entry, ensure_ascii=False))
+    return ("\n".join(out) + "\n").encode("utf-8", "surrogateescape")

@@ -1,0 +1,119 @@
+"""Serve models over HTTP: predictions and labels come in, nothing acknowledged is lost.
+
+Every label, and every prediction that waits for one, is on stable storage
+before it is answered. One process owns one data folder; stop it with Ctrl-C
+or SIGTERM, or pull the plug. Without keys only this machine is served.
+
+  linmax serve --data DIR
+  linmax serve keys add --data DIR NAME --scopes predict,learn
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+
+from linmax.cli.output import add_json_option
+
+__all__ = ["configure", "run"]
+
+NEEDS = ("starlette", "uvicorn", "httptools", "msgspec", "apsw", "prometheus_client")
+SCOPES = ("predict", "learn", "admin")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``linmax serve``."""
+    add = parser.add_argument
+    add("--data", metavar="DIR", type=Path, help="folder of the log, the snapshots and the keys; made when missing")
+    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    add("--port", type=int, default=8471, help="port to listen on, 0 for any free one (default: 8471)")
+    add("--snapshot-events", type=int, default=100_000, metavar="N", help="snapshot after N events (default: 100000)")
+    add("--snapshot-seconds", type=float, default=300.0, metavar="S", help="and after S seconds (default: 300)")
+    add("--max-body", type=int, default=2**20, metavar="BYTES", help="largest request body (default: 1048576)")
+    add("--max-models", type=int, default=100, metavar="N", help="most models (default: 100)")
+    add("--queue", type=int, default=8192, metavar="N", help="most events that may wait for the disk (default: 8192)")
+    add("--gather", type=float, default=2.0, metavar="MS", help="wait for company before a commit (default: 2 ms)")
+    add("--log-requests", action="store_true", help="log every request, not only faults")
+    add("--workers", type=int, default=1, help=argparse.SUPPRESS)
+    add_json_option(parser)
+    actions = parser.add_subparsers(dest="action", metavar="keys", title="keys")
+    _configure_keys(actions.add_parser("keys", help="add, list or revoke keys"))
+
+
+def _configure_keys(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="add|list|revoke")
+    for verb, told in (("add", "make a key and show it once"), ("list", "show them"), ("revoke", "end one")):
+        command = verbs.add_parser(verb, help=told, description=told)
+        command.add_argument("--data", metavar="DIR", type=Path, required=True, help="folder of the service")
+        if verb != "list":
+            command.add_argument("name", metavar="NAME", help="what to call the key")
+        if verb == "add":
+            command.add_argument("--scopes", default="predict", metavar="A,B", help="of predict, learn, admin")
+            command.add_argument(
+                "--rate", type=float, metavar="R", help="at most R trials a second (default: no limit)"
+            )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Serve, or manage keys."""
+    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(f"linmax serve needs {', '.join(missing)}; install them with pip install 'linmax[serve]'")
+    if arguments.data is None:
+        raise ValueError("--data DIR is missing: the folder of the log, the snapshots and the keys")
+    if arguments.action == "keys":
+        _keys(arguments)
+        return
+    if arguments.workers != 1:
+        raise ValueError(
+            f"--workers must be 1, got {arguments.workers}: a learner takes one label after the other, so that one "
+            "process owns a data folder; serve other models from other folders"
+        )
+    _serve(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    from linmax import checks
+    from linmax.serve import logs
+    from linmax.serve.server import serve
+    from linmax.serve.settings import Settings
+
+    settings = Settings(
+        data=arguments.data,
+        queue=checks.whole("--queue", arguments.queue, 1),
+        gather=checks.at_least("--gather", arguments.gather, 0.0) / 1e3,
+        max_body=checks.whole("--max-body", arguments.max_body, 100),
+        max_models=checks.whole("--max-models", arguments.max_models, 1),
+        snapshot_events=checks.whole("--snapshot-events", arguments.snapshot_events, 1),
+        snapshot_seconds=checks.positive("--snapshot-seconds", arguments.snapshot_seconds, 300),
+        log_requests=arguments.log_requests,
+    )
+    logs.set_up()
+    serve(settings, host=arguments.host, port=arguments.port, told=arguments.json)
+
+
+def _keys(arguments: argparse.Namespace) -> None:
+    from linmax.serve.keys import KeyFile
+
+    file = KeyFile(arguments.data)
+    if arguments.verb == "list":
+        for key in file.read() or []:
+            rate = "" if key.rate is None else f", {key.rate:g} trials a second"
+            state = "" if key.revoked is None else ", revoked"
+            print(f"{key.name}: {','.join(key.scopes)}{rate}{state}, sha256 {key.sha256[:12]}")
+        return
+    if arguments.verb == "revoke":
+        file.revoke(arguments.name)
+        print(f"revoked {arguments.name}")
+        return
+    scopes = [scope.strip() for scope in arguments.scopes.split(",")]
+    for scope in scopes:
+        if scope not in SCOPES:
+            raise ValueError(f"--scopes must be of {', '.join(SCOPES)}, got {scope!r}")
+    if arguments.rate is not None and not arguments.rate > 0:
+        raise ValueError(f"--rate must be > 0, got {arguments.rate:g}; try 100")
+    arguments.data.mkdir(parents=True, exist_ok=True)
+    print(file.add(arguments.name, scopes, arguments.rate))
+    print("this key is shown once; only its hash is kept", file=sys.stderr)

@@ -1,0 +1,149 @@
+"""Say what a model file holds: the learner, counters, classes, and the weights that matter most.
+
+Any file that linmax saved is shown: models of `linmax learn` and their
+checkpoints, learners, fusions. A file that is damaged, or not linmax's, is
+refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from linmax.cli.output import add_json_option, console
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["configure", "run"]
+
+SHORT = 200  # characters of a value
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``linmax show``."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a file that linmax saved")
+    add("--top", metavar="N", type=int, default=10, help="attributes to show for each class (default: 10)")
+    add("--classes", metavar="A,B", default="", help="show these classes only")
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the file, print what it holds and write the figures."""
+    from linmax import checks, files, report
+
+    checks.whole("top", arguments.top, 0)
+    if arguments.json not in (None, "-"):
+        report.check_output(arguments.json)
+    kind = files.kind_of(arguments.model)
+    description, arrays = files.read(arguments.model, kind)
+    figures = {"kind": kind} | SHOWN.get(kind, _anything)(description, arrays, arguments)
+    _print(figures, arguments)
+    if arguments.json:
+        report.write_json(figures, arguments.json)
+
+
+def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
+    from linmax.streams import Model
+
+    model = Model.from_state(description, arrays)
+    thresholds, weights = model.weights
+    classes, names = model.classes, model.attributes
+    return {
+        "learner": str(model.learner),
+        "scale": model.scaling.kind,
+        "trials": model.trials,
+        "updates": model.updates,
+        "features": model.features,
+        "classes": classes,
+        "thresholds": dict(zip(classes, thresholds.tolist(), strict=False)) if thresholds.size else None,
+        "weights": {
+            name: _largest(weights[:, c], names, arguments.top)
+            for c, name in enumerate(classes)
+            if _wanted(name, arguments)
+        },
+    }
+
+
+def _checkpoint(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
+    model = _stream_model(description["model"], arrays, arguments)
+    return {
+        "passes": description["passes"],
+        "position": description["position"],
+        "settings": description["settings"],
+    } | model
+
+
+def _learner(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
+    from linmax.learner import Learner
+
+    learner = Learner.from_state(description, arrays)
+    weights = learner.weights
+    by_class: dict[str, dict[str, float]] = {}
+    for place, name in enumerate(learner.classes):
+        if _wanted(str(name), arguments):
+            column = [list(row.values())[place] for row in weights["attributes"].values()]
+            by_class[str(name)] = _largest(column, list(map(str, weights["attributes"])), arguments.top)
+    return {
+        "learner": str(learner.learner),
+        "trials": learner.trials,
+        "mistakes": learner.mistakes,
+        "updates": learner.updates,
+        "pending": learner.pending,
+        "classes": [str(name) for name in learner.classes],
+        "voters": {str(name): weight for name, weight in weights["voters"].items()},
+        "raters": {str(name): weight for name, weight in weights["raters"].items()},
+        "thresholds": {str(name): weight for name, weight in weights["thresholds"].items()},
+        "weights": by_class,
+    }
+
+
+def _anything(description: dict[str, Any], arrays: dict[str, np.ndarray], _: Any) -> dict[str, Any]:
+    """A kind of file without a view of its own: its plain data, and the arrays' shapes."""
+    return dict(description) | {"arrays": {name: list(array.shape) for name, array in sorted(arrays.items())}}
+
+
+SHOWN = {"stream model": _stream_model, "stream checkpoint": _checkpoint, "learner": _learner}
+
+
+def _wanted(name: str, arguments: Any) -> bool:
+    chosen = [part.strip() for part in arguments.classes.split(",") if part.strip()]
+    return not chosen or name in chosen
+
+
+def _largest(column: Any, names: list[str], count: int) -> dict[str, float]:
+    """The attributes with the weights of largest magnitude."""
+    import numpy as np
+
+    column = np.asarray(column, float)
+    order = np.argsort(-np.abs(column), kind="stable")[:count]
+    return {names[i]: float(column[i]) for i in order.tolist() if column[i] != 0.0}
+
+
+def _print(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    screen = console(arguments)
+    weights = figures.get("weights")
+    for name, value in figures.items():
+        if value is None or value in ({}, []) or (name == "weights" and isinstance(value, dict)):
+            continue
+        text = ", ".join(map(str, value)) if isinstance(value, list) else _short(value)
+        screen.print(escape(f"{name}: {text[:SHORT]}{' ...' if len(text) > SHORT else ''}"), soft_wrap=True)
+    if isinstance(weights, dict) and any(weights.values()):
+        table = Table("class", "attributes with the largest weights", box=None, title_justify="left")
+        for name, row in weights.items():
+            if isinstance(row, dict):
+                table.add_row(escape(name), escape("  ".join(f"{word} {weight:+.3g}" for word, weight in row.items())))
+        screen.print(table)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{name} {number:+.3g}" if isinstance(number, float) else f"{name} {number}"
+            for name, number in value.items()
+        )
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,68 @@
+"""`fit` as a command has it: a cluster by its address, the link to its dashboard, and a progress bar for each epoch."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from linmax.cluster.mixing import Fit, Progress, fit
+from linmax.cluster.shards import shards_of
+from linmax.cluster.workers import connect
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["learn"]
+
+
+def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = None, **options: Any) -> Fit:
+    """Connect to a cluster, or start one here, and `linmax.cluster.fit`.
+
+    Parameters
+    ----------
+    address
+        "local" (a worker for each core), "local:N", or the address of a scheduler such as "tcp://10.0.0.1:8786".
+    learner, shards, options
+        As in `linmax.cluster.fit`.
+    screen
+        Where the dashboard's link and the progress are shown; a terminal sees bars, a file one line an epoch.
+    """
+    parts = shards_of(shards)
+    with connect(address) as client:
+        if screen is not None:
+            workers = len(client.scheduler_info(n_workers=-1)["workers"])
+            screen.print(f"{workers} workers, {len(parts)} shards; dashboard: {client.dashboard_link or 'none'}")
+        bars = Bars(screen, options.get("epochs", 1)) if screen is not None else None
+        with bars or nullcontext():
+            result = fit(learner, [part.source for part in parts], client=client, watch=bars, **options)
+    if screen is not None and not screen.is_terminal:
+        for number, epoch in enumerate(result.epochs, 1):
+            screen.print(f"epoch {number}: {epoch.mistakes:,} mistakes in {epoch.trials:,} trials")
+    return result
+
+
+class Bars:
+    """One bar an epoch."""
+
+    def __init__(self, screen: Console, epochs: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.shown = Progress(*columns, console=screen, disable=not screen.is_terminal)
+        self.epochs = epochs
+        self.bars: dict[int, Any] = {}
+
+    def __enter__(self) -> Bars:
+        self.shown.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shown.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Move the bar of this epoch on."""
+        if progress.epoch not in self.bars:
+            self.bars[progress.epoch] = self.shown.add_task(
+                f"epoch {progress.epoch + 1} of {self.epochs}", total=progress.shards
+            )
+        self.shown.update(self.bars[progress.epoch], completed=progress.done)

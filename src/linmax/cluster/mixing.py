@@ -1,0 +1,336 @@
+"""Iterative parameter mixing: in each epoch every shard goes on from the same model, and the results are merged.
+
+McDonald, Hall and Mann (2010). How models are merged is said in `linmax.merging`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from linmax import files
+from linmax.checks import boolean, one_of, whole
+from linmax.cluster.shards import Counts, Refused, Shard, ShardError, State, learn_shard, refuse_untold, shards_of
+from linmax.cluster.workers import Outcome, workers_of
+from linmax.composition import as_learner
+from linmax.merging import HOW, merge_since, refuse_unmergeable
+from linmax.mixtures import MULTIPLICATIVE
+from linmax.streams import Model
+
+__all__ = ["Epoch", "Fit", "Progress", "fit"]
+
+CHECKPOINT, RESULT = "cluster checkpoint", "shard result"
+LATEST = "latest.linmax"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch: the counts of each shard, in their order, and how long learning and mixing took."""
+
+    shards: list[Counts]
+    learning: float
+    mixing: float
+
+    @property
+    def trials(self) -> int:
+        """Of all shards."""
+        return sum(counts.trials for counts in self.shards)
+
+    @property
+    def mistakes(self) -> int:
+        """Of all shards, each predicting with the model that it had."""
+        return sum(counts.mistakes for counts in self.shards)
+
+
+@dataclass
+class Fit:
+    """What `fit` returns: the model, and what happened in each epoch."""
+
+    model: Model
+    shards: list[str]
+    epochs: list[Epoch] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        told = f"{self.epochs[-1].mistakes:,} mistakes in the last" if self.epochs else "none yet"
+        return f"<{self.model.learner} mixed from {len(self.shards)} shards, {len(self.epochs)} epochs: {told}>"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Told after each shard: epoch (from 0), shards done in it, shards in all."""
+
+    epoch: int
+    done: int
+    shards: int
+
+
+def fit(
+    learner: Any,
+    shards: Any,
+    *,
+    client: Any = None,
+    epochs: int = 1,
+    mix: str = "uniform",
+    multiplicative: str = "log",
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    scale: str = "auto",
+    thresholds: bool = True,
+    hash_bits: int | None = None,
+    tie: str = "smallest",
+    update_on_tie: bool = True,
+    reading: Mapping[str, Any] | None = None,
+    watch: Callable[[Progress], None] | None = None,
+) -> Fit:
+    """Learn from shards in parallel by iterative parameter mixing.
+
+    Parameters
+    ----------
+    learner
+        What learns; anything that `linmax.merge` merges.
+    shards
+        Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
+        reads; patterns such as "part-*.parquet" too), tables, or a Dask bag of lines or DataFrame, whose partitions
+        are the shards.
+    client
+        A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
+        result to the last bit.
+    epochs
+        Times that every shard is gone through.
+    mix
+        Shares of the shards: "uniform", or "mistakes": in proportion to their updates in this epoch.
+    multiplicative
+        "log" or "plain", see `linmax.merge`.
+    checkpoint
+        A folder, where the model is kept after each epoch; when shards fail, the results of the others.
+    resume
+        Go on from the checkpoint, if there is one.
+    scale, thresholds, hash_bits, tie, update_on_tie
+        As in `linmax.streams.Model`.
+    reading
+        Options of `linmax.stream`, such as ``{"label": "class"}``.
+    watch
+        Called with the `Progress` after each shard.
+
+    Raises
+    ------
+    ValueError
+        Before anything starts, for a learner without a sound mixture.
+    ShardError
+        Names the shards that could not be learned from. Others have been finished, and are kept in ``checkpoint``.
+
+    Notes
+    -----
+    With S shards and shares mu_i, epoch n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner gone through shard i. For the
+    Perceptron, data separable with margin gamma and any shares: sum over epochs of sum_i mu_i k_i <= R^2 / gamma^2,
+    k_i the updates on shard i. No bound is known to us for the other rules. With one shard this is the serial run.
+
+    References
+    ----------
+    McDonald, Hall and Mann (2010), Distributed training strategies for the structured perceptron.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> north = ["coat |w snow ice", "hat |w noon", "coat |w snow"]
+    >>> south = ["hat |w sun noon", "coat |w wind", "hat |w sun"]
+    >>> result = linmax.cluster.fit("A-perceptron", [north, south], epochs=3)
+    >>> [epoch.mistakes for epoch in result.epochs]
+    [4, 0, 0]
+    >>> [result.model.predict(batch)[0] for batch in linmax.stream(["|w sun"], model=result.model, grow=False)]
+    ['hat']
+    """
+    described = as_learner(learner)
+    refuse_unmergeable(described)
+    refuse_untold(described)
+    whole("epochs", epochs, 1)
+    one_of("mix", mix, HOW)
+    one_of("multiplicative", multiplicative, MULTIPLICATIVE)
+    parts = shards_of(shards)
+    model = Model(
+        described, scale=scale, thresholds=thresholds, hash_bits=hash_bits, tie=tie, update_on_tie=update_on_tie
+    )
+    options = dict(reading or {})
+    job = Job(parts, mix, multiplicative, options, Folder.opened(checkpoint, boolean("resume", resume)), watch)
+    result = job.start(model)
+    workers = workers_of(client)
+    while len(result.epochs) < epochs:
+        job.epoch(workers, result)
+    return result
+
+
+@dataclass
+class Job:
+    """What stays the same from epoch to epoch."""
+
+    shards: list[Shard]
+    mix: str
+    multiplicative: str
+    reading: dict[str, Any]
+    folder: Folder | None
+    watch: Callable[[Progress], None] | None
+
+    def settings(self, model: Model) -> dict[str, Any]:
+        """What must not change between a checkpoint and going on from it."""
+        described = model.state()[0]
+        names = ("learner", "thresholds", "tie", "update_on_tie", "hash_bits")
+        return {name: described[name] for name in names} | {
+            "scale": model.scaling.asked,
+            "shards": [shard.name for shard in self.shards],
+            "mix": self.mix,
+            "multiplicative": self.multiplicative,
+            "reading": json.loads(json.dumps(self.reading, sort_keys=True)),
+        }
+
+    def start(self, model: Model) -> Fit:
+        """From the checkpoint, or from nothing."""
+        fresh = Fit(model, [shard.name for shard in self.shards])
+        return fresh if self.folder is None else self.folder.load(fresh, self.settings(model))
+
+    def epoch(self, workers: Any, result: Fit) -> None:
+        """Learn from every shard, mix, keep."""
+        number, started = len(result.epochs), time.perf_counter()
+        done = {} if self.folder is None else self.folder.kept(number, self.settings(result.model))
+        outcomes = self._learn(workers, number, result.model.state(), done)
+        failed = {place: why for place, outcome in outcomes.items() if (why := _why(outcome))}
+        if failed:
+            self._fail(number, result, outcomes, failed)
+        results = [outcomes[place].result for place in range(len(self.shards))]
+        learned = time.perf_counter()
+        models = [Model.from_state(*state) for state, _ in results]
+        self._refuse_columns(models)
+        merged = merge_since(result.model, models, self.mix, self.multiplicative)
+        counts = [counts for _, counts in results]
+        result.model = merged
+        result.epochs.append(Epoch(counts, learned - started, time.perf_counter() - learned))
+        if self.folder is not None:
+            self.folder.save(result, self.settings(merged))
+
+    def _learn(self, workers: Any, number: int, state: State, done: Mapping[int, Outcome]) -> dict[int, Outcome]:
+        places = [place for place in range(len(self.shards)) if place not in done]
+        model = workers.keep(state)
+        tasks = [
+            workers.submit(learn_shard, model, self.shards[place].source, self.reading, name=f"epoch{number}-{place}")
+            for place in places
+        ]
+        ended = len(done)
+
+        def told(_: int) -> None:
+            nonlocal ended
+            ended += 1
+            if self.watch is not None:
+                self.watch(Progress(number, ended, len(self.shards)))
+
+        return dict(done) | dict(zip(places, workers.gather(tasks, told), strict=True))
+
+    def _fail(self, number: int, result: Fit, outcomes: Mapping[int, Outcome], failed: Mapping[int, str]) -> None:
+        kept = ""
+        if self.folder is not None:
+            good = {place: outcome for place, outcome in outcomes.items() if place not in failed}
+            self.folder.keep(number, good, self.settings(result.model))
+            kept = f"; the results of the other {len(good)} are kept in {self.folder.path}, resume when it is put right"
+        named = {self.shards[place].name: why for place, why in failed.items()}
+        told = "; ".join(f"{name}: {why}" for name, why in list(named.items())[:5])
+        raise ShardError(
+            f"{len(failed)} of {len(self.shards)} shards failed in epoch {number + 1}: {told}{kept}", named
+        )
+
+    def _refuse_columns(self, models: Sequence[Model]) -> None:
+        started = [place for place, model in enumerate(models) if model.engine is not None]
+        for place in started[1:]:
+            mine, first = set(models[place].dense_names), set(models[started[0]].dense_names)
+            if mine != first or models[place].dense_names != models[started[0]].dense_names:
+                one, other = self.shards[place].name, self.shards[started[0]].name
+                told = ", ".join(sorted(mine ^ first)[:5]) or "their order"
+                raise ShardError(
+                    f"the columns of numbers of {one} and {other} differ: {told}", {one: f"other columns: {told}"}
+                )
+
+
+def _why(outcome: Outcome) -> str:
+    return outcome.result.reason if isinstance(outcome.result, Refused) else outcome.error
+
+
+# -- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The checkpoint: the model after the last epoch, and results of the next one where some shards failed."""
+
+    path: Path
+
+    @classmethod
+    def opened(cls, path: str | os.PathLike[str] | None, resume: bool) -> Folder | None:
+        """The folder, made if need be."""
+        if path is None:
+            if resume:
+                raise ValueError("resume=True needs the checkpoint= folder to go on from")
+            return None
+        made = cls(Path(path))
+        if made.path.exists() and not made.path.is_dir():
+            raise ValueError(f"checkpoint must be a folder, and {made.path} is a file")
+        made.path.mkdir(parents=True, exist_ok=True)
+        if not resume and any(made.path.glob("*.linmax")):
+            raise ValueError(f"{made.path} holds a checkpoint; go on from it with resume, or give another folder")
+        return made
+
+    def load(self, fresh: Fit, settings: Mapping[str, Any]) -> Fit:
+        """What was kept; ``fresh`` where nothing was."""
+        if not (self.path / LATEST).exists():
+            return fresh
+        description, arrays = files.read(self.path / LATEST, CHECKPOINT)
+        self._refuse_others(LATEST, description["settings"], settings)
+        epochs = [
+            Epoch([Counts(**counts) for counts in epoch["shards"]], epoch["learning"], epoch["mixing"])
+            for epoch in description["epochs"]
+        ]
+        return Fit(Model.from_state(description["model"], arrays), fresh.shards, epochs)
+
+    def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
+        """Keep the model; the results that went into it are needed no more."""
+        described, arrays = result.model.state()
+        description = {
+            "settings": dict(settings),
+            "model": described,
+            "epochs": [asdict(epoch) for epoch in result.epochs],
+        }
+        files.write(self.path / LATEST, CHECKPOINT, description, arrays)
+        for path in self.path.glob("shard-*.linmax"):
+            path.unlink()
+
+    def keep(self, number: int, outcomes: Mapping[int, Outcome], settings: Mapping[str, Any]) -> None:
+        """Keep the results of some shards."""
+        for place, outcome in outcomes.items():
+            (described, arrays), counts = outcome.result
+            description = {
+                "settings": dict(settings),
+                "epoch": number,
+                "model": described,
+                "counts": asdict(counts),
+            }
+            files.write(self.path / f"shard-{place}.linmax", RESULT, description, arrays)
+
+    def kept(self, number: int, settings: Mapping[str, Any]) -> dict[int, Outcome]:
+        """The results that were kept of this epoch."""
+        found = {}
+        for path in sorted(self.path.glob("shard-*.linmax")):
+            description, arrays = files.read(path, RESULT)
+            if description["epoch"] == number:
+                self._refuse_others(path.name, description["settings"], settings)
+                counts = Counts(**description["counts"])
+                found[int(path.stem.removeprefix("shard-"))] = Outcome(((description["model"], arrays), counts))
+        return found
+
+    def _refuse_others(self, name: str, kept: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+        for key, value in settings.items():
+            if kept.get(key) != value:
+                raise ValueError(
+                    f"{self.path / name} was made with another {key}: {kept.get(key)!r}, not {value!r}; give another "
+                    "folder to begin anew"
+                )

@@ -1,0 +1,129 @@
+"""Shards of data, and the task that learns from one: a model in, a model and counts out."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linmax.instances import Layout
+from linmax.machine import Engine, Settings
+from linmax.rules import REGISTRY
+from linmax.rules.quasi_additive import LINKS
+from linmax.streams import Model, stream
+from linmax.streams.frames import is_table
+from linmax.streams.model import repeats
+
+__all__ = ["Counts", "Refused", "Shard", "ShardError", "learn_shard", "refuse_untold", "shards_of"]
+
+State = tuple[dict[str, Any], dict[str, np.ndarray]]
+PATTERN = frozenset("*?[")
+
+
+class ShardError(ValueError):
+    """Some shards could not be learned from; ``shards`` says which, and why."""
+
+    def __init__(self, message: str, shards: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.shards = dict(shards)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A part of the data by name: a file that the workers can read, or the rows themselves."""
+
+    name: str
+    source: Any
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What happened in one shard in one epoch."""
+
+    trials: int
+    mistakes: int
+    updates: int
+    unlabelled: int
+    refused: int  # lines that could not be read
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The shard cannot be learned from, and trying again would not help."""
+
+    reason: str
+
+
+def shards_of(given: Any) -> list[Shard]:
+    """Shards from paths, patterns, frames, pairs (X, y), lists of lines, and Dask collections, whose parts they are."""
+    if isinstance(given, (str, os.PathLike)) or is_table(given) or hasattr(given, "to_delayed"):
+        given = [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
+    found: list[Shard] = []
+    for item in given:
+        if hasattr(item, "to_delayed"):
+            parts = np.ravel(np.array(item.to_delayed(), dtype=object)).tolist()
+            found += [Shard(f"partition {place}", part) for place, part in enumerate(parts, len(found))]
+        elif isinstance(item, (str, os.PathLike)):
+            found += [Shard(path, path) for path in _paths(os.fspath(item))]
+        else:
+            found.append(Shard(f"shard {len(found)}", item))
+    if not found:
+        raise ValueError("shards must hold at least one shard, got none")
+    return found
+
+
+def _paths(path: str) -> Sequence[str]:
+    if not PATTERN & set(path) or os.path.exists(path):
+        return [path]
+    found = sorted(glob.glob(path))
+    if not found:
+        raise ValueError(f"shards: no file matches {path}")
+    return found
+
+
+def refuse_untold(learner: Any) -> None:
+    """Workers are told the learner as text, in which a rule of one's own has no meaning to them."""
+    for run in Engine(learner, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True)).runs:
+        own = run.rule.name.replace("_", "-") not in REGISTRY or run.rule.parameters.get("link", "exp") not in LINKS
+        if own:
+            raise ValueError(f"{run.rule} is of your own making, which the workers do not know; use a built-in rule")
+
+
+def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, Counts] | Refused:
+    """Go on from a state through one shard, once. Depends on nothing else, and leaves what it was given as it was."""
+    started = time.perf_counter()
+    try:
+        model = Model.from_state(*state)
+        trials = mistakes = unlabelled = 0
+        updates = model.updates
+        rows = stream(source, model=model, prefetch=False, **reading)
+        for batch in rows:
+            labelled = batch.codes >= 0
+            predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
+            trials += int(labelled.sum())
+            mistakes += int((predicted[labelled] != batch.codes[labelled]).sum())
+            unlabelled += len(batch) - int(labelled.sum())
+        if not trials and rows.refusals.total:
+            file, line, reason = rows.refusals.first[0]
+            return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
+        model.settle()
+    except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
+        return Refused(_reason(error))
+    counts = Counts(
+        trials, mistakes, model.updates - updates, unlabelled, rows.refusals.total, time.perf_counter() - started
+    )
+    return model.state(), counts
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}"
+    return " ".join(str(error).split()) or type(error).__name__

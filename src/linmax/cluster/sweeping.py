@@ -1,0 +1,157 @@
+"""Many learners over the same stream, each on some worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmax.checks import boolean
+from linmax.cluster.apart import Apart
+from linmax.cluster.shards import Refused, State, refuse_untold
+from linmax.cluster.workers import Here, Workers, workers_of
+from linmax.composition import as_learners
+from linmax.instances import Experts
+from linmax.machine import Engine, Settings
+from linmax.streams import Model, stream
+from linmax.streams.model import repeats
+from linmax.trials import Machine, Trace, _classes, distinct_labels, label_array, run
+
+__all__ = ["Swept", "sweep"]
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """One learner of a sweep over files: its model afterwards, and which trials were mistakes."""
+
+    learner: Any
+    model: Model
+    wrong: np.ndarray
+
+    @property
+    def mistakes(self) -> np.ndarray:
+        """Mistakes up to and including each trial."""
+        return np.cumsum(self.wrong)
+
+    def __repr__(self) -> str:
+        return f"<{self.learner}: {len(self.wrong)} trials, {self.wrong.sum()} mistakes>"
+
+
+def sweep(
+    learners: Sequence[Any],
+    data: Any,
+    *,
+    client: Any = None,
+    apart: bool = False,
+    scale: str = "auto",
+    reading: dict[str, Any] | None = None,
+) -> list[Any]:
+    """Run each learner over the same stream, as if it were alone.
+
+    Parameters
+    ----------
+    learners
+        Descriptions or text; rules of one's own only without a client.
+    data
+        A pair (instances, labels) with instances from `linmax.experts`: gives a list of `linmax.Trace`, the same as of
+        `linmax.run`. Or what `linmax.stream` reads, from where the workers can reach it: gives a list of `Swept`.
+    client
+        A ``distributed.Client``; without one the learners run one after the other in this process.
+    apart
+        Let the members of each combination live on different workers; they are combined here, from their predictions
+        and a log of their hypotheses. Pays for pools such as VR-Combine's 62. Needs instances.
+    scale, reading
+        For what is read: how attributes are scaled, and options of `linmax.stream`.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> problem = linmax.majority_problem(trials=500, seed=1)
+    >>> data = linmax.experts(votes=problem.votes), problem.labels
+    >>> for trace in linmax.cluster.sweep(["perceptron", "winnow(1.1)"], data):
+    ...     print(trace.learner.learner, trace.mistakes[-1] < 250)
+    perceptron True
+    winnow(1.1) True
+    """
+    described = as_learners(learners)
+    workers = workers_of(client)
+    if not isinstance(workers, Here):
+        for learner in described:
+            refuse_untold(learner)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Experts):
+        if boolean("apart", apart):
+            return [_apart(workers, learner, *data) for learner in described]
+        given = workers.keep(data)
+        tasks = [workers.submit(run_one, str(learner), given, name="sweep") for learner in described]
+        return [
+            _traced(learner, *data, _result(learner, outcome))
+            for learner, outcome in zip(described, workers.gather(tasks), strict=True)
+        ]
+    if apart:
+        raise ValueError("apart=True needs a pair (instances, labels), with instances from experts(...)")
+    tasks = [
+        workers.submit(read_one, str(learner), scale, data, dict(reading or {}), name="sweep") for learner in described
+    ]
+    found = []
+    for learner, outcome in zip(described, workers.gather(tasks), strict=True):
+        state, wrong = _result(learner, outcome)
+        found.append(Swept(learner, Model.from_state(*state), wrong))
+    return found
+
+
+def _result(learner: Any, outcome: Any) -> Any:
+    why = outcome.result.reason if isinstance(outcome.result, Refused) else outcome.error
+    if why:
+        raise ValueError(f"{learner}: {why}")
+    return outcome.result
+
+
+class Ran(NamedTuple):
+    """What `linmax.run` gave, without compiled functions, which have other addresses elsewhere."""
+
+    classes: list[Any]
+    arrays: dict[str, np.ndarray]
+    predictions: np.ndarray
+    wrong: np.ndarray
+    changed: np.ndarray
+
+
+def run_one(learner: str, data: tuple[Experts, Any]) -> Ran | Refused:
+    """One learner over instances."""
+    try:
+        trace = run(learner, *data)
+    except (ValueError, TypeError, OverflowError) as error:
+        return Refused(str(error))
+    machine = trace.learner
+    return Ran(machine.classes, machine.engine.arrays, trace.predictions, trace.wrong, trace.changed)
+
+
+def _traced(learner: Any, instances: Experts, labels: Any, ran: Ran) -> Trace:
+    machine = Machine.restored(learner, instances.layout, ran.classes, Settings(), ran.arrays)
+    return Trace(machine, ran.predictions, ran.wrong, ran.changed, seen=(instances, labels))
+
+
+def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> tuple[State, np.ndarray] | Refused:
+    """One learner over what it reads itself."""
+    try:
+        model, wrong = Model(learner, scale=scale), []
+        for batch in stream(source, model=model, prefetch=False, **reading):
+            predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
+            wrong.append((predicted != batch.codes)[batch.codes >= 0])
+        model.settle()
+    except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
+        return Refused(str(error))
+    return model.state(), np.concatenate([np.zeros(0, bool), *wrong])
+
+
+def _apart(workers: Workers, learner: Any, instances: Experts, labels: Any) -> Trace:
+    """`linmax.run` with the members elsewhere."""
+    classes = _classes(instances, distinct_labels(label_array(labels), len(instances))[0])
+    settings = Settings()
+    machine = Machine(learner, instances, classes, tie="smallest", update_on_tie=True, discover=False)
+    machine.engine = Apart(workers, learner, machine.layout, len(classes), settings)
+    trace = machine.run(instances, labels)
+    machine.engine = Engine.restored(learner, machine.layout, len(classes), settings, machine.engine.arrays)
+    return trace

@@ -1,0 +1,183 @@
+"""Where tasks run: in this process, or on the workers of a Dask cluster. Nothing else here knows Dask.
+
+A task is a function of its arguments alone, so that it may run anywhere, again, and in any order. Results are handed
+back in the order in which the tasks were submitted.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Here", "OnDask", "Outcome", "Workers", "connect", "workers_of"]
+
+RETRIES = 3  # of a task that failed for a reason that may pass
+NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: its result, or why there is none."""
+
+    result: Any = None
+    error: str = ""
+
+
+class Workers:
+    """Somewhere for tasks to run."""
+
+    count = 1
+
+    def keep(self, value: Any) -> Any:
+        """Something that many tasks will be given."""
+        raise NotImplementedError
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+        """Begin a task; what `keep` and `submit` returned may be among its arguments."""
+        raise NotImplementedError
+
+    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
+        """Wait for all; outcomes in the order of the tasks. ``watch`` is told of each that ends, by its place."""
+        raise NotImplementedError
+
+
+class Here(Workers):
+    """This process, one task after the other."""
+
+    def keep(self, value: Any) -> Any:
+        return value
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:  # noqa: ARG002
+        return lambda: function(*(_computed(argument) for argument in arguments))
+
+    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
+        found = []
+        for place, task in enumerate(tasks):
+            try:
+                found.append(Outcome(task()))
+            except Exception as error:
+                found.append(Outcome(error=_told(error)))
+            if watch is not None:
+                watch(place)
+        return found
+
+
+def _computed(argument: Any) -> Any:
+    return argument.compute(scheduler="synchronous") if _lazy(argument) else argument
+
+
+def _lazy(argument: Any) -> bool:
+    """Whether this is a piece of a Dask collection."""
+    return hasattr(argument, "__dask_graph__") and hasattr(argument, "compute")
+
+
+def _told(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class OnDask(Workers):
+    """The workers of a Dask client."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.run = uuid.uuid4().hex[:8]  # a task of another run must never be taken for one of this
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """Threads of all workers: tasks that run at a time."""
+        return max(1, sum(self.client.nthreads().values()))
+
+    def keep(self, value: Any) -> Any:
+        # As the result of a task, which the scheduler can repeat: data that was only scattered is lost with its worker.
+        return self._submitted(_same, value, name="model")
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+        given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
+        return self._submitted(function, *given, name=name)
+
+    def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+        import dask
+
+        key = f"linmax-{name}-{self.run}-{uuid.uuid4().hex[:8]}"
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
+            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
+
+    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
+        from distributed import as_completed
+
+        places = {task.key: place for place, task in enumerate(tasks)}
+        found = [Outcome()] * len(tasks)
+        for task in as_completed(tasks):
+            place = places[task.key]
+            found[place] = self._outcome(task)
+            task.release()  # a worker need not hold what is here already
+            if watch is not None:
+                watch(place)
+        return found
+
+    def _outcome(self, task: Any) -> Outcome:
+        from distributed import KilledWorker
+
+        if task.status == "finished":
+            return Outcome(task.result())
+        error = task.exception() if task.status == "error" else None
+        if isinstance(error, KilledWorker):
+            return Outcome(error="its worker died again and again: killed, or out of memory")
+        return Outcome(error=_told(error) if error is not None else f"the task was {task.status}")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def workers_of(client: Any) -> Workers:
+    """Workers from a Dask client, or none."""
+    if client is None:
+        return Here()
+    if isinstance(client, Workers):
+        return client
+    if not (hasattr(client, "submit") and hasattr(client, "scheduler_info")):
+        raise TypeError(f"client must be a distributed.Client, or None for this process, got {client!r}")
+    return OnDask(client)
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Any]:
+    """A client of the cluster at an address, or of one that is started here: "local", or "local:N" for N workers.
+
+    Workers are processes with one thread each, on the loopback interface.
+
+    Examples
+    --------
+    >>> with connect("local:0"):
+    ...     pass
+    Traceback (most recent call last):
+    ValueError: cluster must be 'local', 'local:N' with N >= 1 or an address, got 'local:0'
+    """
+    kind, _, number = address.partition(":")
+    if kind == "local" and number != "" and not (number.isdecimal() and int(number) >= 1):
+        raise ValueError(f"cluster must be 'local', 'local:N' with N >= 1 or an address, got {address!r}")
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ValueError(NEEDED) from None
+    if kind != "local":
+        try:
+            client = Client(address, timeout=10)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ValueError(f"no scheduler answers at {address}: {_told(error)}") from None
+        try:
+            yield client
+        finally:
+            client.close()
+        return
+    with (
+        LocalCluster(
+            n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

@@ -1,0 +1,17 @@
+"""A learning service over HTTP that loses nothing: ``linmax serve --data DIR``. Needs the extra ``serve``.
+
+Requests become events in a log; what is on stable storage is applied in order, and then acknowledged.
+
+| module | what it does |
+|---|---|
+| `app`, `openapi`, `views`, `bodies` | HTTP: operations, their description, what comes in and goes out |
+| `keys`, `metrics`, `logs` | who may do what; what can be seen from outside |
+| `service` | models by name, snapshots, recovery, the end |
+| `pipeline` | one thread writes, one fsync serves many |
+| `model`, `accounts` | a learner and how it has fared |
+| `log`, `packing`, `ids` | events on stable storage |
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

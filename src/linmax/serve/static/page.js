@@ -1,0 +1,305 @@
+// Shows one model at a time. The stream tells where each piece begins and ends, so that nothing is drawn twice or missed.
+"use strict";
+
+const MOST_POINTS = 4000;
+const MODELS_SECONDS = 5;
+
+const at = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en");
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+let chosen = null; // the name of the model shown
+let stream = null;
+let plot = null;
+let data = [[], [], [], []]; // trials, served, plurality, best voter
+let reached = { model: null, trials: 0 };
+let speed = null; // { time, trials } a moment ago
+
+// -- models -----------------------------------------------------------------------------------------------
+
+async function refresh() {
+  let answer;
+  try {
+    answer = await fetch("/v1/models");
+  } catch {
+    say("lost", "the server does not answer; trying again");
+    return;
+  }
+  if (answer.status === 401 || answer.status === 403) {
+    showLogin();
+    return;
+  }
+  if (!answer.ok) {
+    say("lost", "the server is not ready yet");
+    return;
+  }
+  const { models } = await answer.json();
+  at("login").hidden = true;
+  at("board").hidden = false;
+  listModels(models);
+  if (!models.some((model) => model.name === chosen)) choose(models[0]?.name ?? null);
+  const shown = models.find((model) => model.name === chosen);
+  if (shown) at("learner").textContent = `${shown.options.learner}, ${shown.options.kind}, ${shown.classes.length} classes`;
+}
+
+function listModels(models) {
+  at("no-models").hidden = models.length > 0;
+  const list = at("models");
+  const names = models.map((model) => model.name).join("\n");
+  if (list.dataset.names !== names) {
+    list.dataset.names = names;
+    list.replaceChildren(...models.map((model) => {
+      const item = document.createElement("li");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.dataset.name = model.name;
+      button.append(model.name, document.createElement("span"));
+      button.addEventListener("click", () => choose(model.name));
+      item.append(button);
+      return item;
+    }));
+  }
+  for (const model of models) {
+    buttonOf(model.name).setAttribute("aria-current", String(model.name === chosen));
+    if (model.name !== chosen || reached.model === null) showCount(model.name, model);
+  }
+}
+
+const buttonOf = (name) => at("models").querySelector(`button[data-name="${CSS.escape(name)}"]`);
+
+function showCount(name, { mistakes, trials }) {
+  buttonOf(name).querySelector("span").textContent = `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
+}
+
+function choose(name) {
+  chosen = name;
+  stream?.close();
+  stream = null;
+  forget();
+  at("model").hidden = name === null;
+  for (const button of at("models").querySelectorAll("button")) {
+    button.setAttribute("aria-current", String(button.dataset.name === name));
+  }
+  if (name === null) {
+    say("live", "connected");
+    return;
+  }
+  at("model-title").textContent = name;
+  listen();
+}
+
+function forget() {
+  data = [[], [], [], []];
+  reached = { model: null, trials: 0 };
+  speed = null;
+  plot?.destroy();
+  plot = null;
+  for (const id of ["rows", "weights", "errors"]) at(id).replaceChildren();
+}
+
+// -- the stream -------------------------------------------------------------------------------------------
+
+function listen() {
+  const path = `/v1/models/${encodeURIComponent(chosen)}/events`;
+  const source = stream = new EventSource(`${path}?after=${reached.trials}`);
+  source.onopen = () => say("live", "live");
+  source.onmessage = (message) => take(JSON.parse(message.data));
+  source.onerror = () => {
+    say("lost", "the connection is lost; trying again");
+    if (source.readyState === EventSource.CLOSED && source === stream) {
+      // The browser tries again by itself only while the server answers as expected.
+      setTimeout(() => { if (source === stream) listen(); }, 1000);
+    }
+  };
+}
+
+function take(news) {
+  if (news.model !== reached.model || news.after !== reached.trials) {
+    const keeps = news.model === reached.model && news.after < reached.trials && news.trials >= reached.trials;
+    if (keeps) news.points = news.points.filter((point) => point[0] > reached.trials);
+    else if (reached.model !== null || news.after !== 0) data = [[], [], [], []];
+  }
+  reached = { model: news.model, trials: news.trials };
+  for (const point of news.points) point.forEach((value, i) => data[i].push(value));
+  thin();
+  showCount(chosen, news);
+  showFigures(news);
+  showCurve();
+  showWeights(news.weights);
+  showErrors(news.errors);
+}
+
+function thin() {
+  if (data[0].length <= MOST_POINTS) return;
+  const last = data[0].length - 1;
+  data = data.map((column) => column.filter((_, i) => i % 2 === last % 2));
+}
+
+// -- what is shown ----------------------------------------------------------------------------------------
+
+function say(state, words) {
+  const line = at("state");
+  if (line.dataset.state === state && line.textContent === words) return;
+  line.dataset.state = state;
+  line.textContent = words;
+}
+
+function showFigures(news) {
+  at("trials").textContent = whole.format(news.trials);
+  at("mistakes").textContent = whole.format(news.mistakes);
+  at("error").textContent = news.trials ? `${(100 * news.mistakes / news.trials).toFixed(1)} %` : "–";
+  at("pending").textContent = whole.format(news.pending);
+  const now = performance.now();
+  if (speed === null || news.trials < speed.trials) speed = { time: now, trials: news.trials };
+  else if (now - speed.time > 1000) {
+    at("rate").textContent = whole.format(Math.round(1000 * (news.trials - speed.trials) / (now - speed.time)));
+    speed = { time: now, trials: news.trials };
+  }
+  at("p50").textContent = milliseconds(news.latency?.p50);
+  at("p99").textContent = milliseconds(news.latency?.p99);
+}
+
+const milliseconds = (seconds) => seconds === undefined ? "–" : `${(1000 * seconds).toFixed(1)} ms`;
+
+function showCurve() {
+  const last = data[0].length - 1;
+  if (last < 0) {
+    at("curve-words").textContent = "No labelled trial yet.";
+    return;
+  }
+  const [trials, served, plurality, best] = data.map((column) => column[last]);
+  const others = plurality === null ? "" : `; plurality ${whole.format(plurality)}, the best voter ${whole.format(best)}`;
+  at("curve-words").textContent = `After ${whole.format(trials)} trials: ${whole.format(served)} mistakes served${others}.`;
+  const series = plurality === null ? data.slice(0, 2) : data;
+  if (plot !== null && plot.series.length !== series.length) {
+    plot.destroy();
+    plot = null;
+  }
+  if (plot === null) plot = draw(series);
+  else plot.setData(series);
+  if (at("rows").closest("details").open) showRows();
+}
+
+function draw(series) {
+  const lines = [["served", "--served", []], ["plurality", "--plurality", [6, 4]], ["best voter", "--best", [2, 3]]];
+  const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+  const options = {
+    ...size(),
+    scales: { x: { time: false } },
+    legend: { live: false },
+    series: [{ label: "trials" }, ...lines.slice(0, series.length - 1).map(([label, name, dash]) => (
+      { label, stroke: colour(name), width: 2, dash, points: { show: false } }))],
+    axes: [{ ...axis }, { ...axis, size: 64 }],
+  };
+  return new uPlot(options, series, at("curve"));
+}
+
+function size() {
+  const box = at("curve").getBoundingClientRect();
+  return { width: Math.max(200, box.width - 18), height: 260 };
+}
+
+function showRows() {
+  const step = Math.max(1, Math.ceil(data[0].length / 40));
+  const rows = [];
+  for (let i = data[0].length - 1; i >= 0; i -= step) {
+    const row = document.createElement("tr");
+    for (const column of data) row.append(cell("td", column[i] === null ? "–" : whole.format(column[i])));
+    rows.push(row);
+  }
+  at("rows").replaceChildren(...rows);
+}
+
+function showWeights(weights) {
+  const rows = [];
+  for (const kind of ["voters", "raters", "attributes", "thresholds"]) {
+    for (const { name, weight, label } of weights[kind]) {
+      rows.push([label === undefined ? name : `${name} → ${label}`, weight, kind]);
+    }
+  }
+  rows.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  const shown = rows.slice(0, 20);
+  const most = Math.max(...shown.map((row) => Math.abs(row[1])), Number.MIN_VALUE);
+  const signed = shown.some((row) => row[1] < 0);
+  at("weights").replaceChildren(...shown.map(([name, weight, kind]) => {
+    const row = document.createElement("tr");
+    const head = cell("th", kind === "thresholds" ? `threshold → ${name}` : name);
+    head.scope = "row";
+    const bar = document.createElement("td");
+    bar.append(barOf(weight / most, signed));
+    row.append(head, bar, cell("td", weight.toPrecision(3)));
+    return row;
+  }));
+}
+
+function barOf(share, signed) {
+  const space = "http://www.w3.org/2000/svg";
+  const picture = document.createElementNS(space, "svg");
+  picture.setAttribute("viewBox", signed ? "-100 0 200 10" : "0 0 100 10");
+  picture.setAttribute("preserveAspectRatio", "none");
+  picture.setAttribute("aria-hidden", "true");
+  const bar = document.createElementNS(space, "rect");
+  bar.setAttribute("x", String(Math.min(0, 100 * share)));
+  bar.setAttribute("width", String(Math.abs(100 * share)));
+  bar.setAttribute("height", "10");
+  if (share < 0) bar.setAttribute("class", "minus");
+  picture.append(bar);
+  return picture;
+}
+
+function showErrors(errors) {
+  at("no-errors").hidden = errors.length > 0;
+  at("errors").replaceChildren(...errors.toReversed().map((error) => {
+    const time = new Date(1000 * error.time).toLocaleTimeString();
+    return cell("li", `${time}, ${error.operation}: ${error.status}, ${error.message}`);
+  }));
+}
+
+function cell(tag, words) {
+  const element = document.createElement(tag);
+  element.textContent = words;
+  return element;
+}
+
+// -- keys -------------------------------------------------------------------------------------------------
+
+function showLogin() {
+  stream?.close();
+  stream = null;
+  at("board").hidden = true;
+  at("leave").hidden = true;
+  if (at("login").hidden) {
+    at("login").hidden = false;
+    at("key").focus();
+  }
+  say("lost", "a key is needed");
+}
+
+at("login").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const answer = await fetch("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${at("key").value}` } });
+  at("key").value = "";
+  if (!answer.ok) {
+    at("login-error").textContent = (await answer.json()).error.message;
+    return;
+  }
+  at("login-error").textContent = "";
+  at("leave").hidden = false;
+  chosen = null;
+  await refresh();
+});
+
+at("leave").addEventListener("click", async () => {
+  await fetch("/v1/session", { method: "DELETE" });
+  await refresh();
+});
+
+at("rows").closest("details").addEventListener("toggle", () => showCurve());
+addEventListener("resize", () => plot?.setSize(size()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  plot?.destroy();
+  plot = null;
+  showCurve();
+});
+refresh();
+setInterval(refresh, 1000 * MODELS_SECONDS);

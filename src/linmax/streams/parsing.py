@@ -1,0 +1,284 @@
+"""What the readers of lines have in common: their working memory, rows put together, lines refused by name.
+
+A parser is a kernel that takes lines from a block of bytes and writes rows. It stops when the block ends, the batch is
+full, or it needs something that only Python can give (more room, a new class, a number with too many digits to round
+here); Python sees to that and calls it again, at the line where it stopped. So its kernels allocate nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import typeof
+
+from linmax.contract import kernel
+from linmax.streams.scan import GOOD, HARD, WILD, byte, fetch, number, shifted
+from linmax.streams.vocabulary import (
+    ABSENT,
+    HASHED,
+    NUMBER,
+    SERIAL,
+    SHIFT,
+    SIZE,
+    STAMP,
+    Names,
+    cell,
+    has_room,
+    look_up,
+    look_up_short,
+    short_hash,
+    short_key,
+)
+from linmax.streams.vocabulary import (
+    WIDTH as SLOT,
+)
+
+__all__ = ["REASONS", "Work", "WorkT"]
+
+# What a parser says when it stops.
+(
+    ENDED,  # of the block
+    FILLED,  # the batch is full
+    MORE_VALUES,  # this row needs more room
+    MORE_TOKENS,
+    MORE_NAMES,  # FROM of them, with TO bytes
+    NEW_CLASS,  # its bytes are state[FROM]..state[TO]
+    NEW_PREFIX,
+    ASK_NUMBER,
+) = range(8)
+
+# Places in Work.state.
+(
+    AT,  # next byte
+    END,  # of the whole lines in the block
+    LINE,  # number of the next line, from 1
+    ROWS,
+    PLACED,  # values written
+    FROM,
+    TO,
+    REFUSED,  # lines refused since the state was cleared
+    GROWS,  # whether new names are numbered
+    UNKNOWN,  # names left out because they are not
+    ANSWERS,  # numbers that Python rounded for this line
+    TAGGED,  # whether a row has a tag
+    ASIDE,  # whether FROM..TO are in the scratch of the parser and not in the block
+    WIDTH,
+) = range(14)
+
+REASONS = (
+    "",
+    "no label",
+    "the label is not a number",
+    "more than one label",
+    "an index is not a whole number",
+    "an index beyond 2^31 - 1",
+    "no colon after an index",
+    "a value is not a number",
+    "a value is not finite, or beyond 1e100",
+    "the same attribute twice",
+    "a control character",
+    "no '|'",
+    "more than a label, an importance and a base",
+    "the importance is not a number >= 0",
+    "an attribute without a name",
+    "costs instead of a label",
+    "fewer fields than columns",
+    "more fields than columns",
+    "a quote is not closed",
+    "no tab between label and text",
+    "longer than the longest line allowed",
+    "not JSON",
+    "not a JSON object with label and features, or label and text",
+    "a feature that is neither a number, text, true or false",
+    "not UTF-8",
+)
+(
+    _,
+    NO_LABEL,
+    LABEL_NUMBER,
+    LABELS,
+    INDEX,
+    LARGE_INDEX,
+    NO_COLON,
+    VALUE,
+    NOT_FINITE,
+    TWICE,
+    CONTROL,
+    NO_BAR,
+    LABEL_PARTS,
+    IMPORTANCE,
+    NAMELESS,
+    COSTS,
+    FEW_FIELDS,
+    MANY_FIELDS,
+    OPEN_QUOTE,
+    NO_TAB,
+    TOO_LONG,
+    NOT_JSON,
+    NOT_AN_OBJECT,
+    NOT_A_FEATURE,
+    NOT_UTF8,
+) = range(len(REASONS))
+
+LARGEST = 1e100
+NEWLINE, SPACE, TAB, RETURN = 10, 32, 9, 13
+STAMPS = 2**26  # tokens that a line may have
+NO_CLASS = -1
+SUMMED, TURNED_DOWN, IMPOSSIBLE = range(3)  # what happens to an attribute that comes twice
+
+
+class Work(NamedTuple):
+    """The arrays that a parser works in."""
+
+    state: np.ndarray  # int64 (WIDTH,)
+    tokens: (
+        np.ndarray
+    )  # int64 (most tokens of a line, 5): start, length, prefix of each name; key and slot of a short one
+    amounts: np.ndarray  # float64: their values
+    labels: np.ndarray  # int32 (rows,): class, NO_CLASS without a label
+    importance: np.ndarray  # float64 (rows,)
+    tags: np.ndarray  # int64 (rows, 2): where a tag is in the block
+    lines: np.ndarray  # int64 (rows,): number of the line
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    dense: np.ndarray  # float64 (rows, dense attributes)
+    classes: np.ndarray  # int32: the class of each label met
+    refusals: np.ndarray  # int64 (some, 2): line and reason of the first ones
+    reasons: np.ndarray  # int64: how many for each reason
+    answers: np.ndarray  # float64 (some, 2): where a number is, and its value
+    tens: np.ndarray
+    table: np.ndarray
+
+
+WorkT = typeof(
+    Work(
+        np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1), np.zeros(1, np.int32), np.zeros(1),
+        np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1),
+        np.zeros((1, 1)), np.zeros(1, np.int32), np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 2)),
+        np.zeros(1), np.zeros((1, 2), np.int64),
+    )
+)  # fmt: skip
+
+
+@kernel(hot=True)
+def blank(c: int) -> bool:
+    """A space within a line."""
+    return c == SPACE or c == TAB or c == RETURN
+
+
+@kernel(hot=True)
+def finished(work: Work, block: np.ndarray, place: int) -> None:
+    """Go on with the line after ``place``."""
+    while byte(block, place) != NEWLINE:
+        place += 1
+    work.state[AT] = place + 1
+    work.state[LINE] += 1
+    work.state[ANSWERS] = 0
+
+
+@kernel()
+def refuse(work: Work, block: np.ndarray, place: int, reason: int) -> None:
+    """Count a line that cannot be read, and go on with the next."""
+    count = work.state[REFUSED]
+    if count < work.refusals.shape[0]:
+        work.refusals[count, 0], work.refusals[count, 1] = work.state[LINE], reason
+    work.state[REFUSED] = count + 1
+    work.reasons[reason] += 1
+    finished(work, block, place)
+
+
+@kernel(hot=True)
+def read_number(work: Work, block: np.ndarray, place: int) -> tuple[float, int, int]:
+    """`number`, with the answers that Python gave, and values beyond 1e100 as WILD."""
+    value, end, status = number(block, place, work.tens, work.table)
+    if status == HARD:
+        for i in range(work.state[ANSWERS]):
+            if work.answers[i, 0] == place:
+                value, status = work.answers[i, 1], GOOD
+        work.state[FROM], work.state[TO] = place, end
+    if status == GOOD and abs(value) > LARGEST:
+        status = WILD
+    return value, end, status
+
+
+@kernel(hot=True)
+def class_of(work: Work, labels: Names, block: np.ndarray, start: int, end: int) -> int:
+    """The class that a label names; below NO_CLASS when it is new, with its bytes left for Python."""
+    slot = look_up(labels, block, start, end - start, 0, False)
+    if slot == ABSENT:
+        work.state[FROM], work.state[TO] = start, end
+        return NO_CLASS - 1
+    return work.classes[labels.slots[cell(slot, NUMBER)]]
+
+
+@kernel()
+def put_row(
+    work: Work,
+    names: Names,
+    source: np.ndarray,
+    block: np.ndarray,
+    place: int,
+    count: int,
+    size: int,
+    twice: int,
+    label: int,
+    weight: float,
+) -> int:
+    """Write a row of ``count`` tokens; returns ENDED, or what is missing.
+
+    Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. ``twice``
+    says what happens to an attribute that comes twice: SUMMED, TURNED_DOWN with its line, or IMPOSSIBLE.
+    """
+    state = work.state
+    if state[PLACED] + count > work.indices.size:
+        return MORE_VALUES if state[ROWS] == 0 else FILLED
+    if state[GROWS] and not has_room(names, count, size):
+        state[FROM], state[TO] = count, size
+        return MORE_NAMES
+    begin = put = state[PLACED]
+    names.sizes[SERIAL] += 1
+    serial = names.sizes[SERIAL] * STAMPS
+    hashed, grows, shift = names.sizes[HASHED] != 0, state[GROWS] != 0, names.sizes[SHIFT]
+    tokens, slots = work.tokens, names.slots
+    if not hashed:
+        for i in range(count):  # all slots are on their way before the first is looked at
+            total = tokens[i, 1] + names.prefixes[tokens[i, 2], SIZE]
+            if 0 < total <= 8:
+                key = short_key(names, source, tokens[i, 0], total, tokens[i, 2])
+                slot = shifted(short_hash(key), shift)
+                tokens[i, 3], tokens[i, 4] = key, slot
+                fetch(slots, SLOT * slot)
+    for i in range(count):
+        total = tokens[i, 1] + names.prefixes[tokens[i, 2], SIZE]
+        slot = ABSENT
+        if 0 < total <= 8 and not hashed:
+            slot = look_up_short(names, tokens[i, 3], total, tokens[i, 4])
+        if slot == ABSENT:
+            slot = look_up(names, source, tokens[i, 0], tokens[i, 1], tokens[i, 2], grows)
+            if slot == ABSENT:
+                state[UNKNOWN] += 1
+                continue
+        if twice != IMPOSSIBLE or hashed:
+            mark = np.uint64(slot) if hashed else cell(slot, STAMP)
+            met = slots[mark]
+            if met >= serial:
+                if twice == TURNED_DOWN and not hashed:
+                    refuse(work, block, place, TWICE)
+                    return ENDED
+                work.values[begin + met - serial] += work.amounts[i]
+                continue
+            slots[mark] = serial + put - begin
+        work.indices[np.uint64(put)] = slot if hashed else slots[cell(slot, NUMBER)]
+        work.values[np.uint64(put)] = work.amounts[i]
+        put += 1
+    row = state[ROWS]
+    work.labels[row] = label
+    work.importance[row] = weight
+    work.lines[row] = state[LINE]
+    work.indptr[row + 1] = put
+    state[ROWS] = row + 1
+    state[PLACED] = put
+    finished(work, block, place)
+    return ENDED

@@ -1,0 +1,369 @@
+"""Bytes at the speed of the machine: words and vectors of bytes, and decimal numbers rounded as Python rounds them.
+
+A block of bytes is an array of uint8 that ends in at least `PADDING` bytes more than it holds, so that looking at a
+whole vector never leaves it. Sixty-four bits travel as int64, whatever they mean.
+
+References
+----------
+Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience 51 (2021).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import float64, int64, types, uint8
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from linmax.contract import JIT, deferred, kernel
+
+__all__ = [
+    "PADDING",
+    "byte",
+    "fetch",
+    "fold",
+    "last_line_end",
+    "number",
+    "ones",
+    "powers",
+    "same_bytes",
+    "shifted",
+    "stops",
+    "trailing",
+    "word",
+]
+
+PADDING = 64
+VECTOR = 32  # bytes looked at together
+I64, I8 = ir.IntType(64), ir.IntType(8)
+WORD = 2**64
+
+Block = uint8[::1]
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    data = cgutils.create_struct_proxy(kind)(context, builder, array).data
+    return builder.gep(data, [place])
+
+
+def signed(bits: int) -> int:
+    """Sixty-four bits as int64 holds them."""
+    bits %= WORD
+    return bits - WORD if bits >= WORD // 2 else bits
+
+
+if JIT:
+
+    @intrinsic
+    def byte(_, block, place):  # type: ignore[no-untyped-def]
+        """block[place], which is known to be inside."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            loaded = builder.load(_pointer(context, builder, sig.args[0], args[0], args[1]))
+            return builder.zext(loaded, I64)
+
+        return int64(Block, int64), codegen
+
+    @intrinsic
+    def word(_, block, place):  # type: ignore[no-untyped-def]
+        """Eight bytes from ``place`` on, the first lowest."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            pointer = _pointer(context, builder, sig.args[0], args[0], args[1])
+            return builder.load(builder.bitcast(pointer, I64.as_pointer()), align=1)
+
+        return int64(Block, int64), codegen
+
+    @intrinsic
+    def stops(_, block, place, extra, other):  # type: ignore[no-untyped-def]
+        """Bit i: byte place + i of the next VECTOR is a space, a control character, ``extra`` or ``other``."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            lanes = ir.VectorType(I8, VECTOR)
+            pointer = _pointer(context, builder, sig.args[0], args[0], args[1])
+            data = builder.load(builder.bitcast(pointer, lanes.as_pointer()), align=1)
+
+            def all_lanes(value: Any) -> Any:
+                one = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+                zeros = ir.Constant(ir.VectorType(ir.IntType(32), VECTOR), None)
+                return builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), zeros)
+
+            found = builder.icmp_unsigned("<=", data, all_lanes(ir.Constant(I8, 32)))
+            for wanted in args[2:]:
+                equal = builder.icmp_unsigned("==", data, all_lanes(builder.trunc(wanted, I8)))
+                found = builder.or_(found, equal)
+            return builder.zext(builder.bitcast(found, ir.IntType(VECTOR)), I64)
+
+        return int64(Block, int64, int64, int64), codegen
+
+    @intrinsic
+    def fetch(_, array, place):  # type: ignore[no-untyped-def]
+        """Have a place of an array ready soon."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            pointer = builder.bitcast(_pointer(context, builder, sig.args[0], args[0], args[1]), I8.as_pointer())
+            i32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), i32, i32, i32])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+            builder.call(function, [pointer, i32(1), i32(3), i32(1)])
+            return context.get_dummy_value()
+
+        return types.void(int64[::1], int64), codegen
+
+    @intrinsic
+    def trailing(_, bits):  # type: ignore[no-untyped-def]
+        """Zeros below the lowest bit that is set; 64 without any."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+        return int64(int64), codegen
+
+    @intrinsic
+    def leading(_, bits):  # type: ignore[no-untyped-def]
+        """Zeros above the highest bit that is set."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+
+        return int64(int64), codegen
+
+    @intrinsic
+    def product(_, a, b):  # type: ignore[no-untyped-def]
+        """The low and the high half of a b, both without sign."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            double = ir.IntType(128)
+            whole = builder.mul(builder.zext(args[0], double), builder.zext(args[1], double))
+            low = builder.trunc(whole, I64)
+            high = builder.trunc(builder.lshr(whole, ir.Constant(double, 64)), I64)
+            return context.make_tuple(builder, sig.return_type, [low, high])
+
+        return types.UniTuple(int64, 2)(int64, int64), codegen
+
+    @intrinsic
+    def shifted(_, bits, count):  # type: ignore[no-untyped-def]
+        """bits moved right, zeros coming in."""
+        return int64(int64, int64), lambda context, builder, sig, args: builder.lshr(*args)
+
+    @intrinsic
+    def below(_, a, b):  # type: ignore[no-untyped-def]
+        """a < b, both without sign."""
+        return types.boolean(int64, int64), lambda context, builder, sig, args: builder.icmp_unsigned("<", *args)
+
+    @intrinsic
+    def as_double(_, bits):  # type: ignore[no-untyped-def]
+        """The float with these bits."""
+        return float64(int64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())
+
+else:
+
+    def byte(block: np.ndarray, place: int) -> int:
+        return int(block[place])
+
+    def word(block: np.ndarray, place: int) -> int:
+        return int.from_bytes(block[place : place + 8].tobytes(), "little", signed=True)
+
+    def stops(block: np.ndarray, place: int, extra: int, other: int) -> int:
+        part = block[place : place + VECTOR]
+        found = (part <= 32) | (part == extra) | (part == other)
+        return int(sum(1 << i for i in np.flatnonzero(found).tolist()))
+
+    def fetch(array: np.ndarray, place: int) -> None:
+        """Nothing to be done."""
+
+    def trailing(bits: int) -> int:
+        bits = int(bits) % WORD
+        return (bits & -bits).bit_length() - 1 if bits else 64
+
+    def leading(bits: int) -> int:
+        return 64 - (int(bits) % WORD).bit_length()
+
+    def product(a: int, b: int) -> tuple[int, int]:
+        whole = (int(a) % WORD) * (int(b) % WORD)
+        return signed(whole), signed(whole >> 64)
+
+    def shifted(bits: int, count: int) -> int:
+        return signed((int(bits) % WORD) >> int(count))
+
+    def below(a: int, b: int) -> bool:
+        return int(a) % WORD < int(b) % WORD
+
+    def as_double(bits: int) -> float:
+        return float(np.int64(bits).view(np.float64))
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+
+SEED = signed(0x9E3779B97F4A7C15)
+MIX = signed(0xD6E8FEB86659FD93)
+
+
+@kernel(hot=True)
+def fold(a: int, b: int) -> int:
+    """Both halves of a b together: mixes all bits of both."""
+    low, high = product(a, b)
+    return low ^ high
+
+
+@kernel(hot=True)
+def ones(count: int) -> int:
+    """The mask of the lowest ``count`` bytes of a word, 1 to 8."""
+    return shifted(-1, 64 - 8 * count)
+
+
+@kernel(hot=True)
+def same_bytes(first: np.ndarray, a: int, second: np.ndarray, b: int, length: int) -> bool:
+    """Whether ``length`` bytes are equal."""
+    place = 0
+    while place + 8 <= length:
+        if word(first, a + place) != word(second, b + place):
+            return False
+        place += 8
+    if place == length:
+        return True
+    return ((word(first, a + place) ^ word(second, b + place)) & ones(length - place)) == 0
+
+
+@deferred(int64(Block, int64, int64))
+def last_line_end(block: np.ndarray, begin: int, end: int) -> int:
+    """Where the last whole line of begin..end ends; ``begin`` when there is none."""
+    place = end
+    while place > begin and byte(block, place - 1) != 10:
+        place -= 1
+    return place
+
+
+# -- numbers ------------------------------------------------------------------------------------------------------
+
+GOOD, BAD, WILD, HARD = range(4)  # what `number` found: a number; none; nan or infinite; one for Python to round
+FULL = 10**17  # a mantissa beyond takes no further digit
+LOWEST, HIGHEST = -342, 308  # powers of ten in the table
+
+
+@cache
+def powers() -> tuple[np.ndarray, np.ndarray]:
+    """10^0..10^22, which are exact; and 128 bits of every 5^q, as two columns."""
+    table = np.zeros((HIGHEST - LOWEST + 1, 2), np.int64)
+    for q in range(LOWEST, HIGHEST + 1):
+        if q < 0:
+            power = 5**-q
+            z = (power - 1).bit_length()
+            bits = z + 127 if q >= -27 else 2 * z + 128
+            scaled = (1 << bits) // power + 1
+        else:
+            scaled = 5**q << 128
+        scaled >>= scaled.bit_length() - 128
+        table[q - LOWEST] = signed(scaled >> 64), signed(scaled)
+    return np.array([10.0**e for e in range(23)]), table
+
+
+@kernel()
+def rounded(mantissa: int, exponent: int, table: np.ndarray) -> float:
+    """mantissa * 10^exponent rounded to the nearest float, for 0 < mantissa < 2^63 (Lemire 2021)."""
+    if exponent < LOWEST:
+        return 0.0
+    if exponent > HIGHEST:
+        return np.inf
+    zeros = leading(mantissa)
+    w = mantissa << zeros
+    low, high = product(w, table[exponent - LOWEST, 0])
+    if (high & 0x1FF) == 0x1FF:
+        _, second = product(w, table[exponent - LOWEST, 1])
+        low += second
+        if below(low, second):
+            high += 1
+    upper = shifted(high, 63)
+    m = shifted(high, upper + 9)
+    power = ((217706 * exponent) >> 16) + 63 + upper - zeros + 1023
+    if power <= 0:
+        if 1 - power >= 64:
+            return 0.0
+        m = shifted(m, 1 - power)
+        m = (m + (m & 1)) >> 1
+        return as_double(m)
+    if not below(1, low) and -4 <= exponent <= 23 and (m & 3) == 1 and (m << (upper + 9)) == high:
+        m &= ~1
+    m = (m + (m & 1)) >> 1
+    if m >= 1 << 53:
+        m = 1 << 52
+        power += 1
+    if power >= 2047:
+        return np.inf
+    return as_double((m & ~(1 << 52)) | (power << 52))
+
+
+@kernel()
+def number(block: np.ndarray, place: int, tens: np.ndarray, table: np.ndarray) -> tuple[float, int, int]:
+    """The decimal number at ``place``: (value, where it ends, GOOD or what is wrong).
+
+    Digits with a point and an exponent, as Python's float takes them but without underscores. HARD: it has more than
+    eighteen digits and they matter; the value is then off by less than one unit in the last place.
+    """
+    at, negative = place, False
+    c = byte(block, at)
+    if c == 45 or c == 43:
+        negative = c == 45
+        at += 1
+    first = at
+    mantissa, exponent, dropped = 0, 0, 0
+    digit = byte(block, at) - 48
+    while 0 <= digit <= 9:
+        if mantissa < FULL:
+            mantissa = mantissa * 10 + digit
+        else:
+            exponent += 1
+            dropped |= digit
+        at += 1
+        digit = byte(block, at) - 48
+    count = at - first
+    if digit == -2:  # a point
+        at += 1
+        begin = at
+        digit = byte(block, at) - 48
+        while 0 <= digit <= 9:
+            if mantissa < FULL:
+                mantissa = mantissa * 10 + digit
+                exponent -= 1
+            else:
+                dropped |= digit
+            at += 1
+            digit = byte(block, at) - 48
+        count += at - begin
+    if count == 0:
+        letter = byte(block, first) | 32
+        return 0.0, place, WILD if letter == 110 or letter == 105 else BAD
+    if (digit | 32) == 53:  # e or E, less 48
+        sign, mark = 1, at
+        at += 1
+        c = byte(block, at)
+        if c == 45 or c == 43:
+            sign = -1 if c == 45 else 1
+            at += 1
+        begin, shift = at, 0
+        digit = byte(block, at) - 48
+        while 0 <= digit <= 9:
+            if shift < 100000:
+                shift = shift * 10 + digit
+            at += 1
+            digit = byte(block, at) - 48
+        if at == begin:
+            return 0.0, mark, BAD
+        exponent += sign * shift
+    if mantissa == 0:
+        return 0.0, at, GOOD
+    status = GOOD
+    if mantissa < 1 << 53 and -22 <= exponent <= 22 and dropped == 0:
+        value = float(mantissa)
+        value = value / tens[-exponent] if exponent < 0 else value * tens[exponent]
+    else:
+        value = rounded(mantissa, exponent, table)
+        if dropped != 0 and rounded(mantissa + 1, exponent, table) != value:
+            status = HARD
+        if not value < np.inf:
+            status = WILD
+    return -value if negative else value, at, status

@@ -1,0 +1,164 @@
+"""Bytes of files, pipes and compressed files, a block at a time, in bounded memory.
+
+Compression is told by the first bytes, not by the name: gzip, bzip2, xz and zstd.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+__all__ = ["STANDARD_INPUT", "Lines", "Source"]
+
+STANDARD_INPUT = "-"
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+LONGEST = max(map(len, MAGIC))
+
+
+def _zstd(raw: BinaryIO) -> BinaryIO:
+    """A reader of zstd by whichever package there is."""
+    try:
+        from compression import zstd  # Python 3.14
+
+        return cast("BinaryIO", zstd.open(raw, "rb"))
+    except ImportError:
+        pass
+    try:
+        import zstandard
+
+        return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
+    except ImportError:
+        pass
+    try:
+        import pyarrow
+
+        return cast("BinaryIO", pyarrow.CompressedInputStream(pyarrow.PythonFile(raw), "zstd"))
+    except ImportError:
+        raise ValueError(
+            "zstd needs Python 3.14, or the package zstandard or pyarrow; try pip install 'linmax[parquet]'"
+        ) from None
+
+
+def _unpacked(raw: io.BufferedReader) -> BinaryIO:
+    start = raw.peek(LONGEST)[:LONGEST]
+    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+    if kind == "gzip":
+        return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
+    if kind == "bzip2":
+        return cast("BinaryIO", bz2.BZ2File(raw))
+    if kind == "xz":
+        return cast("BinaryIO", lzma.LZMAFile(raw))
+    return _zstd(cast("BinaryIO", raw)) if kind == "zstd" else cast("BinaryIO", raw)
+
+
+class Source:
+    """One file, pipe or open binary file. ``position`` counts bytes after decompression."""
+
+    def __init__(self, path: Any) -> None:
+        self.name, self.size, self.raw_size = "standard input", None, None
+        self.path = path
+        if path == STANDARD_INPUT:
+            self._raw: Any = sys.stdin.buffer
+        elif isinstance(path, (str, os.PathLike)):
+            self.name = str(path)
+            if Path(path).is_dir():
+                raise ValueError(f"{path} is a folder; give a file")
+            self._raw = open(path, "rb")  # noqa: SIM115
+        else:
+            self.name, self._raw = getattr(path, "name", type(path).__name__), path
+        if not hasattr(self._raw, "peek"):
+            self._raw = io.BufferedReader(self._raw)
+        self._file = _unpacked(self._raw)
+        self.packed = self._file is not self._raw
+        if isinstance(path, (str, os.PathLike)) and path != STANDARD_INPUT and Path(path).is_file():
+            self.raw_size = os.path.getsize(path)
+            self.size = None if self.packed else self.raw_size
+
+    def done(self) -> float | None:
+        """The share of the file that has been read, when its size is known."""
+        if not self.raw_size:
+            return None
+        try:
+            return min(1.0, self._raw.tell() / self.raw_size)
+        except (OSError, ValueError):
+            return None
+
+    def read_into(self, room: np.ndarray) -> int:
+        """Fill the array as far as there is anything left; returns the number of bytes, 0 at the end."""
+        view, count = room.data, 0
+        try:
+            while count < len(view):
+                got = self._read(view[count:])
+                if not got:
+                    break
+                count += got
+        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
+        except OSError as error:
+            if error.errno is None:  # bz2 and zstd report bad data so
+                raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
+            raise
+        return count
+
+    def _read(self, view: memoryview) -> int:
+        if hasattr(self._file, "readinto"):
+            return int(self._file.readinto(view) or 0)
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def skip(self, count: int) -> None:
+        """Go on that many bytes."""
+        if not self.packed and self.size is not None:
+            self._file.seek(count, os.SEEK_CUR)
+            return
+        room = np.zeros(min(count, 2**20), np.uint8)
+        while count:
+            got = self.read_into(room[: min(count, room.size)])
+            if not got:
+                raise ValueError(f"{self.name} ends before the place at which to continue")
+            count -= got
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if isinstance(self.path, (str, os.PathLike)) and self.path != STANDARD_INPUT:
+            self._file.close()
+            self._raw.close()
+
+
+class Lines(io.RawIOBase):
+    """Lines from an iterable, of text or bytes, as one binary file."""
+
+    def __init__(self, lines: Iterable[str | bytes]) -> None:
+        self._lines = iter(lines)
+        self._left = b""
+
+    def readable(self) -> bool:
+        """It is read from."""
+        return True
+
+    def readinto(self, room: Any) -> int:
+        """Fill the room with lines."""
+        view = memoryview(room).cast("B")
+        parts, count = [self._left], len(self._left)
+        while count < len(view):
+            line = next(self._lines, None)
+            if line is None:
+                break
+            raw = line.encode() if isinstance(line, str) else bytes(line)
+            parts.append(raw if raw.endswith(b"\n") else raw + b"\n")
+            count += len(parts[-1])
+        joined = b"".join(parts)
+        part, self._left = joined[: len(view)], joined[len(view) :]
+        view[: len(part)] = part
+        return len(part)

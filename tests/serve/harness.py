@@ -1,0 +1,154 @@
+"""A server in a process of its own, a plain HTTP client, and a reader of the log that shares no code with the service."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PATIENCE = 60.0
+
+
+class Server:
+    """``linmax serve`` on a data folder; killed when the block ends."""
+
+    def __init__(self, data, *options, nursery=None, script=None):
+        self.data = Path(data)
+        self.options, self.nursery = options, nursery
+        self.command = [sys.executable, *([str(script)] if script else ["-m", "linmax.cli", "serve"])]
+        self.process = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def start(self, wait=True):
+        told = self.data.parent / f"{self.data.name}.json"
+        told.unlink(missing_ok=True)
+        errors = self.data.parent / f"{self.data.name}.err"
+        arguments = ["--data", str(self.data), "--port", "0", "--json", str(told), *self.options]
+        if self.nursery is not None:
+            self.process = self.nursery.start(["serve", *arguments], errors)
+        else:
+            paths = os.pathsep.join([str(HERE), *sys.path])
+            with errors.open("ab") as file:
+                environment = {**os.environ, "PYTHONPATH": paths}
+                self.process = subprocess.Popen([*self.command, *arguments], env=environment, stderr=file)
+        self.until(lambda: told.exists() and told.read_text().endswith("\n"))
+        self.address = json.loads(told.read_text())["address"]
+        self.host, self.port = self.address.removeprefix("http://").rsplit(":", 1)
+        if wait:
+            self.until(self.is_ready)
+        return self
+
+    def until(self, condition):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, f"the server ended: {self.said()[-2000:]}"
+            assert time.monotonic() < end, f"the server is too slow: {self.said()[-2000:]}"
+            time.sleep(0.01)
+
+    def is_ready(self):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.call("GET", "/ready")[0] == 200
+        return False
+
+    def said(self):
+        return (self.data.parent / f"{self.data.name}.err").read_text()
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(PATIENCE)
+        return self.process.poll()
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, int(self.port), timeout=PATIENCE)
+
+    def call(self, method, path, body=None, **headers):
+        connection = self.connect()
+        try:
+            return exchange(connection, method, path, body, **headers)
+        finally:
+            connection.close()
+
+
+def exchange(connection, method, path, body=None, **headers):
+    """Status and decoded body of one request."""
+    content = None if body is None else json.dumps(body)
+    sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, content, sent)
+    answer = connection.getresponse()
+    text = answer.read()
+    return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" and text else text
+
+
+def read_log(data):
+    """Every event of every live model as plain Python, read from a copy with the standard library alone.
+
+    Returns {model name: [(seq, kind, id, instance, served, label)]}; kinds are predict, learn, label and forget.
+    """
+    database = sqlite3.connect(f"file:{Path(data) / 'log.sqlite'}", uri=True)
+    found = {}
+    for number, name in database.execute("SELECT model, name FROM models WHERE deleted IS NULL").fetchall():
+        names = {
+            (kind, place): text
+            for kind, place, text in database.execute("SELECT kind, number, name FROM names WHERE model = ?", (number,))
+        }
+        events, ids = [], {}
+        rows = database.execute("SELECT * FROM events WHERE model = ? ORDER BY seq", (number,))
+        for seq, _, kind, _, id, refers, votes, scores, places, numbers, served, label in rows:
+            if places is not None:
+                ids[seq] = (
+                    id,
+                    unpacked(votes, scores, places, numbers, names),
+                    None if served is None else names[3, served],
+                )
+            id, instance, was_served = ids[refers if refers is not None else seq]
+            told = None if label is None else names[3, label]
+            events.append((seq, ("predict", "learn", "label", "forget")[kind - 1], id, instance, was_served, told))
+        found[name] = events
+    database.close()
+    return found
+
+
+def unpacked(votes, scores, places, numbers, names):
+    """The layout of packing.py read again, with struct."""
+    place = struct.unpack(f"<{len(places) // 4}I", places)
+    number = struct.unpack(f"<{len(numbers) // 8}d", numbers)
+    instance = {"votes": {}, "scores": {}, "attributes": {}}
+    for i in range(votes):
+        instance["votes"][names[1, place[2 * i]]] = names[3, place[2 * i + 1]]
+    for i in range(scores):
+        rater, label = place[2 * (votes + i) : 2 * (votes + i) + 2]
+        instance["scores"].setdefault(names[2, rater], {})[names[3, label]] = number[i]
+    for column, value in zip(place[2 * (votes + scores) :], number[scores:], strict=True):
+        instance["attributes"][names[0, column]] = value
+    return {kind: block for kind, block in instance.items() if block}
+
+
+def replayed(events, **options):
+    """A learner taught what the log holds, one by one, and the mistakes of what was served."""
+    from linmax import Learner
+
+    learner, mistakes = Learner(**options), 0
+    for _, kind, _, instance, served, label in events:
+        if kind in ("learn", "label"):
+            predicted = learner.learn(**(instance or {"attributes": {}}), label=label)
+            mistakes += (served if kind == "label" else predicted) != label
+    return learner, mistakes
