@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import time
 
 import pytest
@@ -175,6 +176,11 @@ class TestKinds:
         points = local.call("GET", f"{v}/curve").body["points"]
         assert [point[2] for point in points] == [0, 0, 0]  # plurality; ties go to the smallest
         assert [point[3] for point in points] == [0, 0, 0]  # voter 0 is always right
+        bound = local.call("GET", f"{v}/curve").body["bound"]
+        assert bound["constant"] > 0
+        assert local.call("POST", f"{v}/predict", {"votes": ["x"], "id": "late"}).status == 200
+        assert local.call("POST", f"{v}/label", {"id": "late", "label": "x"}).status == 200
+        assert local.call("GET", f"{v}/curve").body["bound"] is None  # a late label: the theorem says nothing
         weights = local.call("GET", f"{v}/weights").body["voters"]
         assert weights[0]["name"] == "0"
         assert {row["name"] for row in weights} == {"0", "1", "2"}
@@ -220,6 +226,26 @@ class TestKinds:
         assert answer.status == 422
         assert answer.body["error"]["field"] == field
         assert [model["name"] for model in local.call("GET", "/v1/models").body["models"]] == ["m"]
+
+
+class TestBound:
+    @pytest.mark.parametrize("alpha", [1.1, 1.5, 3.0])
+    def test_never_broken(self, tmp_path, alpha):
+        """Voters of all sorts, labels against the weighted majority: mistakes stay below the bound at every trial."""
+        chance = random.Random(7)
+        with Local(tmp_path) as local:
+            local.call("POST", "/v1/models", {"name": "m", "learner": f"winnow({alpha})", "kind": "votes"})
+            for start in range(0, 600, 100):
+                items = []
+                for _ in range(100):
+                    label = chance.choice("abcd")
+                    votes = {f"v{i}": label if chance.random() < 0.1 * i else chance.choice("abcd") for i in range(10)}
+                    items.append({"votes": votes, "label": label})
+                assert local.call("POST", f"{M}/learn/batch", {"items": items}).status == 200, start
+            curve = local.call("GET", f"{M}/curve?points=10000").body
+        constant, slope = curve["bound"]["constant"], curve["bound"]["slope"]
+        assert all(served <= constant + slope * best for _, served, _, best in curve["points"])
+        assert constant + slope * curve["points"][-1][3] < 600 * 2
 
 
 class TestBatches:

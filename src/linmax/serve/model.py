@@ -7,6 +7,7 @@ log alone determines its state, and a replay gives the same bits.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from linmax import files
+from linmax import bounds, files
+from linmax.contract import Rule
 from linmax.learner import Learner
 from linmax.serve.accounts import Account
 from linmax.serve.bodies import Choices, Options
@@ -54,6 +56,7 @@ class Model:
         self.pending = 0  # predictions that wait for their label
         self.arriving = 0  # predictions on their way to the log
         self.unlearned = 0  # stored, but refused by the learner
+        self.late = 0  # labels that came after their prediction was served
 
     def predict(self, instance: Instance) -> Label | None:
         """What to serve; the state does not change."""
@@ -87,6 +90,7 @@ class Model:
         assert event.label is not None
         if event.kind == LABEL:
             self.pending -= 1
+            self.late += 1
         fault = None
         try:
             predicted = self.learner.learn(**(event.instance or NOTHING), label=event.label)
@@ -100,6 +104,27 @@ class Model:
             note(event.seq, predicted)
         self.account.add(event.instance, event.served, event.label)
         return fault
+
+    def bound(self) -> tuple[float, float] | None:
+        """(a, b): at every trial so far the mistakes are at most a + b m, m being those of the best voter.
+
+        Known for Winnow over votes when every label came with its instance. The best voter is a comparator u with
+        margin 1; a trial that it gets wrong adds at most 2 to the hinge loss N, so with r = ln alpha
+        M <= (ln n + r N)/(r - ln cosh r) + k. The k trials that bring a new class are counted apart: a class cannot
+        be predicted before. See `linmax.bounds.multiplicative`.
+        """
+        rule, account = self.learner.learner, self.account
+        if not isinstance(rule, Rule) or rule.name != "winnow" or self.choices.kind != "votes":
+            return None
+        if rule.parameters["threshold"] is not None or rule.parameters["thickness"] or self.late or not account.votes:
+            return None
+        n = len(self.learner.voters) + (len(self.learner.classes) if self.options.thresholds else 0)
+        best, alpha = np.eye(1, n)[0], rule.parameters["alpha"]
+        first = bounds.multiplicative(best, 1.0, alpha)
+        slope = bounds.multiplicative(best, 1.0, alpha, noise=2.0) - first
+        if not math.isfinite(first):
+            return None
+        return first + (0 if self.learner.fixed else len(self.learner.known)), slope
 
     def warm_up(self) -> None:
         """Have everything compiled that the learner needs, lest the first requests wait for it. Spoils the learner."""
@@ -121,6 +146,7 @@ class Model:
             "applied_seq": self.applied,
             "pending": self.pending,
             "unlearned": self.unlearned,
+            "late": self.late,
             "options": msgspec.to_builtins(self.options),
             "account": self.account.state(),
             "learner": description,
@@ -140,7 +166,7 @@ class Model:
         self.learner = Learner.from_state(told["learner"], arrays)
         self.account = Account.from_state(told["account"])
         self.applied = self.saved = told["applied_seq"]
-        self.pending, self.unlearned = told["pending"], told["unlearned"]
+        self.pending, self.unlearned, self.late = told["pending"], told["unlearned"], told["late"]
 
     def replay(self, log: Log, note: Noted) -> int:
         """Take in all that the log has beyond the state; the number of labelled trials among it."""
@@ -192,6 +218,7 @@ class _Bulk:
         told = np.array([-1 if code is None else code for code in served])
         model.account.add_many(np.where(late, told != codes, predicted != known))
         model.pending -= int(late.sum())
+        model.late += int(late.sum())
         if seqs[-1] > self.written:
             for i in np.flatnonzero(~late).tolist():
                 note(seqs[i], learner.classes[predicted[i]])

@@ -103,11 +103,22 @@ class Explanation(Struct, kw_only=True):
     weights: Weights
 
 
+class Bound(Struct, kw_only=True):
+    """The mistakes are at most constant + slope * those of the best voter, at every point."""
+
+    constant: float
+    slope: float
+
+
 class CurveView(Struct, kw_only=True):
-    """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]; the last two null without votes."""
+    """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]; the last two null without votes.
+
+    `bound` is there for Winnow over votes while every label comes with its instance.
+    """
 
     trials: int
     points: list[list[int | None]]
+    bound: Bound | None
 
 
 def summary(model: Model) -> Summary:
@@ -183,7 +194,13 @@ def curve(model: Model, after: int, most: int) -> CurveView:
     points = account.curve.after(after, most)
     if account.trials > after and (not points or points[-1][0] < account.trials):
         points = [*points, account.point]
-    return CurveView(trials=account.trials, points=[list(point) for point in points])
+    return CurveView(trials=account.trials, points=[list(point) for point in points], bound=bound(model))
+
+
+def bound(model: Model) -> Bound | None:
+    """The mistake bound, when one is known."""
+    found = model.bound()
+    return None if found is None else Bound(constant=found[0], slope=found[1])
 
 
 def reached(model: Model, last: str, after: int) -> int:
@@ -205,6 +222,7 @@ def news(model: Model, after: int, latency: dict[str, float] | None, errors: lis
         "pending": model.pending,
         "points": curve(model, after, STREAM_POINTS).points,
         "weights": msgspec.to_builtins(weights(model, STREAM_BARS)),
+        "bound": bound(model),
         "latency": latency,
         "errors": errors,
     }

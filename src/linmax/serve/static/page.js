@@ -13,6 +13,7 @@ let stream = null;
 let plot = null;
 let data = [[], [], [], []]; // trials, served, plurality, best voter
 let reached = { model: null, trials: 0 };
+let bound = null; // { constant, slope } over the best voter's mistakes, when one is known
 let speed = null; // { time, trials } a moment ago
 
 // -- models -----------------------------------------------------------------------------------------------
@@ -121,6 +122,7 @@ function take(news) {
   }
   reached = { model: news.model, trials: news.trials };
   for (const point of news.points) point.forEach((value, i) => data[i].push(value));
+  bound = news.bound;
   thin();
   showCount(chosen, news);
   showFigures(news);
@@ -168,9 +170,11 @@ function showCurve() {
     return;
   }
   const [trials, served, plurality, best] = data.map((column) => column[last]);
-  const others = plurality === null ? "" : `; plurality ${whole.format(plurality)}, the best voter ${whole.format(best)}`;
+  const limit = bound === null ? "" : `, the bound ${whole.format(Math.floor(boundAt(best)))}`;
+  const others = plurality === null ? "" : `; plurality ${whole.format(plurality)}, the best voter ${whole.format(best)}${limit}`;
   at("curve-words").textContent = `After ${whole.format(trials)} trials: ${whole.format(served)} mistakes served${others}.`;
-  const series = plurality === null ? data.slice(0, 2) : data;
+  const series = plurality === null ? data.slice(0, 2) : [...data];
+  if (bound !== null) series.push(data[3].map(boundAt));
   if (plot !== null && plot.series.length !== series.length) {
     plot.destroy();
     plot = null;
@@ -180,8 +184,11 @@ function showCurve() {
   if (at("rows").closest("details").open) showRows();
 }
 
+const boundAt = (best) => best === null ? null : bound.constant + bound.slope * best;
+
 function draw(series) {
-  const lines = [["served", "--served", []], ["plurality", "--plurality", [6, 4]], ["best voter", "--best", [2, 3]]];
+  const lines = [["served", "--served", []], ["plurality", "--plurality", [6, 4]], ["best voter", "--best", [2, 3]],
+    ["bound", "--faint", [10, 6]]];
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
   const options = {
     ...size(),
