@@ -37,6 +37,8 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         if path not in (None, "-"):
             report.check_output(path)
     screen = console(arguments)
+    if arguments.learner == "auto":
+        screen.print(f"auto is a pool that votes, of which no mixture is known; this learns with {LEARNER}")
     result = cluster.learn(
         arguments.cluster,
         LEARNER if arguments.learner == "auto" else arguments.learner,
