@@ -136,7 +136,8 @@ def _spam() -> Stream:
     from sklearn.datasets import load_svmlight_file
 
     rows, labels = load_svmlight_file(str(_path("drift_spam/spam.libsvm.gz")))
-    return Stream("spam", sparse.csr_array(rows), labels.astype(int), ordered=True)
+    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))  # scikit-learn wants 32 bits
+    return Stream("spam", sparse.csr_array(parts, shape=rows.shape), labels.astype(int), ordered=True)
 
 
 def _images(name: str) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Streams against Vowpal Wabbit and scikit-learn: parsing alone, one pass from text, raw text, start-up.
 
-    python benchmarks/streams.py [--megabytes 600] [--runs 3] [--json OUT] [--skip vw,text,...]
+    python benchmarks/streams.py [--megabytes 600] [--runs 3] [--json OUT] [--vw-python P] [--skip vw,text,...]
 
 All on one machine, in one run, on the same files, each timed --runs times in turn and the fastest taken. The marginal
 cost is the time for the large file less that for a quarter of it, so that start-up drops out. Vowpal Wabbit runs as
@@ -80,9 +80,9 @@ def learn(path: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "linmax.cli", "learn", str(path), *options, *more]
 
 
-def wabbit(path: Path, *more: str) -> list[str]:
+def wabbit(python: str, path: Path, *more: str) -> list[str]:
     """Vowpal Wabbit with as many classes and bits."""
-    return [sys.executable, "-m", "vowpalwabbit", "--oaa", str(CLASSES), "-b", "22", "--quiet", "-d", str(path), *more]
+    return [python, "-m", "vowpalwabbit", "--oaa", str(CLASSES), "-b", "22", "--quiet", "-d", str(path), *more]
 
 
 def raw_text(folder: Path, repeat: int) -> dict[str, Any]:
@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=600)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json")
+    parser.add_argument("--vw-python", default=sys.executable, help="a Python that has vowpalwabbit")
     parser.add_argument("--skip", default="", help="of parsing, start, learn, vw, text")
     given = parser.parse_args()
     skipped = given.skip.split(",")
@@ -145,8 +146,8 @@ def main() -> None:
             for kind, more in (("text", []), ("cache", ["--cache", "--passes", "1"])):
                 if kind == "cache":
                     for pair in (small, large):
-                        seconds(wabbit(pair[1], *more), 1)  # writes the cache
-                times = [seconds(wabbit(pair[1], *more), given.runs) for pair in (small, large)]
+                        seconds(wabbit(given.vw_python, pair[1], *more), 1)  # writes the cache
+                times = [seconds(wabbit(given.vw_python, pair[1], *more), given.runs) for pair in (small, large)]
                 figures["vowpal_wabbit"][kind] = {"small": times[0], "large": times[1], "marginal": times[1] - times[0]}
         if "learn" in figures and "vowpal_wabbit" in figures:
             ours, theirs = figures["learn"], figures["vowpal_wabbit"]

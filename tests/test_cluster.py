@@ -241,7 +241,6 @@ def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
         """
         import os, signal, sys
         from linmax import cluster
-from linmax.cli import main
 
         def stop(progress):
             if progress.epoch == 2 and progress.done == 3:
@@ -360,7 +359,7 @@ def test_learn_shows_the_dashboard_and_the_epochs(paths, client):
 
 def test_command(tmp_path, paths, client, capsys):
     address, model, figures = client.scheduler.address, str(tmp_path / "model"), str(tmp_path / "figures.json")
-    base = ["learn", *paths, "--cluster", address, "--checkpoint", str(tmp_path / "kept")]
+    base = ["learn", *paths, "--cluster", address, "--checkpoint", str(tmp_path / "kept"), "--learner", "A-perceptron"]
     assert main([*base, "--passes", "2", "--model", model, "--test", paths[0], "--json", figures]) == 0
     told = capsys.readouterr().out
     assert "5 shards; dashboard:" in told
@@ -375,7 +374,7 @@ def test_command(tmp_path, paths, client, capsys):
     assert main([*base, "--passes", "3", "--quiet", "--resume", "--model", model]) == 0
     assert Model.load(model).trials == 3000
     for wrong, reason in [(["--delay", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
-        assert main(["learn", paths[0], "--cluster", address, *wrong]) == 2
+        assert main(["learn", paths[0], "--cluster", address, "--learner", "A-perceptron", *wrong]) == 2
         assert reason in capsys.readouterr().err
     assert main(["learn", "-", "--cluster", address]) == 2
 

@@ -238,6 +238,16 @@ def test_the_curve_is_thinned() -> None:
     assert np.diff(trials[:-1]).max() == np.diff(trials[:-1]).min()
 
 
+def test_labels_of_numpy(tmp_path: Path) -> None:
+    learner = Learner("perceptron")
+    for label in np.array([3, 4, 3, 4]):
+        learner.learn(votes=np.array([3, 4]), label=label)
+    assert [type(name) for name in learner.classes] == [int, int]
+    assert type(learner.mistakes) is int
+    learner.save(tmp_path / "model")
+    assert_same(Learner.load(tmp_path / "model"), learner)
+
+
 def test_names_of_every_kind(tmp_path: Path) -> None:
     learner = Learner("perceptron")
     for t in range(6):

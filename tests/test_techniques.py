@@ -80,7 +80,10 @@ def test_equals_reference_over_every_rule(case: Case) -> None:
     agreed = 0
     for technique in TECHNIQUES.values():
         for _ in range(3 if JIT else 1):
-            agreed += follow_technique(technique(case.rule), PROBLEMS[next(kinds)])
+            kind = next(kinds)
+            if case.rule.matrix and kind == "one instance":
+                kind = next(kinds)  # its labels cancel: only rounding is left of the weights
+            agreed += follow_technique(technique(case.rule), PROBLEMS[kind])
     assert agreed > 0.75 * len(TECHNIQUES) * (3 if JIT else 1) * TRIALS  # few close calls, or nothing was tested
 
 

@@ -338,7 +338,7 @@ class Learner:
         del self._waiting[id]
 
     def _count(self, predicted: Any, label: Any) -> Any:
-        self.mistakes += predicted != label
+        self.mistakes += bool(predicted != label)
         self.trials += 1
         if self.trials % self._stride == 0:
             self._note(self.trials, self.mistakes)
@@ -430,6 +430,7 @@ class Learner:
 
     def _class(self, name: Any) -> int:
         """The place of a class, a new one if need be."""
+        name = name.item() if isinstance(name, np.generic) else name
         if name not in self._places:
             self._places[name] = len(self.classes)
             self.classes.append(name)

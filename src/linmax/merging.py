@@ -88,11 +88,11 @@ def merge(models: Sequence[M], how: str | Sequence[float] = "uniform", multiplic
     >>> import linmax
     >>> north, south = linmax.Learner("perceptron"), linmax.Learner("perceptron")
     >>> for learner, weather in [(north, "snow"), (south, "sun")]:
-    ...     for label, word in [("coat", weather), ("hat", "noon"), ("coat", weather)]:
+    ...     for label, word in [("coat", weather), ("hat", "noon"), ("coat", weather), ("hat", "noon")]:
     ...         _ = learner.learn({word: 1.0}, label=label)
     >>> both = linmax.merge([north, south])
     >>> both.attributes, both.trials
-    (['snow', 'noon', 'sun'], 6)
+    (['snow', 'noon', 'sun'], 8)
     >>> both.predict({"sun": 1.0}), both.predict({"noon": 1.0})
     ('coat', 'hat')
     """

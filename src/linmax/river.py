@@ -6,6 +6,8 @@ work in River's pipelines and evaluation. Import the module: ``from linmax impor
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
@@ -75,6 +77,13 @@ class OneByOne(base.Classifier):  # type: ignore[misc]
     def mistakes(self) -> int:
         """Mistakes so far, each made before the label was seen."""
         return self._learner.mistakes
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        # Of what it has learned; River would follow the rules into the compiler.
+        description, arrays = self._learner.state()
+        rest = {name: value for name, value in self.__dict__.items() if name != "_learner"}
+        return len(json.dumps(description)) + sum(array.nbytes for array in arrays.values()) + len(pickle.dumps(rest))
 
     def __getstate__(self) -> dict[str, Any]:
         # A learner knows compiled functions by their address in this process.

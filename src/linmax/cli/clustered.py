@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_cluster_options", "run_on_cluster"]
 
+LEARNER = "A-perceptron"  # instead of "auto", a pool that votes and so cannot be mixed
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
 
 
@@ -38,7 +39,7 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
     screen = console(arguments)
     result = cluster.learn(
         arguments.cluster,
-        arguments.learner,
+        LEARNER if arguments.learner == "auto" else arguments.learner,
         arguments.data,
         screen=None if arguments.quiet else screen,
         epochs=arguments.passes,

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -40,14 +41,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--output", choices=WHAT, default="labels", help="what to write for each line (default: labels)")
     add("--as", dest="form", choices=FORMS, help="how (default: plain for labels, else csv)")
     add("--out", metavar="FILE", help="where to (default: standard output)")
+    add("--json", metavar="FILE", help="also write the figures as JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict batch by batch; a file is put in its place when it is complete."""
     from rich.console import Console
 
-    from linmax.report import check_output
+    from linmax.report import check_output, write_json
     from linmax.streams import Model, stream
+
+    begin = time.perf_counter()
 
     form = arguments.form or ("plain" if arguments.output == "labels" else "csv")
     if form == "plain" and arguments.output != "labels":
@@ -61,8 +65,9 @@ def run(arguments: argparse.Namespace) -> None:
         **reading_options(arguments),
     )
     screen, count = Console(stderr=True, highlight=False), 0
-    if arguments.out is not None:
-        check_output(arguments.out)
+    for path in (arguments.out, arguments.json):
+        if path is not None:
+            check_output(path)
     draft = None if arguments.out is None else Path(arguments.out).with_name(f"{Path(arguments.out).name}.part")
     target: BinaryIO = sys.stdout.buffer if draft is None else cast("BinaryIO", draft.open("wb"))
     try:
@@ -83,6 +88,9 @@ def run(arguments: argparse.Namespace) -> None:
         show_refusals(screen, rows.refusals)
     if not count:
         raise ValueError(nothing_read(data, rows.refusals))
+    if arguments.json is not None:
+        seconds = time.perf_counter() - begin
+        write_json({"lines": count, "refused": rows.refusals.total, "seconds": seconds}, arguments.json)
 
 
 def _head(what: str, model: Model) -> bytes:

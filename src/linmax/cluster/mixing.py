@@ -141,7 +141,7 @@ def fit(
     >>> south = ["hat |w sun noon", "coat |w wind", "hat |w sun"]
     >>> result = linmax.cluster.fit("A-perceptron", [north, south], epochs=3)
     >>> [epoch.mistakes for epoch in result.epochs]
-    [4, 0, 0]
+    [6, 0, 0]
     >>> [result.model.predict(batch)[0] for batch in linmax.stream(["|w sun"], model=result.model, grow=False)]
     ['hat']
     """

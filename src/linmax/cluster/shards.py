@@ -62,13 +62,13 @@ class Refused:
 
 def shards_of(given: Any) -> list[Shard]:
     """Shards from paths, patterns, frames, pairs (X, y), lists of lines, and Dask collections, whose parts they are."""
-    if isinstance(given, (str, os.PathLike)) or is_table(given) or hasattr(given, "to_delayed"):
+    if isinstance(given, (str, os.PathLike)) or is_table(given) or hasattr(type(given), "to_delayed"):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
     found: list[Shard] = []
     for item in given:
-        if hasattr(item, "to_delayed"):
+        if hasattr(type(item), "to_delayed"):  # a delayed object claims to have everything
             parts = np.ravel(np.array(item.to_delayed(), dtype=object)).tolist()
             found += [Shard(f"partition {place}", part) for place, part in enumerate(parts, len(found))]
         elif isinstance(item, (str, os.PathLike)):

@@ -78,6 +78,9 @@ def _told(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+DIED = "its worker died again and again: killed, or out of memory"
+
+
 class OnDask(Workers):
     """The workers of a Dask client."""
 
@@ -106,16 +109,24 @@ class OnDask(Workers):
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
 
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
-        from distributed import as_completed
+        from distributed import as_completed, wait
 
         places = {task.key: place for place, task in enumerate(tasks)}
         found = [Outcome()] * len(tasks)
+        killed = []
         for task in as_completed(tasks):
             place = places[task.key]
             found[place] = self._outcome(task)
-            task.release()  # a worker need not hold what is here already
+            if found[place].error == DIED:
+                killed.append(place)
+            else:
+                task.release()  # a worker need not hold what is here already
             if watch is not None:
                 watch(place)
+        for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to tell who kills from who was there
+            tasks[place].retry()
+            wait(tasks[place])
+            found[place] = self._outcome(tasks[place])
         return found
 
     def _outcome(self, task: Any) -> Outcome:
@@ -125,7 +136,7 @@ class OnDask(Workers):
             return Outcome(task.result())
         error = task.exception() if task.status == "error" else None
         if isinstance(error, KilledWorker):
-            return Outcome(error="its worker died again and again: killed, or out of memory")
+            return Outcome(error=DIED)
         return Outcome(error=_told(error) if error is not None else f"the task was {task.status}")
 
 
@@ -158,7 +169,7 @@ def connect(address: str) -> Iterator[Any]:
     ValueError: cluster must be 'local', 'local:N' with N >= 1 or an address, got 'local:0'
     """
     kind, _, number = address.partition(":")
-    if kind == "local" and number != "" and not (number.isdecimal() and int(number) >= 1):
+    if kind == "local" and ":" in address and not (number.isdecimal() and int(number) >= 1):
         raise ValueError(f"cluster must be 'local', 'local:N' with N >= 1 or an address, got {address!r}")
     try:
         from distributed import Client, LocalCluster

@@ -35,7 +35,7 @@ def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0, full: bool 
         Weight of a coordinate never seen.
     inflation
         Added to the variances at each update (of the coordinates in z, without ``full``), so that the rule does not
-        stop learning.
+        stop learning. A coordinate that appears later starts without it.
     full
         Keep all of S, for up to 512 coordinates.
 
