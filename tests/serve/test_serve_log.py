@@ -124,6 +124,10 @@ class TestEvents:
         assert refused.value.status == status
         assert log.seq == before
 
+    def test_the_order_of_names_does_not_matter(self, log):
+        stored(log, lambda: log.predict(1, "a", {"attributes": {"x": 1.0, "y": 2.0}}, None))
+        assert stored(log, lambda: log.predict(1, "a", {"attributes": {"y": 2.0, "x": 1.0}}, None)).repeat
+
     def test_forgetting_twice_is_forgetting_once(self, log):
         stored(log, lambda: log.predict(1, "a", RAIN, None))
         first = stored(log, lambda: log.forget(1, "a"))

@@ -242,7 +242,7 @@ class Log:
         first = self._find(number, id)
         if first.kind != PREDICT:
             raise Refusal(409, f"id {id!r} was used by a learn request; choose another", field="id")
-        if pack(first.instance or {}, names) != packed:
+        if first.instance != instance:  # whatever the order of its names
             raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
         return first
 
@@ -255,7 +255,7 @@ class Log:
         first = self._find(number, id)
         if first.kind != LEARN:
             raise Refusal(409, f"id {id!r} names a prediction; send its label without the instance", field="id")
-        if pack(first.instance or {}, names) != packed:
+        if first.instance != instance:  # whatever the order of its names
             raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
         if first.label != label:
             raise _conflict(id, first.label, label)
