@@ -134,7 +134,10 @@ def test_files_of_every_kind_and_collections(tmp_path, client):
             "\n".join(f"{y} | x:{x}" for x, y in zip(frame.x, frame.y, strict=True))
         )
     for kind in ("parquet", "csv", "jsonl", "vw"):
-        result = cluster.fit("perceptron", str(tmp_path / f"part-*.{kind}"), epochs=2, client=client, scale="none")
+        pattern = str(tmp_path / f"part-*.{kind}")
+        here = cluster.fit("perceptron", pattern, epochs=2, scale="none")  # first: what it compiles the workers read
+        result = cluster.fit("perceptron", pattern, epochs=2, client=client, scale="none")
+        assert bits(result.model) == bits(here.model)
         assert result.shards == [str(tmp_path / f"part-{place}.{kind}") for place in range(2)]
         assert result.epochs[-1].mistakes == 0
     reading = {"label": "y"}
@@ -323,12 +326,7 @@ def test_fusion_learns_from_stored_scores_in_order(tmp_path, paths, client):
     }
     here = cluster.fuse(models, paths, learner="A-perceptron")
     there = cluster.fuse(models, paths, learner="A-perceptron", client=client, store=tmp_path / "scores")
-    assert here.report().to_dict()["mistakes"] == there.report().to_dict()["mistakes"]
-    assert (
-        here.report().to_dict()["weights"] == there.report().to_dict()["weights"]
-        if "weights" in here.report().to_dict()
-        else True
-    )
+    assert here.report().to_dict() == there.report().to_dict()
     accuracy = there.report().online.accuracy
     assert accuracy["fusion"] > accuracy["plurality"] - 0.05
     models["two"].save(tmp_path / "two.linmax")

@@ -60,7 +60,7 @@ def test_equals_reference(case: Case, constant: bool) -> None:
             got, wanted = (v / (np.abs(v).max() or 1.0) for v in (got, wanted))
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-13 * np.abs(wanted).max(initial=0.0))
         compared += 1
-    assert compared > TRIALS // 2
+    assert compared >= TRIALS // 2
 
 
 @pytest.mark.small
