@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,8 +21,8 @@ from harness import HERE, Server, read_log
 import linmax
 from linmax import AsyncClient, Client, cli
 from linmax.client import ServiceError
-from linmax.serve import server as server_module
 from linmax.serve.keys import KeyFile
+from linmax.serve.protocol import Protocol
 
 M = "/v1/models/m"
 
@@ -139,26 +140,19 @@ class TestOthers:
         status, answer = server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "c0", "id": "hung-up"})
         assert (status, answer["label"]) == (200, "c0")
 
-    def test_slow_clients_are_hung_up_on(self, tmp_path, monkeypatch):
-        """A request that never ends is cut off; one that waits for its answer, or a stream, is not."""
-        protocols = []
-
-        class Transport:
-            closed = False
-
-            def abort(self):
-                self.closed = True
-
-        for since in (0.0, time.monotonic(), None):
-            protocol = type("P", (), {})()
-            protocol.since, protocol.transport = since, Transport()
-            protocols.append(protocol)
-        watcher = object.__new__(server_module._Server)
-        watcher.settings = server_module.Settings(data=tmp_path, receive_seconds=20)
-        watcher.server_state = type("S", (), {"connections": set(protocols)})()
-        watcher._swept = 0.0
-        watcher.sweep()
-        assert [protocol.transport.closed for protocol in protocols] == [True, False, False]
+    def test_slow_clients_are_hung_up_on(self):
+        """A request that never ends is cut off, so is who asks no more; not who waits for an answer, or a stream."""
+        now, ends = 1000.0, []
+        for since, idle in [(970.0, None), (990.0, None), (None, None), (None, 990.0), (None, 998.0)]:
+            calls = []
+            transport = SimpleNamespace(
+                abort=lambda calls=calls: calls.append("abort"), close=lambda calls=calls: calls.append("close")
+            )
+            protocol = object.__new__(Protocol)
+            protocol.since, protocol.idle, protocol.transport, protocol.timeout_keep_alive = since, idle, transport, 5
+            protocol.expire(now, patience=20)
+            ends.append(calls)
+        assert ends == [["abort"], [], [], ["close"], []]
 
     def test_the_protocol_knows_when_a_request_is_complete(self, server):
         """Seen from outside: half a request gets no answer, the other half does."""

@@ -195,7 +195,7 @@ class Choices:
             raise Refusal(422, "classes must differ from each other", field="classes")
 
 
-def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
     """The body as its type, or a 422 that names the field."""
     try:
         return decoder.decode(body)
