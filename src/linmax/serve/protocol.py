@@ -100,8 +100,10 @@ class Protocol(HttpToolsProtocol):
         parts, parser = self.url.split(b"/"), self.parser
         if len(parts) != 5 or parts[1] != b"v1" or parts[2] != b"models" or parser.get_method() != b"POST":
             return None
-        resource = self.service.trials.get(parts[4])
-        if resource is None or b"%" in parts[3] or parser.get_http_version() != "1.1" or parser.should_upgrade():
+        model, resource = parts[3], self.service.trials.get(parts[4])
+        if resource is None or not model or b"%" in model:
+            return None
+        if parser.get_http_version() != "1.1" or parser.should_upgrade():
             return None
         headers = dict(self.headers)
         length = headers.get(b"content-length", b"")
@@ -109,7 +111,7 @@ class Protocol(HttpToolsProtocol):
             return None
         if self.flow.write_paused or not (self.cycle is None or self.cycle.response_complete):
             return None
-        return _Trial(self, resource, parts[3].decode("latin-1"), headers, parser.should_keep_alive())
+        return _Trial(self, resource, model.decode("latin-1"), headers, parser.should_keep_alive())
 
     def on_body(self, body: bytes) -> None:
         if self.trial is not None:
