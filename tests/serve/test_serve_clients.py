@@ -143,16 +143,19 @@ class TestOthers:
     def test_slow_clients_are_hung_up_on(self):
         """A request that never ends is cut off, so is who asks no more; not who waits for an answer, or a stream."""
         now, ends = 1000.0, []
-        for since, idle in [(970.0, None), (990.0, None), (None, None), (None, 990.0), (None, 998.0)]:
+        cases = [(970.0, None, False), (970.0, None, True), (990.0, None, False), (970.0, 970.0, True)]
+        cases += [(None, None, False), (None, 990.0, False), (None, 998.0, False)]
+        for since, idle, paused in cases:
             calls = []
             transport = SimpleNamespace(
                 abort=lambda calls=calls: calls.append("abort"), close=lambda calls=calls: calls.append("close")
             )
             protocol = object.__new__(Protocol)
             protocol.since, protocol.idle, protocol.transport, protocol.timeout_keep_alive = since, idle, transport, 5
+            protocol.flow = SimpleNamespace(read_paused=paused)  # we do not read, so the client cannot go on
             protocol.expire(now, patience=20)
             ends.append(calls)
-        assert ends == [["abort"], [], [], ["close"], []]
+        assert ends == [["abort"], [], [], [], [], ["close"], []]
 
     def test_the_protocol_knows_when_a_request_is_complete(self, server):
         """Seen from outside: half a request gets no answer, the other half does."""

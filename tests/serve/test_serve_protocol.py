@@ -160,9 +160,11 @@ def test_a_client_that_waits_to_be_told_to_go_on(server):
 
 def test_a_client_that_does_not_read_is_not_read_either(server):
     """Answers do not heap up in memory; once they are read, all of them are there."""
-    one = request(f"{M}/predict", RAIN)
+    server.call("POST", "/v1/models", {"name": "wordy", "learner": "perceptron"})
+    server.call("POST", "/v1/models/wordy/learn", RAIN | {"label": "w" * 1000})
+    one = request("/v1/models/wordy/predict", json.dumps(RAIN).encode() + b" " * 1000)  # few of them fill the buffers
     with Line(server) as line:
-        line.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**17)
         line.socket.settimeout(1.0)
         sent, most = 0, 40_000_000
         try:

@@ -132,14 +132,17 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
+        now = time.monotonic()
+        if self.since is not None:  # the next one has begun; while reading was paused it could not go on
+            self.since = now
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         else:
-            self.idle = time.monotonic()
+            self.idle = now
 
     def expire(self, now: float, patience: float) -> None:
         """Hang up when a request has been on its way for too long, or none has come."""
-        if self.since is not None and now - self.since > patience:
+        if self.since is not None and now - self.since > patience and not self.flow.read_paused:
             self.transport.abort()
-        elif self.idle is not None and now - self.idle > self.timeout_keep_alive:
+        elif self.since is None and self.idle is not None and now - self.idle > self.timeout_keep_alive:
             self.transport.close()
