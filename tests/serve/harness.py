@@ -21,10 +21,10 @@ PATIENCE = 60.0
 class Server:
     """``linmax serve`` on a data folder; killed when the block ends."""
 
-    def __init__(self, data, *options, nursery=None, script=None):
+    def __init__(self, data, *options, nursery=None, script=None, prefix=()):
         self.data = Path(data)
         self.options, self.nursery = options, nursery
-        self.command = [sys.executable, *([str(script)] if script else ["-m", "linmax.cli", "serve"])]
+        self.command = [*prefix, sys.executable, *([str(script)] if script else ["-m", "linmax.cli", "serve"])]
         self.process = None
 
     def __enter__(self):
