@@ -61,7 +61,9 @@ def teach(server, first, count):
 
 
 def shown(page, id):
-    return int(page.locator(f"#{id}").inner_text().replace(",", ""))
+    """A figure; None as long as there is none."""
+    text = page.locator(f"#{id}").inner_text()
+    return None if text == "–" else int(text.replace(",", ""))
 
 
 def until(condition, seconds=40.0):
@@ -126,11 +128,15 @@ def test_curves_advance_and_survive_a_restart(server, page):
 
 def test_weights_errors_and_words(server, page):
     teach(server, 0, 100)
-    server.call("POST", f"{V}/label", {"id": "nobody", "label": "c0"})
+    for _ in range(3):
+        server.call("POST", f"{V}/label", {"id": "nobody", "label": "c0"})
     page.goto(server.address)
     until(lambda: page.locator("#weights tr").count() > 0)
     assert page.locator("#weights th").first.inner_text() == "ann"
-    assert "label: 404" in page.locator("#errors li").first.inner_text()
+    error = page.locator("#errors li").first.inner_text()
+    assert "label: 404" in error
+    assert error.endswith("(3 times)")
+    assert page.locator("#errors li").count() == 1  # asking whether it is ready yet is no error
     words = page.locator("#curve-words").inner_text()
     assert words.startswith("After 100 trials:")
     assert "the best voter 0" in words
@@ -158,7 +164,23 @@ def test_by_keyboard_and_in_the_dark(server, page):
     until(lambda: page.locator("#model-title").inner_text() == "other")
     assert page.locator("#models [aria-current=true]").inner_text().startswith("other")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert page.locator("#learner").inner_text() == "perceptron, attributes, 0 classes"
+    until(lambda: shown(page, "trials") == 0)  # nothing is left of the other model
+    assert page.locator("#curve-words").inner_text() == "No labelled trial yet."
+    assert page.locator("#weights tr").count() == 0
     assert page.faults == []
+
+
+def test_before_there_is_a_model(tmp_path, nursery, browser):
+    with Server(tmp_path / "data", nursery=nursery) as server:
+        page = browser.new_page()
+        page.goto(server.address)
+        until(lambda: page.locator("#first").is_visible())
+        assert f"{server.address}/v1/models" in page.locator("#first").inner_text()
+        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        until(lambda: page.locator("#model-title").inner_text() == "m")
+        assert not page.locator("#first").is_visible()
+        page.close()
 
 
 def test_narrow(server, page):

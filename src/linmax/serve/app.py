@@ -161,10 +161,14 @@ class App:
         self.metrics.request("unknown", 404, 0.0)
 
     def note_error(self, operation: str, status: int, message: str) -> None:
-        """Remember an error for the page."""
-        self.service.errors.append(
-            {"time": time.time(), "operation": operation, "status": status, "message": message[:200]}
-        )
+        """Remember an error for the page; who asks whether the service is ready is told, which is none."""
+        if operation == "ready":
+            return
+        errors, count = self.service.errors, 1
+        told = {"operation": operation, "status": status, "message": message[:200]}
+        if errors and told.items() <= errors[-1].items():  # the same again
+            count = errors.pop()["count"] + 1
+        errors.append(told | {"time": time.time(), "count": count})
 
 
 def _told(task: asyncio.Task[None]) -> None:
