@@ -54,7 +54,7 @@ class Child:
     def send_signal(self, number):
         os.kill(self.pid, number)
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=300.0):
         end = time.monotonic() + seconds
         while self.poll() is None:
             assert time.monotonic() < end, "the server does not end"

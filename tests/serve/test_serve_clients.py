@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
-from harness import HERE, Server, read_log
+from harness import HERE, PATIENCE, Server, free_port, read_log
 
 import linmax
 from linmax import AsyncClient, Client, cli
@@ -79,13 +79,12 @@ class TestOurs:
         assert trials == before + 60
 
     def test_retries_over_a_restart_teach_once(self, tmp_path, nursery):
-        with Server(tmp_path / "data", nursery=nursery) as server:
+        with Server(tmp_path / "data", "--port", str(free_port()), nursery=nursery) as server:
             server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
-            server.options = ("--port", server.port)
             done = []
 
             def work():
-                with Client(server.address, retries=30) as client:
+                with Client(server.address, retries=100) as client:
                     for i in range(120):
                         client.learn("m", {f"f{i % 7}": 1.0}, label=f"c{i % 3}")
                         done.append(i)
@@ -93,7 +92,7 @@ class TestOurs:
             thread = threading.Thread(target=work)
             thread.start()
             for goal in (20, 60, 90):
-                while len(done) < goal:
+                while len(done) < goal and thread.is_alive():
                     time.sleep(0.002)
                 server.kill()
                 server.start()
@@ -113,13 +112,14 @@ class TestOthers:
     def test_a_thousand_connections(self, server):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         count = min(1000, most - 200)
-        sockets = [socket.create_connection((server.host, int(server.port))) for _ in range(count)]
+        before = server.call("GET", M)[1]["trials"]
+        sockets = []
         try:
-            before = server.call("GET", M)[1]["trials"]
             body = json.dumps({"attributes": {"a": 1.0}, "label": "c0"}).encode()
             head = f"POST {M}/learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-            for each in sockets:
-                each.sendall(head.encode() + body)
+            for _ in range(count):  # the first may be answered while the last connect; all of them stay
+                sockets.append(socket.create_connection((server.host, int(server.port)), timeout=PATIENCE))
+                sockets[-1].sendall(head.encode() + body)
             answers = [each.recv(4000) for each in sockets]
             assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
             assert server.call("GET", M)[1]["trials"] == before + count
@@ -164,7 +164,7 @@ class TestOthers:
             one.sendall(b"GET /health HT")
             with pytest.raises(TimeoutError):
                 one.recv(10)
-            one.settimeout(20)
+            one.settimeout(PATIENCE)
             one.sendall(b"TP/1.1\r\nHost: localhost\r\n\r\n")
             assert one.recv(4000).startswith(b"HTTP/1.1 200")
 
@@ -200,7 +200,7 @@ class TestProcess:
                 marker.touch()
                 with pytest.raises((OSError, ConnectionError)):
                     server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x", "id": "doubtful"})
-                assert server.process.wait(60) == 74
+                assert server.process.wait(PATIENCE) == 74
         finally:
             del os.environ["LINMAX_TEST_MARKER"]
         assert "storage failed, the process ends" in server.said()
@@ -214,7 +214,7 @@ class TestProcess:
         done = subprocess.run(
             ["unshare", "-m", sys.executable, str(HERE / "small_disk.py"), str(tmp_path)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
-            capture_output=True, text=True, check=False, timeout=200,
+            capture_output=True, text=True, check=False, timeout=2 * PATIENCE,
         )  # fmt: skip
         if "cannot mount" in done.stderr:
             pytest.skip("cannot mount a tmpfs here")
@@ -228,7 +228,7 @@ class TestProcess:
     def test_second_server_is_refused(self, server):
         command = [sys.executable, "-m", "linmax.cli", "serve", "--data", str(server.data), "--port", "0"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=100)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert done.returncode == 2
         assert "is in use by another linmax serve" in done.stderr
 
@@ -281,5 +281,5 @@ class TestCommandLine:
     def test_interrupt(self, tmp_path, nursery):
         with Server(tmp_path / "data", nursery=nursery) as server:
             server.process.send_signal(signal.SIGINT)
-            server.process.wait(30)
+            server.process.wait(PATIENCE)
         assert "stopped" in server.said()

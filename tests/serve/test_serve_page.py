@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 pytest.importorskip("playwright", reason="needs playwright (the extra 'dev')")
 
-from harness import Server
+from harness import PATIENCE, Server, free_port
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -30,7 +30,7 @@ def browser():
 
 @pytest.fixture
 def server(tmp_path, nursery):
-    with Server(tmp_path / "data", nursery=nursery) as server:
+    with Server(tmp_path / "data", "--port", str(free_port()), nursery=nursery) as server:
         made = server.call("POST", "/v1/models", {"name": "fusion", "learner": "winnow(1.5)", "kind": "votes"})
         assert made[0] == 201
         yield server
@@ -39,6 +39,7 @@ def server(tmp_path, nursery):
 @pytest.fixture
 def page(browser, server):
     context = browser.new_context(viewport={"width": 1100, "height": 1300})
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.faults = []
     page.elsewhere = []
@@ -66,8 +67,8 @@ def shown(page, id):
     return None if text == "–" else int(text.replace(",", ""))
 
 
-def until(condition, seconds=40.0):
-    end = time.monotonic() + seconds
+def until(condition):
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "the page does not get there"
         time.sleep(0.05)
@@ -100,10 +101,8 @@ def test_curves_advance_and_survive_a_restart(server, page):
     before = trials_drawn(page)
     keep_picture(page, "light")
 
-    port = server.port
     server.kill()
     until(lambda: "lost" in page.locator("#state").inner_text())
-    server.options = (*server.options, "--port", port)
     server.start()
     teach(server, 500, 150)
     until(lambda: shown(page, "trials") == 650)
@@ -174,6 +173,7 @@ def test_by_keyboard_and_in_the_dark(server, page):
 def test_before_there_is_a_model(tmp_path, nursery, browser):
     with Server(tmp_path / "data", nursery=nursery) as server:
         page = browser.new_page()
+        page.set_default_timeout(1000 * PATIENCE)
         page.goto(server.address)
         until(lambda: page.locator("#first").is_visible())
         assert f"{server.address}/v1/models" in page.locator("#first").inner_text()
