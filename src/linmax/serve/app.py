@@ -73,8 +73,7 @@ class Request:
     secure: bool
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     """What goes back."""
 
     content: bytes

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
+import msgspec
+
 from linmax.serve.log import DiskFull, Event, Log, StorageFailed
 from linmax.serve.packing import Label
 from linmax.serve.refusals import Refusal
@@ -33,8 +35,7 @@ STORAGE_FAILED = 74  # exit status, EX_IOERR
 Write = Callable[[Log], Event]
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """One event to be stored: how, for which model, and what became of it."""
 
     write: Write
@@ -42,8 +43,7 @@ class Entry:
     outcome: Event | Refusal | None = None
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(msgspec.Struct):
     entries: list[Entry]
     done: Callable[[], None]
 
