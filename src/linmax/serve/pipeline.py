@@ -235,7 +235,10 @@ class Pipeline:
                 entry.outcome = error
             elif isinstance(entry.outcome, Event):
                 self._apply(entry)
-        request.done()
+        try:
+            request.done()
+        except Exception:  # it is stored and applied; others wait for their answers too
+            logger.exception("an answer could not be given")
 
     def _finish_call(self, call: _Call, error: Refusal | None) -> None:
         if call.future.done():
