@@ -140,8 +140,8 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
 
 
 ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
-_line = np.zeros(1)
-BenchT = typeof(Bench(*[0] * 8, np.zeros(1, np.int64), _line, _line.reshape(1, 1), _line, _line, _line, _line))
+_line, _table, _shape = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64)
+BenchT = typeof(Bench(0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
 PRESENT = int64(BenchT, ScratchT, InstancesT, int64, int64)  # see `linmax.presenting.present_rivals`
 
 
