@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from linmax import files
+from linmax import files, one
 from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
-from linmax.one import FAILED, REFUSED, Window
+from linmax.one import FAILED, FILLED, REFUSED, Names, Window, refuse
 
 __all__ = ["Learner"]
 
 KIND = "learner"
-POINTS = 1024  # of the mistake curve
 UNSET: Any = object()
 
 
@@ -108,21 +106,16 @@ class Learner:
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
         self._engine = Engine(self.learner, layout, len(self.classes), self._settings)
+        self._tally = one.new_tally()
         self._prepare()
-        self.trials = self.mistakes = 0
         self._waiting: dict[Any, Waiting] = {}
         self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
-        self._curve = np.zeros((POINTS, 2), np.int64)
-        self._points, self._stride = 0, 1
 
     def _prepare(self) -> None:
         """What follows from the engine and is not saved."""
         self._rules = [run.rule for run in self._engine.runs]
         self._bounded = next((rule for rule in self._rules if rule.bounded), None)
         self._from_zero = all(rule.start == 0.0 for rule in self._rules)
-        # Of a plain rule, while its arrays stay where they are: over attributes alone, or with voters.
-        self._window: Window | None = None
-        self._voting: Window | None = None
         self._renamed()
 
     def _renamed(self) -> None:
@@ -131,9 +124,21 @@ class Learner:
         self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
         self._by_number = list(self._voters) == list(range(len(self._voters)))
-        self._window = self._voting = None
+        # Open while the arrays stay where they are (see `_open`).
+        self._window: Window | None = None
+        self._ask = self._teach = refuse
 
     # -- what it knows --------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> int:
+        """Labels learned from so far."""
+        return int(self._tally.counts[one.TRIALS])
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far, each made before the label was seen."""
+        return int(self._tally.counts[one.MISTAKES])
 
     @property
     def updates(self) -> int:
@@ -173,10 +178,14 @@ class Learner:
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
-        points = self._curve[: self._points]
+        points = self._points
         if self.trials and (not len(points) or points[-1, 0] != self.trials):
             points = np.vstack([points, [self.trials, self.mistakes]])
         return points[:, 0].copy(), points[:, 1].copy()
+
+    @property
+    def _points(self) -> np.ndarray:
+        return self._tally.curve[: self._tally.counts[FILLED]]
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -207,15 +216,13 @@ class Learner:
 
         With an ``id`` the instance is kept until ``learn(id=..., label=...)``.
         """
-        if id is None:
-            if self._window is not None and votes is None and scores is None and type(attributes) is dict:
-                place = self._window.predict_dict(self._attributes, attributes)
-                if place != REFUSED:
-                    return self.classes[place] if place >= 0 else None
-            number = self._quickly(attributes, votes, scores, -1)
-            if number is not None:
-                return self.classes[number] if number >= 0 else None
-        else:
+        if scores is None and id is None:
+            predicted = self._ask(attributes, votes)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes)
+            if predicted is not REFUSED:
+                return predicted
+        if id is not None:
             self._refuse_id(id)
         played = self._at_once(attributes, votes, scores) if id is None else None
         if played is not None:
@@ -241,6 +248,14 @@ class Learner:
         With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
         then; the update is made with the present weights.
         """
+        if scores is None and id is None:
+            predicted = self._teach(attributes, votes, label)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes, label)
+            if predicted is FAILED:
+                self._engine.overflowed(0, self.trials)
+            if predicted is not REFUSED:
+                return predicted
         if label is UNSET:
             raise TypeError("learn() needs label=; to ask for a prediction call predict()")
         try:
@@ -250,17 +265,9 @@ class Learner:
         if place < 0:
             self._check_label(label)
         if id is None:
-            if place >= 0:
-                if self._window is not None and votes is None and scores is None and type(attributes) is dict:
-                    first = self._window.learn_dict(self._attributes, attributes, place)
-                    if first >= 0:
-                        return self._count(self.classes[first], label)
-                number = self._quickly(attributes, votes, scores, place)
-                if number is not None:
-                    return self._count(self.classes[number] if number >= 0 else None, label)
-                played = self._at_once(attributes, votes, scores)
-                if played is not None:
-                    return self._count(self._play(played, place), label)
+            played = self._at_once(attributes, votes, scores) if place >= 0 else None
+            if played is not None:
+                return self._count(self._play(played, place), label)
             return self._count(self._learn(self._read(attributes, votes, scores), label), label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
@@ -311,12 +318,7 @@ class Learner:
         )
         places = np.ascontiguousarray(labels, np.int32)
         predicted = self._engine.run(instances, places).predictions
-        first, mistakes = self.trials, self.mistakes + np.cumsum(predicted != places)
-        for trials in range(first + 1, first + size + 1):
-            if trials % self._stride == 0:
-                self._note(trials, int(mistakes[trials - first - 1]))
-        self.trials += size
-        self.mistakes = int(mistakes[-1]) if size else self.mistakes
+        one.note_all(self._tally, predicted, places)
         return predicted
 
     def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
@@ -338,21 +340,8 @@ class Learner:
         del self._waiting[id]
 
     def _count(self, predicted: Any, label: Any) -> Any:
-        self.mistakes += bool(predicted != label)
-        self.trials += 1
-        if self.trials % self._stride == 0:
-            self._note(self.trials, self.mistakes)
+        one.note(self._tally, int(bool(predicted != label)))
         return predicted
-
-    def _note(self, trials: int, mistakes: int) -> None:
-        """A point of the curve, at a multiple of its stride."""
-        if self._points == POINTS:  # every other point goes
-            self._curve[: POINTS // 2] = self._curve[1::2]
-            self._points, self._stride = POINTS // 2, 2 * self._stride
-            if trials % self._stride:
-                return
-        self._curve[self._points] = trials, mistakes
-        self._points += 1
 
     def _refuse_id(self, id: Any) -> None:
         if not isinstance(id, (str, int)) or isinstance(id, bool):
@@ -519,32 +508,27 @@ class Learner:
             constant=layout.constant,
         )
 
-    def _quickly(self, attributes: Any, votes: Any, scores: Any, label: int) -> int | None:
-        """The short way for a plain rule and names that are known: the class predicted, or None to go the long way."""
-        engine, count = self._engine, 0
-        if scores is not None or (attributes is None and votes is None) or not engine.plain or not JIT:
-            return None
-        if attributes is not None:
-            if type(attributes) is not dict or not attributes:
-                return None
-            count = len(attributes)
-        window = self._window if self._window is not None else self._voting
-        if window is None or window.longest < count:
-            window = Window(engine, max(32, 2 * count))
-            self._window, self._voting = (None, window) if engine.layout.voters else (window, None)
-        try:
-            if count:
-                window.write(map(self._attributes.__getitem__, attributes), attributes.values(), count)
-            if engine.layout.voters:
-                window.write_votes(self._codes(votes))
-            elif votes is not None:
-                return None
-        except (KeyError, TypeError, ValueError, OverflowError, struct.error):
-            return None  # something new, or something wrong
-        number = window.predict(count) if label < 0 else window.learn(count, label)
-        if number == FAILED:
-            engine.overflowed(0, self.trials)
-        return None if number == REFUSED else number
+    def _again(self, attributes: Any, votes: Any, label: Any = UNSET) -> Any:
+        """Try the short way once more, if a window can be opened or the instance be written more simply."""
+        simpler = votes.tolist() if isinstance(votes, np.ndarray) and votes.ndim == 1 else votes
+        if not self._open(attributes, simpler) and simpler is votes:
+            return REFUSED
+        return self._ask(attributes, simpler) if label is UNSET else self._teach(attributes, simpler, label)
+
+    def _open(self, attributes: Any, votes: Any) -> bool:
+        """Open a window for an instance whose names are all known; whether there is a new one."""
+        if not JIT or not self._engine.plain:
+            return False
+        count = len(attributes) if type(attributes) is dict else 0
+        if self._window is not None and count <= self._window.longest:
+            return False
+        for given, met in (attributes, self._attributes), (votes, self._voters):
+            if isinstance(given, dict) and not given.keys() <= met.keys():
+                return False  # it would be closed before it is used
+        names = Names(self._attributes, self._voters, self._chosen, self._known, self.classes, self._by_number)
+        self._window = Window(self._engine, names, self._tally, max(32, 2 * count))
+        self._ask, self._teach = self._window.ask, self._window.teach
+        return True
 
     def _codes(self, votes: Any) -> Iterable[int]:
         """The place that each voter voted for, in the order of the voters."""
@@ -585,11 +569,11 @@ class Learner:
             "raters": [files.plain(name) for name in self._raters],
             "attributes": [files.plain(name) for name in self._attributes],
             "mistakes": self.mistakes,
-            "stride": self._stride,
+            "stride": int(self._tally.counts[one.STRIDE]),
             "waiting": waiting,
             "labelled": list(self._labelled),
         }
-        return description, self._engine.arrays | {"curve": self._curve[: self._points]}
+        return description, self._engine.arrays | {"curve": self._points}
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -614,10 +598,9 @@ class Learner:
         own = {name: array for name, array in arrays.items() if name != "curve"}
         self._engine = Engine.restored(self.learner, layout, len(classes), self._settings, own)
         self._prepare()
-        self.mistakes, self._stride = description["mistakes"], description["stride"]
-        self.trials = int(self._engine.state.counts[0, TRIALS])
-        self._points = len(arrays["curve"])
-        self._curve[: self._points] = arrays["curve"]
+        trials, filled = int(self._engine.state.counts[0, TRIALS]), len(arrays["curve"])
+        self._tally.counts[:] = trials, description["mistakes"], filled, description["stride"]
+        self._tally.curve[:filled] = arrays["curve"]
         for kept in description["waiting"]:
             scores = {files.named(name): _unpaired(row) for name, row in kept["scores"]}
             self._waiting[kept["id"]] = Waiting(

@@ -30,10 +30,11 @@ from linmax.checks import finite, one_of
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, TRIALS, Rule
 from linmax.instances import Layout
-from linmax.learner import POINTS, Learner
+from linmax.learner import Learner
 from linmax.machine import Engine, Settings
 from linmax.mixtures import MULTIPLICATIVE, Part, mix, refuse_unmixable
 from linmax.nodes import BestOf, Leaf, Node, Stacking, Voting, Weighing
+from linmax.one import POINTS
 from linmax.playing import start_means
 from linmax.scaling import Scaling
 from linmax.streams.model import Model
