@@ -22,6 +22,7 @@ from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
 from linmax.one import FAILED, FILLED, REFUSED, Names, Window, refuse
+from linmax.sitting import Sitting, sits
 
 __all__ = ["Learner"]
 
@@ -125,7 +126,7 @@ class Learner:
         self._known = {name: self._places[name] for name in self.known}
         self._by_number = list(self._voters) == list(range(len(self._voters)))
         # Open while the arrays stay where they are (see `_open`).
-        self._window: Window | None = None
+        self._window: Window | Sitting | None = None
         self._ask = self._teach = refuse
 
     # -- what it knows --------------------------------------------------------------------------------------------
@@ -252,8 +253,8 @@ class Learner:
             predicted = self._teach(attributes, votes, label)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes, label)
-            if predicted is FAILED:
-                self._engine.overflowed(0, self.trials)
+            if predicted is FAILED and self._window is not None:
+                self._window.complain()
             if predicted is not REFUSED:
                 return predicted
         if label is UNSET:
@@ -317,7 +318,7 @@ class Learner:
             constant=layout.constant,
         )
         places = np.ascontiguousarray(labels, np.int32)
-        predicted = self._engine.run(instances, places).predictions
+        predicted = self._alone().run(instances, places).predictions
         one.note_all(self._tally, predicted, places)
         return predicted
 
@@ -466,22 +467,23 @@ class Learner:
         return other._engine.judge(other._instances(given), 1)
 
     def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
+        engine = self._alone()
         layout = self._columns(given)
         place = self._class(label)
-        if layout != self._engine.layout or len(self.classes) != self._engine.k:
-            self._engine.grow(layout, len(self.classes))
-        known = int(self._engine.state.shape[KNOWN])
+        if layout != engine.layout or len(self.classes) != engine.k:
+            engine.grow(layout, len(self.classes))
+        known = int(engine.state.shape[KNOWN])
         if place > known:  # the next class to become known takes the next place
             order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
             self.classes = [self.classes[i] for i in order]
-            self._engine.renumber(order)
+            engine.renumber(order)
             place = known
         predicted = self._play(self._instances(given), place)
         self._renamed()
         return predicted
 
     def _play(self, played: Instances, place: int) -> Any:
-        number = int(self._engine.run(played, np.array([place], np.int32)).predictions[0])
+        number = int(self._alone().run(played, np.array([place], np.int32)).predictions[0])
         return self.classes[number] if number >= 0 else None
 
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
@@ -517,18 +519,43 @@ class Learner:
 
     def _open(self, attributes: Any, votes: Any) -> bool:
         """Open a window for an instance whose names are all known; whether there is a new one."""
-        if not JIT or not self._engine.plain:
+        engine = self._engine
+        if not JIT or not (engine.plain or sits(engine)):
             return False
-        count = len(attributes) if type(attributes) is dict else 0
-        if self._window is not None and count <= self._window.longest:
+        numbers = attributes if type(attributes) is dict else {}
+        count, largest = len(numbers), max((abs(v) for v in numbers.values() if isinstance(v, (int, float))), default=0)
+        if self._window is not None and self._window.has_room(count, largest):
             return False
         for given, met in (attributes, self._attributes), (votes, self._voters):
             if isinstance(given, dict) and not given.keys() <= met.keys():
                 return False  # it would be closed before it is used
         names = Names(self._attributes, self._voters, self._chosen, self._known, self.classes, self._by_number)
-        self._window = Window(self._engine, names, self._tally, max(32, 2 * count))
+        longest = max(32, 2 * count)
+        if engine.plain:
+            self._window = Window(engine, names, self._tally, longest)
+        else:
+            self._settle()
+            self._window = Sitting(engine, names, self._tally, longest, 2.0 * largest)
         self._ask, self._teach = self._window.ask, self._window.teach
         return True
+
+    def _settle(self) -> None:
+        """Let the engine have what the window keeps."""
+        if self._window is not None:
+            self._window.settle()
+
+    def _alone(self) -> Engine:
+        """The engine, to play trials that the window does not see."""
+        self._settle()
+        if self._window is not None and self._window.remembers:
+            self._renamed()
+        return self._engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._engine
 
     def _codes(self, votes: Any) -> Iterable[int]:
         """The place that each voter voted for, in the order of the voters."""
@@ -573,7 +600,7 @@ class Learner:
             "waiting": waiting,
             "labelled": list(self._labelled),
         }
-        return description, self._engine.arrays | {"curve": self._points}
+        return description, self.engine.arrays | {"curve": self._points}
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:

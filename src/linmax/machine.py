@@ -255,7 +255,7 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
-        rows = self.k if self._small else 0
+        rows = self.k if self.small else 0
         return scratch_for(
             self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
@@ -376,7 +376,7 @@ class Engine:
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
         room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
-        return min(LONGEST, room) if self._small else LONGEST if self.memory else size
+        return min(LONGEST, room) if self.small else LONGEST if self.memory else size
 
     @property
     def plain(self) -> bool:
@@ -410,7 +410,7 @@ class Engine:
         )
 
     @property
-    def _small(self) -> bool:
+    def small(self) -> bool:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
         looks = self.memory or self.averages
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
@@ -426,9 +426,10 @@ class Engine:
         uses = np.zeros((len(self.runs), size if self.memory else 0), np.int32)
         if self.memory:
             uses[:, :offset] = self.tail_uses
-        panel = self._panel(instances, size)
-        if outcome.margins is not None:
-            panel = NO_PANEL  # which passes over what it need not look at
+        panel = NO_PANEL
+        if self.small and outcome.margins is None:  # a panel passes over what need not be looked at
+            ones = instances.constant in (0.0, 1.0) and bool((instances.signs == 1.0).all())
+            panel = self.panel(size, largest_rating(instances), ones)
         if panel.codes.size or panel.ratings.size:
             fill_panel(instances, labels, self.state, panel)
         step = self.chunk_length(size - offset)
@@ -441,14 +442,13 @@ class Engine:
             self.tail_labels = labels[size - keep :].copy()
             self.tail_uses = uses[:, size - keep :].copy()
 
-    def _panel(self, instances: Instances, size: int) -> Panel:
-        """Room for a panel of these instances, or none."""
-        largest = largest_rating(instances) if self._small else np.inf
-        if not 1e-30 < largest < 1e30:  # too small or too large for single precision
+    def panel(self, size: int, largest: float, ones: bool) -> Panel:
+        """Room for a panel of instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
+        if not self.small or not 1e-30 < largest < 1e30:  # too small or too large for single precision
             return NO_PANEL
         places = -(-size // LANES) * self.state.weights.shape[1] * LANES
         voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
-        if voters_only and instances.constant in (0.0, 1.0) and (instances.signs == 1.0).all() and self.k < 128:
+        if voters_only and ones and self.k < 128:
             return Panel(aligned(places, dtype=np.int8), NO_PANEL.ratings, largest)
         return Panel(NO_PANEL.codes, aligned(places * self.k, dtype=np.float32), largest)
 
@@ -475,7 +475,7 @@ class Engine:
         """Run every member over begin..end, then the nodes. ``shift`` + trial is its place in the outcome."""
         count, size = len(self.runs), end - begin
         known = int(self.state.shape[KNOWN])
-        log = self._log(size)
+        log = self.log(size)
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
@@ -542,12 +542,13 @@ class Engine:
             )
         )
 
-    def _log(self, size: int) -> Log:
+    def log(self, size: int) -> Log:
+        """Room for the hypotheses of a chunk; of a single trial the state itself."""
         count, coordinates = self.state.weights.shape
         if not self.logged:
             return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, NUMBERS)), np.zeros((0, 0), np.int32))
         versions = np.zeros((count, size), np.int32)
-        if size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1:
+        if size == 1:
             numbers = np.zeros((count, 1, NUMBERS))
             weights = self.state.weights.reshape(count, 1, coordinates)
             return Log(weights, self.state.backlog.reshape(count, 1, -1), numbers, versions)

@@ -406,7 +406,7 @@ def _merge_learners(
     base: Learner | None, learners: Sequence[Learner], shares: np.ndarray, multiplicative: str
 ) -> Learner:
     all_of = [*learners, *([] if base is None else [base])]
-    engines = [learner._engine for learner in all_of]
+    engines = [learner.engine for learner in all_of]
     known = [int(engine.state.shape[KNOWN]) for engine in engines]
     classes, count, class_maps = _union_of_classes([learner.classes for learner in all_of], known)
     voters, voter_maps = _union([learner.voters for learner in all_of])

@@ -450,10 +450,13 @@ class Voting(Node):
             table,
         )
         if failed >= 0:
-            raise OverflowError(
-                f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
-            )
+            self.overflowed()
         return Played(predictions, np.ones(size, np.uint8), table if chunk.tables.size else None)
+
+    def overflowed(self) -> None:
+        raise OverflowError(
+            f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
+        )
 
     @property
     def trusted(self) -> bool:

@@ -410,9 +410,11 @@ class Window:
     a class, or REFUSED for what they leave to others, with nothing changed. They live no longer than the window.
     """
 
+    remembers = False  # whether it keeps what the engine will need
+
     def __init__(self, engine: Engine, names: Names, tally: Tally, longest: int) -> None:
         layout = engine.layout
-        self.longest = longest
+        self._engine, self._names, self._longest = engine, names, longest
         instances = no_instances(1)._replace(
             votes=np.full((1, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
@@ -423,7 +425,6 @@ class Window:
         )
         one = np.zeros(1, np.int32)
         bounded = engine.runs[0].rule.bounded
-        self._names = names
         self._arguments = (
             engine.members,
             engine.state,
@@ -442,3 +443,14 @@ class Window:
         address = int(self._memory.ctypes.data)
         keep_arguments(ArgumentsT)(address, self._arguments)
         self.ask, self.teach = built_in(ask, address), built_in(teach, address)
+
+    def has_room(self, count: int, _: float) -> bool:
+        """Whether an instance of ``count`` attributes fits in."""
+        return count <= self._longest
+
+    def settle(self) -> None:
+        """There is nothing to hand to the engine: all is in its state."""
+
+    def complain(self) -> None:
+        """Say what has FAILED."""
+        self._engine.overflowed(0, int(self._arguments[-1].counts[TRIALS]))

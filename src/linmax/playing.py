@@ -45,7 +45,7 @@ from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_sin
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
-__all__ = ["MANY", "judge", "judge_by_weights", "play_all", "start_means"]
+__all__ = ["JUDGE", "MANY", "PLAY", "judge", "judge_by_weights", "play_all", "start_means"]
 
 UseTable = int32[:, ::1]
 LabelCube = int32[:, :, ::1]
@@ -227,12 +227,13 @@ def play(
     return -1
 
 
-@deferred(
-    int64(
-        MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
-        Vector, LogT, Tables,
-    )
+PLAY = int64(
+    MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
+    Vector, LogT, Tables,
 )  # fmt: skip
+
+
+@deferred(PLAY)
 def play_all(
     members: Members,
     state: State,
@@ -268,7 +269,10 @@ def play_all(
     return -1
 
 
-@deferred(types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix))
+JUDGE = types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix)
+
+
+@deferred(JUDGE)
 def judge(
     members: Members,
     state: State,
