@@ -17,7 +17,7 @@ import numpy as np
 from linmax import files, one
 from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.contract import EXPERTS, HUGE, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
@@ -522,8 +522,9 @@ class Learner:
         engine = self._engine
         if not JIT or not (engine.plain or sits(engine)):
             return False
-        numbers = attributes if type(attributes) is dict else {}
-        count, largest = len(numbers), max((abs(v) for v in numbers.values() if isinstance(v, (int, float))), default=0)
+        numbers = attributes.values() if type(attributes) is dict else ()
+        count = len(numbers)
+        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) < HUGE), default=0.0)
         if self._window is not None and self._window.has_room(count, largest):
             return False
         for given, met in (attributes, self._attributes), (votes, self._voters):
@@ -691,7 +692,7 @@ def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
 def _number(what: str, name: Any, value: Any) -> float:
     try:
         number = float(value) if not isinstance(value, str) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
