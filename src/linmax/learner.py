@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -230,6 +231,12 @@ class Learner:
             number = int(self._engine.judge(played, 1)[0][0])
             return self.classes[number] if number >= 0 else None
         given = self._read(attributes, votes, scores)
+        if id is None and self._from_zero and not given[2]:  # who is new has weight 0
+            numbers = {name: value for name, value in given[0].items() if name in self._attributes}
+            voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
+            predicted = self._ask(numbers, voted or None)
+            if predicted is not REFUSED:
+                return predicted
         number = int(self._judge(given)[0][0])
         predicted = self.classes[number] if number >= 0 else None
         if id is not None:
@@ -269,7 +276,14 @@ class Learner:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
             if played is not None:
                 return self._count(self._play(played, place), label)
-            return self._count(self._learn(self._read(attributes, votes, scores), label), label)
+            given = self._read(attributes, votes, scores)
+            if place >= 0 and self._widened(given):
+                predicted = self._teach(given[0], given[1] or None, label)
+                if predicted is FAILED and self._window is not None:
+                    self._window.complain()
+                if predicted is not REFUSED:
+                    return predicted
+            return self._count(self._learn(given, label), label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
         if id in self._labelled:
@@ -333,6 +347,10 @@ class Learner:
         """
         self._check_label(label)
         self._read(attributes, votes, scores)
+
+    def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
+        """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
+        return self._instances(self._read(attributes, votes, scores))
 
     def forget(self, id: Any) -> None:
         """Drop an instance whose label will not come."""
@@ -426,21 +444,27 @@ class Learner:
             self.classes.append(name)
         return self._places[name]
 
-    def _instances(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Instances:
+    def _instances(
+        self,
+        given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]],
+        layout: Layout | None = None,
+        columns: Sequence[Mapping[Any, int]] | None = None,
+    ) -> Instances:
         """The arrays of one instance, in columns that there are; others are left out."""
         numbers, voted, rated = given
-        layout, k = self._engine.layout, self._engine.k
+        layout, k = self._engine.layout if layout is None else layout, self._engine.k
+        attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
         votes = np.full((1, layout.voters), -1, np.int32)
         for name, choice in voted.items():
-            if name in self._voters and choice in self._places:
-                votes[0, self._voters[name]] = self._places[choice]
+            if name in voters and choice in self._places:
+                votes[0, voters[name]] = self._places[choice]
         scores = np.zeros((1, layout.raters, k if layout.raters else 0))
         for name, row in rated.items():
-            if name in self._raters:
+            if name in raters:
                 for choice, value in row.items():
                     if choice in self._places:
-                        scores[0, self._raters[name], self._places[choice]] = value
-        known = [(self._attributes[name], value) for name, value in numbers.items() if name in self._attributes]
+                        scores[0, raters[name], self._places[choice]] = value
+        known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
         return no_instances(1)._replace(
             votes=votes,
             signs=np.ones(layout.voters),
@@ -457,10 +481,18 @@ class Learner:
         self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores. The state does not change, so whoever is new is tried out on a copy."""
-        numbers, voted, rated = given
-        new = not (numbers.keys() <= self._attributes.keys() and voted.keys() <= self._voters.keys())
-        if self._from_zero or not (new or not rated.keys() <= self._raters.keys()):
+        known = (self._attributes, self._voters, self._raters)
+        fresh = [[name for name in met if name not in names] for met, names in zip(given, known, strict=True)]
+        if self._from_zero or not any(fresh):
             return self._engine.judge(self._instances(given), 1)
+        guests = [
+            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
+            for new, names in zip(fresh, known, strict=True)
+        ]
+        attributes, voters, raters = (len(names) for names in guests)
+        host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
+        if host is not None:
+            return host.judge(self._instances(given, host.layout, guests), 1)
         other = self.from_state(*self.state())
         layout = other._columns(given)
         other._engine.grow(layout, len(other.classes))
@@ -481,6 +513,20 @@ class Learner:
         predicted = self._play(self._instances(given), place)
         self._renamed()
         return predicted
+
+    def _widened(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> bool:
+        """Give new attributes their columns, if nothing else is new and the window can stay open; whether it can."""
+        numbers, voted, rated = given
+        engine = self._engine
+        new = [name for name in numbers if name not in self._attributes]
+        layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
+        if self._window is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+            return False
+        if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
+            return False
+        self._attributes.update((name, engine.layout.sparse + place) for place, name in enumerate(new))
+        engine.grow(layout, engine.k)
+        return True
 
     def _play(self, played: Instances, place: int) -> Any:
         number = int(self._alone().run(played, np.array([place], np.int32)).predictions[0])

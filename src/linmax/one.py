@@ -364,16 +364,10 @@ if JIT:
     kept = keeper(ArgumentsT)
 
 
-@cache
-def keep_arguments(kind: Any) -> Any:
-    """The compiled function that writes arguments of a kind to memory."""
-
-    def write(address: int, arguments: Any) -> None:
-        keep(address, arguments)
-
-    compiled = kernel(types.void(int64, kind))(write)
-    compiled.compile(compiled.signature)
-    return compiled
+@deferred(types.void(int64, ArgumentsT))
+def keep_arguments(address: int, arguments: Any) -> None:
+    """Write them to memory."""
+    keep(address, arguments)
 
 
 def ask(itself: int, arguments: int, _: int) -> int:
@@ -441,7 +435,7 @@ class Window:
         )
         self._memory = np.zeros(ROOM, np.uint8)
         address = int(self._memory.ctypes.data)
-        keep_arguments(ArgumentsT)(address, self._arguments)
+        keep_arguments(address, self._arguments)
         self.ask, self.teach = built_in(ask, address), built_in(teach, address)
 
     def has_room(self, count: int, _: float) -> bool:

@@ -8,6 +8,7 @@ rule with recycling and averaging, the best of several, and a vote over the hypo
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from linmax.contract import (
     Vector,
     _caller,
     address_of,
+    deferred,
 )
 from linmax.instances import Layout, concatenate, cut
 from linmax.linear_max import score, top_two
@@ -49,7 +51,6 @@ from linmax.one import (
     answer,
     answer_no,
     built_in,
-    keep_arguments,
     note,
     place_of_label,
     read_instance,
@@ -117,7 +118,7 @@ DeskT = types.NamedTuple(
 if JIT:
     from numba.extending import intrinsic
 
-    from linmax.one import keeper, word_at
+    from linmax.one import keep, keeper, word_at
 
     def calling(kind: Any) -> Any:
         """What calls a compiled function of a signature by its address: its code need not be compiled in here."""
@@ -135,6 +136,12 @@ if JIT:
 
     kept = keeper(DeskT)
     call_play, call_follow, call_judge, call_vote = calling(PLAY), calling(FOLLOW), calling(JUDGE), calling(VOTE)
+
+
+@deferred(types.void(int64, DeskT))
+def keep_desk(address: int, desk: Desk) -> None:
+    """Write it to memory."""
+    keep(address, desk)
 
 
 def ask(itself: int, arguments: int, _: int) -> int:
@@ -221,6 +228,13 @@ def sits(engine: Engine) -> bool:
     return JIT and engine.layout.raters == 0 and not engine.scored and parts_of(engine)[2] is not None
 
 
+@cache
+def addresses() -> tuple[int, ...]:
+    """Where the compiled functions are that it calls."""
+    functions = (play_all, follow_best, judge, vote_on)
+    return tuple(address_of(function.compiled, function.compiled.signature) for function in functions)
+
+
 class Sitting:
     """An engine that `sits`, opened for trials that come one by one, with room for ``longest`` attributes each.
 
@@ -257,8 +271,7 @@ class Sitting:
         if voting is not None:
             ballot = voting.ballot
             settings[[VOTES, WIDEST, RECENT, SCALE]] = 1, voting.voted.w, voting.voted.r, voting.scale
-        for place, function in (PLAYS, play_all), (FOLLOWS, follow_best), (JUDGES, judge), (VOTES_ON, vote_on):
-            settings[place] = address_of(function.compiled, function.compiled.signature)
+        settings[[PLAYS, FOLLOWS, JUDGES, VOTES_ON]] = addresses()
         self._longest = longest
         self._desk = Desk(
             members=engine.members,
@@ -294,7 +307,7 @@ class Sitting:
         )
         self._memory = np.zeros(ROOM, np.uint8)
         address = int(self._memory.ctypes.data)
-        keep_arguments(DeskT)(address, self._desk)
+        keep_desk(address, self._desk)
         self.ask, self.teach = built_in(ask, address), built_in(teach, address)
 
     def has_room(self, count: int, largest: float) -> bool:
