@@ -107,6 +107,9 @@ SITTING = [
 ]
 
 
+LARGE = ("wide", "A-scw-i(full=True)")
+
+
 def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any], str]]:
     """Noisy voters, or attributes, or both; "wide" has too many for a panel."""
     rng = np.random.default_rng(seed)
@@ -125,12 +128,14 @@ def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any
     return found
 
 
-@pytest.mark.parametrize("kind", ["votes", "words", "both", "wide"])
-@pytest.mark.parametrize("text", SITTING)
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [  # a matrix over "wide" would be too large
+        (text, kind) for text in SITTING for kind in ("votes", "words", "both", "wide") if (kind, text) != LARGE
+    ],
+)
 def test_a_sitting_changes_no_bit(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trial by trial in compiled code, in Python, and both in turn: longer than a sitting lasts, and saved within."""
-    if kind == "wide" and "full" in text:
-        pytest.skip("its matrix would be too large")
     trials = votes_and_words(7, 340, kind)
     learners = {name: Learner(text) for name in ("compiled", "slow", "mixed")}
     told: dict[str, list[Any]] = {name: [] for name in learners}
@@ -166,19 +171,23 @@ def test_attributes_may_become_larger() -> None:
     assert learner.updates == trace.learner.updates > learner.mistakes
 
 
+def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:
+    for attributes, votes, label in trials:
+        learner.learn(attributes, votes=votes, label=label)
+
+
 def test_weights_that_leave_the_range() -> None:
     for text in ("perceptron", "A-perceptron", "combine(perceptron, R-perceptron)"):
         learner = Learner(text, classes=["a", "b"])
         learner.learn({"x": 1.0}, label="a")
         learner.learn({"x": 1.0}, label="b")
+        trials = [({"x": 1e300}, None, label) for label in "abab"]
         with pytest.raises(OverflowError, match="weights of perceptron left the range of floats"):
-            for label in "abab":
-                learner.learn({"x": 1e300}, label=label)
+            learn_all(learner, trials)
     data = majority_problem(trials=3000, noise=0.3, seed=1)
     voted = Learner("V(scale=raw)-R(u=50)-winnow(4)")
     with pytest.raises(OverflowError, match=r"raw weights of R\(u=50\)-winnow\(4\).*scale='l2'"):
-        for row, label in zip(data.votes.tolist(), data.labels.tolist(), strict=True):
-            voted.learn(votes=row, label=label)
+        learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
 
 
 class Odd(str):
@@ -197,7 +206,6 @@ def test_instances_of_every_kind(text: str) -> None:
         {True: "b", False: "a"},
         {np.int64(0): "a", np.int64(1): "b"},
         [Odd("a"), "b", None],
-        np.array(["a", "b", "none"]).tolist()[:2] + [None],
     ]
     attributes: list[Any] = [
         {"x": 1, "y": -1},
@@ -271,6 +279,26 @@ def test_asking_changes_nothing() -> None:
             asked.scores(**x)
             assert asked.learn(**x, label=label) == silent.learn(**x, label=label)
         assert_same(asked, silent)
+
+
+@pytest.mark.parametrize("shape", ["votes", "scores", "attributes", "hybrid"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_asking_about_names_never_met(text: str, shape: str) -> None:
+    """It is answered as if they had been given a column; and nothing is remembered of them."""
+    stream = Stream(9, *SHAPES[shape], size=12)
+    learner = Learner(text, classes=range(3))
+    (first, labels), *others = stream.phases
+    for t, label in enumerate(labels):
+        learner.learn(**by_name(first, t), label=int(label))
+    before, nothing = Learner.from_state(*learner.state()), dict.fromkeys(["attributes", "votes", "scores"])
+    for instances, _ in others:
+        for t in range(3):
+            met = Learner.from_state(*before.state())
+            met._engine.grow(met._columns(met._read(**(nothing | by_name(instances, t)))), 3)
+            met._renamed()
+            assert learner.predict(**by_name(instances, t)) == met.predict(**by_name(instances, t))
+            assert learner.scores(**by_name(instances, t)) == pytest.approx(met.scores(**by_name(instances, t)))
+    assert_same(learner, before)
 
 
 def assert_same(first: Learner, second: Learner) -> None:

@@ -199,7 +199,7 @@ def test_panels_are_no_longer_than_the_memory_allows(learner: str, monkeypatch: 
 def test_logs_are_no_longer_than_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for fewer than eight versions of the weights there is none but the state itself."""
     shapes = []
-    make = machine_module.Engine.log
+    make = machine_module.Engine._log
 
     def watched(engine: Any, size: int) -> Any:
         log = make(engine, size)
@@ -207,7 +207,7 @@ def test_logs_are_no_longer_than_the_memory_allows(monkeypatch: pytest.MonkeyPat
         assert (log.weights.base is engine.state.weights.base) == (log.weights.shape[1] == 1)
         return log
 
-    monkeypatch.setattr(machine_module.Engine, "log", watched)
+    monkeypatch.setattr(machine_module.Engine, "_log", watched)
     monkeypatch.setattr(machine_module, "SMALL", 0)
     given = PROBLEMS["votes"]
     size = run("VA-perceptron", given.instances, given.labels).learner.engine.state.weights.size

@@ -515,7 +515,7 @@ class Engine:
         """Run every member over begin..end, then the nodes. ``shift`` + trial is its place in the outcome."""
         count, size = len(self.runs), end - begin
         known = int(self.state.shape[KNOWN])
-        log = self.log(size)
+        log = self._log(size)
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
@@ -582,16 +582,20 @@ class Engine:
             )
         )
 
-    def log(self, size: int) -> Log:
-        """Room for the hypotheses of a chunk; of a single trial the state itself."""
+    def state_log(self) -> Log:
+        """A log of one trial that is the state itself, or none."""
         count, coordinates = self.state.weights.shape
         if not self.logged:
             return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, NUMBERS)), np.zeros((0, 0), np.int32))
+        weights, backlog = self.state.weights.reshape(count, 1, coordinates), self.state.backlog.reshape(count, 1, -1)
+        return Log(weights, backlog, np.zeros((count, 1, NUMBERS)), np.zeros((count, 1), np.int32))
+
+    def _log(self, size: int) -> Log:
+        """Room for the hypotheses of a chunk."""
+        count, coordinates = self.state.weights.shape
+        if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
+            return self.state_log()
         versions = np.zeros((count, size), np.int32)
-        if size == 1:
-            numbers = np.zeros((count, 1, NUMBERS))
-            weights = self.state.weights.reshape(count, 1, coordinates)
-            return Log(weights, self.state.backlog.reshape(count, 1, -1), numbers, versions)
         room = (count, size + 1, coordinates)
         backlog, numbers = np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((*room[:2], NUMBERS))
         return Log(np.zeros(room), backlog, numbers, versions)

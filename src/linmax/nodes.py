@@ -215,7 +215,9 @@ class Node:
         return [output for child in self.children for output in child.asked()]
 
     def twin(self) -> Node:
-        """A node like this one that may be given other arrays."""
+        """A node like this one that may be given other arrays; itself if it has none."""
+        if not any(isinstance(node, Voting) for node in self.walk()):
+            return self
         other = copy(self)
         other.__dict__.pop("_below", None)
         other.children = [child.twin() for child in self.children]

@@ -285,7 +285,7 @@ class Sitting:
             outputs=np.zeros((count, 2, 1), np.int32),
             changes=np.zeros((count, 1), np.uint8),
             margins=np.zeros(0),
-            log=engine.log(1),
+            log=engine.state_log(),
             tables=np.zeros((count, 0, 0, 0)),
             ballot=ballot,
             leaves=leaves,
