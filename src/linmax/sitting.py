@@ -30,8 +30,8 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
-    _caller,
     address_of,
+    caller,
     deferred,
 )
 from linmax.instances import Layout, concatenate, cut
@@ -127,7 +127,7 @@ if JIT:
         def call(_, address, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
             def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
                 parts = [builder.extract_value(args[1], place) for place in range(len(kind.args))]
-                found = _caller(kind)(context, builder, signature, [args[0], *parts])
+                found = caller(kind)(context, builder, signature, [args[0], *parts])
                 return context.get_dummy_value() if kind.return_type == types.void else found
 
             return kind.return_type(int64, arguments), codegen
