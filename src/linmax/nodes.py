@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -203,7 +204,24 @@ class Node:
 
     def walk(self) -> list[Node]:
         """This node and all below it."""
+        return self._below
+
+    @cached_property
+    def _below(self) -> list[Node]:
         return [self, *(node for child in self.children for node in child.walk())]
+
+    def asked(self) -> list[int]:
+        """The outputs that it would ask to `judge` an instance now."""
+        return [output for child in self.children for output in child.asked()]
+
+    def twin(self) -> Node:
+        """A node like this one that may be given other arrays; itself if it has none."""
+        if not any(isinstance(node, Voting) for node in self.walk()):
+            return self
+        other = copy(self)
+        other.__dict__.pop("_below", None)
+        other.children = [child.twin() for child in self.children]
+        return other
 
 
 class Leaf(Node):
@@ -217,6 +235,9 @@ class Leaf(Node):
     @property
     def output(self) -> int:
         return self._output
+
+    def asked(self) -> list[int]:
+        return [self._output]
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         member, averaged = divmod(self.output, 2)
@@ -321,6 +342,9 @@ class BestOf(Node):
     @property
     def output(self) -> int:
         return self.best.output
+
+    def asked(self) -> list[int]:
+        return self.best.asked()
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         played = play_children(self, engine, chunk)
@@ -450,10 +474,13 @@ class Voting(Node):
             table,
         )
         if failed >= 0:
-            raise OverflowError(
-                f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
-            )
+            self.overflowed()
         return Played(predictions, np.ones(size, np.uint8), table if chunk.tables.size else None)
+
+    def overflowed(self) -> None:
+        raise OverflowError(
+            f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
+        )
 
     @property
     def trusted(self) -> bool:

@@ -62,8 +62,7 @@ class OneByOne(base.Classifier):  # type: ignore[misc]
     def _unit_scores(self, instance: dict[str, Any]) -> np.ndarray:
         """The scores of the known classes. One not seen before has equal weights for all, and changes no difference."""
         learner = self._learner
-        given = learner._read(instance.get("attributes"), instance.get("votes"), instance.get("scores"))
-        return unit_scores(learner._engine, learner._instances(given), 1)[1][0, : len(learner.known)]
+        return unit_scores(learner.engine, learner.instances_of(**instance), 1)[1][0, : len(learner.known)]
 
     def _probabilities(self, instance: dict[str, Any]) -> dict[Any, float]:
         if not self.calibrate:

@@ -45,7 +45,10 @@ def least(mistakes: np.ndarray) -> int:
     return best
 
 
-@deferred(types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes))
+FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes)
+
+
+@deferred(FOLLOW)
 def follow_best(
     proposals: np.ndarray,
     changes: np.ndarray,
