@@ -84,7 +84,7 @@ class LineReader:
         tens, table = powers()
         self._work = Work(
             state=np.zeros(parsing.WIDTH, np.int64),
-            tokens=np.zeros((1024, 5), np.int64),
+            tokens=np.zeros((1024, parsing.TOKEN), np.int64),
             amounts=np.zeros(1024),
             classes=self.classes.numbers,
             refusals=np.zeros((KEPT, 2), np.int64),
@@ -246,7 +246,7 @@ class LineReader:
             self._work = work._replace(indices=np.empty(self.values, np.int32), values=np.empty(self.values))
         elif needs == parsing.MORE_TOKENS:
             size = 2 * work.amounts.size
-            self._work = work._replace(tokens=np.zeros((size, 5), np.int64), amounts=np.zeros(size))
+            self._work = work._replace(tokens=np.zeros((size, parsing.TOKEN), np.int64), amounts=np.zeros(size))
         elif needs == parsing.MORE_NAMES:
             self.vocabulary.reserve(begin, end)
         else:
