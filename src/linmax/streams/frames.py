@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
+from linmax.later import Later
 from linmax.streams.batches import Batch, Classes, Position
 from linmax.streams.formats import dense_columns, known_kinds
 from linmax.streams.parsing import LARGEST, NOT_FINITE, REASONS
 from linmax.streams.reader import ROWS, Refusals
 from linmax.streams.vocabulary import ABSENT, Vocabulary
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = ["TableReader", "is_table", "open_tables"]
 
