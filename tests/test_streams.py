@@ -391,7 +391,7 @@ def test_lines_that_are_too_long(monkeypatch):
     found, refusals = rows_of(data, "svmlight", block=64)
     assert [(label, row) for label, row, _, _ in found] == [("1", {"1": 1.0}), ("2", {"2": 2.0})]
     assert [line for _, line, _ in refusals.first] == [2, 4]
-    assert list(refusals.counts) == ["longer than the longest line allowed"]
+    assert list(refusals.counts) == ["longer than 16 MB"]
 
 
 def test_a_number_with_too_many_digits():

@@ -6,7 +6,7 @@ Columns of numbers are dense attributes (null and nan are missing), columns of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,7 @@ class TableReader:
         self.settled: dict[str, Any] = {}
         self._passed = 0
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows. A piece of a table is never joined with the next."""
         for table in self.tables:
             if _pair(table):

@@ -87,7 +87,7 @@ REASONS = (
     "more fields than columns",
     "a quote is not closed",
     "no tab between label and text",
-    "longer than the longest line allowed",
+    "longer than 16 MB",
     "not JSON",
     "not a JSON object with label and features, or label and text",
     "a feature that is neither a number, text, true or false",
