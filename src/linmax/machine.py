@@ -81,8 +81,10 @@ def appearing(old: Layout, old_k: int, new: Layout, k: int, stride: int) -> np.n
     return np.concatenate([voters, raters, table.ravel(), classes.ravel()]).astype(np.int64)
 
 
-def coordinates(old: Layout, old_stride: int, old_rows: int, new: Layout, stride: int) -> np.ndarray:
-    """The new coordinate of each old one."""
+def coordinates(old: Layout, old_stride: int, old_rows: int, new: Layout, stride: int) -> np.ndarray | slice:
+    """The new coordinate of each old one; a slice when they stay where they are, as in a stream of sparse rows."""
+    if (old.voters, old.raters, old.dense, old_stride) == (new.voters, new.raters, new.dense, stride):
+        return slice(old.voters + old.raters + old_rows * stride)
     rows = np.arange(old_rows)
     rows[1 + old.dense :] += new.dense - old.dense  # sparse attributes come after dense ones
     table = (new.voters + new.raters + rows * stride)[:, None] + np.arange(old_stride)
@@ -285,7 +287,8 @@ class Engine:
 
             def moved(array: np.ndarray, filling: float = 0.0) -> np.ndarray:
                 target = aligned(*array.shape[:-1], experts + room * wider)
-                target[...] = filling
+                if filling:  # zeros need not be written, nor have memory before they are used
+                    target[...] = filling
                 target[..., places] = array
                 return target
 
@@ -309,13 +312,14 @@ class Engine:
         for node in self.top.walk():
             node.grown(self)
 
-    def _moved_memory(self, memory: np.ndarray, places: np.ndarray) -> np.ndarray:
+    def _moved_memory(self, memory: np.ndarray, places: np.ndarray | slice) -> np.ndarray:
         """The rows of matrices go where their columns have gone."""
         size = memory.shape[2]
         rows = max((run.rule.rows_of_memory(size) for run in self.runs), default=0)
         if not any(run.rule.matrix for run in self.runs):
             return memory
         target = np.full((len(self.runs), rows, size), np.nan)
+        places = np.arange(places.stop) if isinstance(places, slice) else places
         for member, run in enumerate(self.runs):
             slots = len(run.rule.slots)
             target[member, :slots] = memory[member, :slots]
