@@ -13,7 +13,8 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.streams.scan import GOOD, HARD, WILD, byte, fetch, number, shifted
+from linmax.fetching import fetch
+from linmax.streams.scan import GOOD, HARD, WILD, byte, number, shifted
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,

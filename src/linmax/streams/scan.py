@@ -24,7 +24,6 @@ from linmax.contract import JIT, deferred, kernel
 __all__ = [
     "PADDING",
     "byte",
-    "fetch",
     "fold",
     "last_line_end",
     "next_stop",
@@ -105,20 +104,6 @@ if JIT:
         return int64(Block, int64, int64, int64), codegen
 
     @intrinsic
-    def fetch(_, array, place):  # type: ignore[no-untyped-def]
-        """Have a place of an array ready soon."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            pointer = builder.bitcast(_pointer(context, builder, sig.args[0], args[0], args[1]), I8.as_pointer())
-            i32 = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), i32, i32, i32])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-            builder.call(function, [pointer, i32(1), i32(3), i32(1)])
-            return context.get_dummy_value()
-
-        return types.void(array, int64), codegen
-
-    @intrinsic
     def trailing(_, bits):  # type: ignore[no-untyped-def]
         """Zeros below the lowest bit that is set; 64 without any."""
 
@@ -191,9 +176,6 @@ else:
         part = block[place : place + VECTOR]
         found = (part <= 32) | (part == extra) | (part == other)
         return int(sum(1 << i for i in np.flatnonzero(found).tolist()))
-
-    def fetch(array: np.ndarray, place: int) -> None:
-        """Nothing to be done."""
 
     def trailing(bits: int) -> int:
         bits = int(bits) % WORD

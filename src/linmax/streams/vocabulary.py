@@ -15,7 +15,8 @@ import numpy as np
 from numba import int64, typeof, types
 
 from linmax.contract import deferred, kernel
-from linmax.streams.scan import MIX, PADDING, SEED, Block, fetch, fold, ones, same_bytes, shifted, word
+from linmax.fetching import fetch
+from linmax.streams.scan import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
 
 __all__ = [
     "ABSENT",
