@@ -208,7 +208,7 @@ class Vocabulary:
             sizes,
             np.zeros((1, 5), np.int64),
             np.zeros(PADDING, np.uint8),
-            np.zeros(0, np.int32),
+            np.zeros(0 if bits else DIRECT * 64, np.int32),
         )
 
     def __len__(self) -> int:
