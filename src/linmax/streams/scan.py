@@ -195,7 +195,7 @@ else:
         return signed(int(bits) << int(count))
 
     def others(digits: int) -> int:
-        return signed(((int(digits) + UP_TO_NINE) | int(digits)) & HIGH_BITS)
+        return ((int(digits) + UP_TO_NINE) | int(digits)) & HIGH_BITS
 
     def below(a: int, b: int) -> bool:
         return int(a) % WORD < int(b) % WORD
