@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from linmax.checks import about
+
 __all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 
 FORMAT = 1
@@ -66,7 +68,7 @@ def write(
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with about(path), os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

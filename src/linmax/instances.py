@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from linmax.checks import boolean, finite
 from linmax.contract import Instances
 from linmax.features import pack
+from linmax.later import Later
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = ["Experts", "Layout", "Scale", "concatenate", "cut", "experts", "missing", "widen"]
 

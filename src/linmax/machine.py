@@ -352,6 +352,7 @@ class Engine:
             return memory
         places = np.arange(size)[places]
         target = np.full((len(self.runs), rows, size), np.nan)
+        places = np.arange(places.stop) if isinstance(places, slice) else places
         for member, run in enumerate(self.runs):
             slots = len(run.rule.slots)
             target[member, :slots] = memory[member, :slots]

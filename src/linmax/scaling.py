@@ -27,14 +27,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import boolean, float64, int32, int64, types
-from scipy import sparse
 
 from linmax import checks
 from linmax.contract import Instances, deferred, kernel
+from linmax.later import Later
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = ["KINDS", "LIMIT", "Scaling"]
 

@@ -10,6 +10,7 @@ and raises ``ValueError`` or ``OSError`` for what the user can put right.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -33,6 +34,7 @@ COMMANDS = {
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+GARBAGE = 100_000  # new objects after which it is looked for: imports make many, and none of them is garbage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["demo", "--trials", "10", "--noise", "2"])
     2
     """
+    gc.set_threshold(GARBAGE)
     try:
         try:
             return _dispatch(list(sys.argv[1:] if argv is None else argv))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,7 @@ class LineReader:
         tens, table = powers()
         self._work = Work(
             state=np.zeros(parsing.WIDTH, np.int64),
-            tokens=np.zeros((1024, 5), np.int64),
+            tokens=np.zeros((1024, parsing.TOKEN), np.int64),
             amounts=np.zeros(1024),
             classes=self.classes.numbers,
             refusals=np.zeros((KEPT, 2), np.int64),
@@ -246,7 +246,7 @@ class LineReader:
             self._work = work._replace(indices=np.empty(self.values, np.int32), values=np.empty(self.values))
         elif needs == parsing.MORE_TOKENS:
             size = 2 * work.amounts.size
-            self._work = work._replace(tokens=np.zeros((size, 5), np.int64), amounts=np.zeros(size))
+            self._work = work._replace(tokens=np.zeros((size, parsing.TOKEN), np.int64), amounts=np.zeros(size))
         elif needs == parsing.MORE_NAMES:
             self.vocabulary.reserve(begin, end)
         else:
@@ -271,8 +271,15 @@ class LineReader:
         for begin, end in self._work.tags[before : int(self._state[parsing.ROWS])].tolist():
             tags.append(self._block[begin:end].tobytes().decode("utf-8", "backslashreplace"))
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, as full as they go, until the input ends."""
+        try:
+            yield from self._batches()
+        finally:
+            if self._source is not None:
+                self._source.close()
+
+    def _batches(self) -> Iterator[Batch]:
         state = self._state
         wide = 0
         more = True
@@ -308,8 +315,6 @@ class LineReader:
             if self.strict and self.refusals.total:
                 file, line, reason = self.refusals.first[0]
                 raise ValueError(f"{file}, line {line}: {reason}")
-        if self._source is not None:
-            self._source.close()
 
     def _wide(self) -> int:
         """Dense attributes: known before the first line is parsed, when there are any."""
@@ -351,7 +356,7 @@ class LineReader:
         )
 
 
-def ahead(batches: Iterator[Batch], many: int = 2) -> Iterator[Batch]:
+def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
     """The same batches, read by another thread while these are worked on."""
     waiting: queue.Queue[Any] = queue.Queue(many)
     stop = threading.Event()
@@ -373,6 +378,8 @@ def ahead(batches: Iterator[Batch], many: int = 2) -> Iterator[Batch]:
             put((None, None))
         except BaseException as error:
             put((None, error))
+        finally:
+            batches.close()
 
     thread = threading.Thread(target=work, name="linmax-reader", daemon=True)
     thread.start()

@@ -2,7 +2,8 @@
 
 Open addressing over the bytes of the names. A slot holds the name's first eight bytes when it has no more (else a
 hash of it), its length, its number, and a stamp that says where in the present line it was met last. Longer names are
-compared byte by byte with the store, so that two names never become one unless hashing is asked for.
+compared byte by byte with the store, so that two names never become one unless hashing is asked for. Names that are
+small whole numbers, once met, are found without any of this, in a table of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numba import int64, typeof, types
 
 from linmax.contract import deferred, kernel
+from linmax.fetching import fetch
 from linmax.streams.scan import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "cell",
     "has_room",
     "look_up",
+    "whole_name",
 ]
 
 KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when names are hashed
@@ -36,6 +39,7 @@ COUNT, USED, SHIFT, HASHED, SERIAL = range(5)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
 ABSENT = -1
 MOST_BITS = 30
+DIRECT = 4  # whole numbers looked up directly, for each slot
 
 
 class Names(NamedTuple):
@@ -47,6 +51,7 @@ class Names(NamedTuple):
     sizes: np.ndarray  # int64 (5,): names, bytes used, 64 - lg slots, whether hashed, lines stamped
     prefixes: np.ndarray  # int64 (prefixes, 5): what a name may begin with
     heads: np.ndarray  # uint8: their bytes
+    direct: np.ndarray  # int32: one more than the number of the name that is this whole number, 0 when not met yet
 
 
 @kernel(hot=True)
@@ -133,6 +138,15 @@ def look_up_short(names: Names, key: int, total: int, slot: int) -> int:
 
 
 @kernel(hot=True)
+def whole_name(names: Names, index: int) -> int:
+    """A whole number if the table of them can tell the name's number, which will then be wanted soon; else ABSENT."""
+    if not 0 <= index < names.direct.size:
+        return ABSENT
+    fetch(names.direct, index)
+    return index
+
+
+@kernel(hot=True)
 def has_room(names: Names, count: int, size: int) -> bool:
     """Whether that many more names of ``size`` bytes in all can be added."""
     if names.sizes[HASHED]:
@@ -148,7 +162,7 @@ def has_room(names: Names, count: int, size: int) -> bool:
 NamesT = typeof(
     Names(
         np.zeros(1, np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64),
-        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8),
+        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int32),
     )
 )  # fmt: skip
 
@@ -194,6 +208,7 @@ class Vocabulary:
             sizes,
             np.zeros((1, 5), np.int64),
             np.zeros(PADDING, np.uint8),
+            np.zeros(0 if bits else DIRECT * 64, np.int32),
         )
 
     def __len__(self) -> int:
@@ -241,7 +256,9 @@ class Vocabulary:
         if 2 * after > 2**bits:
             while 2 * after > 2**bits:
                 bits += 1
-            names = names._replace(slots=np.full(2**bits * WIDTH, -1, np.int64))
+            # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
+            direct = np.zeros(DIRECT * 2**bits, np.int32)
+            names = names._replace(slots=np.full(2**bits * WIDTH, -1, np.int64), direct=direct)
             names.sizes[SHIFT] = 64 - bits
             refill(names)
         self.names = names
