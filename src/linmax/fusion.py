@@ -46,7 +46,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     Parameters
     ----------
     learner
-        Any learner of the library, described or as text.
+        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.vr_combine`).
     classes
         All classes, in order. Without it they are those met in votes and labels, and more may join at any
         `partial_fit`; a vote for a class that was never met then counts as an abstention in `predict`.
@@ -93,7 +93,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     def __init__(
         self,
-        learner: Any = "vr-combine",
+        learner: Any = "auto",
         *,
         classes: Sequence[Any] | None = None,
         normalise: str | Sequence[str] = "auto",

@@ -16,7 +16,7 @@ import numpy as np
 
 from linmax import means
 from linmax.composition import votes_pool
-from linmax.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
+from linmax.contract import GAUGE, KNOWN, LARGEST, SHIFT, Instances, Panel, Rule
 from linmax.instances import Layout, cut
 from linmax.learners import Auto, Whole
 from linmax.learners.attributes import CHUNK, SLOTS, AttributeWorker
@@ -663,7 +663,8 @@ class Automatic(Node):
         shape = engine.state.shape
         shape[KNOWN] = chunk.known
         size = chunk.end - chunk.begin
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
+        predictions = silent(shape, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1])[:size])
+        table = np.zeros((size, engine.k))
         for begin in range(chunk.begin, chunk.end, CHUNK):
             end = min(chunk.end, begin + CHUNK)
             place, members = slice(begin - chunk.begin, end - chunk.begin), None
@@ -678,8 +679,8 @@ class Automatic(Node):
         return Played(predictions, np.ones(size, np.uint8), table)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        members = None
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
+        members, known = None, np.full(size, engine.state.shape[KNOWN])
+        predictions, table = silent(engine.state.shape, known), np.zeros((size, engine.k))
         if self.attributes is not None:
             none = np.zeros(0, np.int32)
             predictions, table, votes = self.attributes.votes(
@@ -695,6 +696,11 @@ class Automatic(Node):
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
         return self.votes.top.hypothesis(self.votes)
+
+
+def silent(shape: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """What is predicted when nothing speaks, ``known`` classes at each trial."""
+    return np.where((shape[LARGEST] != 0) | (known == 0), known - 1, 0).astype(np.int32)
 
 
 def no_instances(size: int) -> Instances:

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
-    add("--learner", metavar="TEXT", default="vr-combine", help="what learns the weights (default: vr-combine)")
+    add("--learner", metavar="TEXT", default="auto", help="what learns the weights (default: auto)")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
