@@ -16,6 +16,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define MOST_CLASSES 24
 #define AHEAD 16 /* nonzeros; the caller pads `index` by as many */
+#define FAR 256  /* nonzeros; only fetched, so that what lies beyond the end does no harm */
 
 typedef double v2 __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double v8 __attribute__((vector_size(64), aligned(8), may_alias));
@@ -81,7 +82,12 @@ INLINE v8 twice_sinh(v8 x)
         for (int b = 0; b < BLOCKS; b++)                                                                       \
             sum[0][b] = *(const VECTOR *)(W + LANES * b); /* the constant attribute */                         \
         int64_t i = 0;                                                                                         \
-        for (; i + WAYS <= count; i += WAYS)                                                                   \
+        for (; i + WAYS <= count; i += WAYS) {                                                                 \
+            if (BLOCKS == 1) { /* with more classes the weights, not the rows, are what we wait for */         \
+                __builtin_prefetch(value + i + FAR);                                                           \
+                if (index)                                                                                     \
+                    __builtin_prefetch(index + i + FAR);                                                       \
+            }                                                                                                  \
             for (int way = 0; way < WAYS; way++) {                                                             \
                 const double *row = W + feature(index, i + way) * (LANES * BLOCKS);                            \
                 const double *ahead = W + feature(index, i + way + AHEAD) * (LANES * BLOCKS);                  \
@@ -90,6 +96,7 @@ INLINE v8 twice_sinh(v8 x)
                 for (int b = 0; b < BLOCKS; b++)                                                               \
                     sum[way][b] += value[i + way] * *(const VECTOR *)(row + LANES * b);                        \
             }                                                                                                  \
+        }                                                                                                      \
         for (; i < count; i++)                                                                                 \
             for (int b = 0; b < BLOCKS; b++)                                                                   \
                 sum[0][b] += value[i] * *(const VECTOR *)(W + feature(index, i) * (LANES * BLOCKS) + LANES * b); \

@@ -34,7 +34,7 @@ PLANE = np.random.default_rng(7).normal(size=(30, 4))
 
 
 @pytest.fixture(scope="module")
-def client():
+def started():
     settings = {
         "distributed.worker.memory.terminate": 0.95,
         "distributed.scheduler.allowed-failures": 2,
@@ -45,10 +45,17 @@ def client():
         dask.config.set(settings),
         distributed.LocalCluster(
             n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1.5GB"
-        ) as started,
-        distributed.Client(started) as connected,
+        ) as local,
+        distributed.Client(local) as connected,
     ):
         yield connected
+
+
+@pytest.fixture
+def client(started):
+    """The cluster, whole again: a worker that a test has killed has its successor."""
+    started.wait_for_workers(WORKERS, timeout=120)
+    return started
 
 
 def lines(seed, count=200):

@@ -56,6 +56,13 @@ def bits_of(values: Any, first: int) -> tuple[int, int]:
 
 
 @njit
+def put_pairs(
+    index: Any, z: Any, count: int, places: Any, sign: float, rows: Any, values: Any, lo: int, hi: int
+) -> None:
+    simd.put_pairs(index, z, count, places, sign, rows, values, lo, hi)
+
+
+@njit
 def twice_sinh(x: Any) -> Any:
     result = np.zeros(x.size)
     for j in range(x.size):
@@ -159,6 +166,19 @@ def test_best_but(scores: list[float], skip: int, largest: bool) -> None:
         assert got != skip
         return
     assert got == simd.plain_best_but(np.array(scores), len(scores), skip, int(largest))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_put_pairs(length):
+    random = np.random.default_rng(length)
+    rows, values = random.integers(0, 2**31 - 1, length + 5, dtype=np.int32), random.normal(size=length + 5)
+    values[::3] = -0.0
+    for sign, places in ((1.0, (3, 5, 24)), (-1.0, (0, 1, 2)), (1.0, (7, 2**40, 1))):
+        found = np.full(2 * length + 9, -7), np.full(2 * length + 9, np.nan)
+        wanted = found[0].copy(), found[1].copy()
+        put_pairs(*found, 3, places, sign, rows, values, 2, 2 + length)
+        simd.plain_put_pairs(*wanted, 3, places, sign, rows.astype(np.int64), values, 2, 2 + length)
+        assert [one.tobytes() for one in found] == [one.tobytes() for one in wanted]
 
 
 @settings(max_examples=200, deadline=None)

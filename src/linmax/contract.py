@@ -275,7 +275,7 @@ def address_of(function: Any, signature: Any) -> int:
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
-def _caller(signature: Any) -> Any:
+def caller(signature: Any) -> Any:
     """Make a function that calls ``signature`` by address, for use inside kernels."""
     if not JIT:
         return lambda address, *args: _PYTHON_FUNCTIONS[address](*args)
@@ -296,11 +296,11 @@ if JIT:
 
     @intrinsic
     def call_step(_, address, weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-        return STEP.return_type(int64, *STEP.args), _caller(STEP)
+        return STEP.return_type(int64, *STEP.args), caller(STEP)
 
     @intrinsic
     def call_spread(_, address, memory, scalars, i, params):  # type: ignore[no-untyped-def]
-        return SPREAD.return_type(int64, *SPREAD.args), _caller(SPREAD)
+        return SPREAD.return_type(int64, *SPREAD.args), caller(SPREAD)
 
     @intrinsic
     def call_link(_, bits, value):  # type: ignore[no-untyped-def]
@@ -308,7 +308,7 @@ if JIT:
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
             address = builder.bitcast(args[0], ir.IntType(64))
-            return _caller(LINK)(context, builder, signature, [address, args[1]])
+            return caller(LINK)(context, builder, signature, [address, args[1]])
 
         return LINK.return_type(float64, float64), codegen
 
@@ -318,13 +318,13 @@ if JIT:
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
             address = builder.bitcast(args[0], ir.IntType(64))
-            return _caller(GAIN)(context, builder, signature, [address, *args[1:]])
+            return caller(GAIN)(context, builder, signature, [address, *args[1:]])
 
         return GAIN.return_type(float64, *GAIN.args), codegen
 
 else:
-    call_step = _caller(STEP)
-    call_spread = _caller(SPREAD)
+    call_step = caller(STEP)
+    call_spread = caller(SPREAD)
 
     def _stored(bits: float) -> Callable[..., Any]:
         return _PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))]
@@ -498,6 +498,7 @@ class Members(NamedTuple):
     everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
     gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
     rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
+    presents: np.ndarray  # int64 (B,), addresses: what presents a trial to several rivals, 0 = the best alone
     params: np.ndarray  # (B, most parameters)
     recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
@@ -534,7 +535,7 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        Members(i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
         State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 

@@ -525,10 +525,10 @@ def _attributes(
         packed, vocabulary = pack(attributes, vocabulary)
         return nothing, _csr(packed), tuple(map(str, sorted(vocabulary, key=vocabulary.__getitem__))), vocabulary
     if sparse.issparse(attributes):
-        return nothing, _csr(attributes), tuple(str(i) for i in range(attributes.shape[1])), None
+        return nothing, _csr(attributes), tuple(map(str, range(attributes.shape[1]))), None
     array = _numbers("attributes", attributes, 2)
     columns = getattr(attributes, "columns", range(array.shape[1]))
-    return array, None, tuple(str(c) for c in columns), None
+    return array, None, tuple(map(str, columns)), None
 
 
 def _csr(matrix: Any) -> sparse.csr_array:

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, call_spread, kernel
-from linmax.simd import add_dense, add_rows, lowest_bit, nonzero_bits, start_dense, start_rows
+from linmax.simd import add_dense, add_rows, lowest_bit, nonzero_bits, put_pairs, start_dense, start_rows
 
 __all__ = ["difference", "log_sum", "rescore", "score", "top_two"]
 
@@ -148,12 +148,10 @@ def difference(
             count += 2
     if instances.indptr.size:
         row += dense * stride
-        for place in range(instances.indptr[t], instances.indptr[t + 1]):
-            at = row + instances.indices[place] * stride
-            value = sign * instances.values[place]
-            index[count], index[count + 1] = at + low, at + high
-            z[count], z[count + 1] = value, -value
-            count += 2
+        lo, hi = instances.indptr[t], instances.indptr[t + 1]
+        places = (row + low, row + high, stride)
+        put_pairs(index, z, count, places, sign, instances.indices, instances.values, lo, hi)
+        count += 2 * (hi - lo)
     return count
 
 

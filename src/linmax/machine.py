@@ -37,7 +37,7 @@ from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
 from linmax.playing import MANY, judge_by_weights, play_all, start_means
-from linmax.presenting import RIVALS
+from linmax.presenting import RIVALS, presenting
 from linmax.search import fill_panel
 from linmax.straight import play_straight
 from linmax.techniques.voting import NUMBERS, Log
@@ -160,6 +160,7 @@ class Engine:
             np.array([run.rule.everywhere for run in runs], np.int64),
             np.array([run.rule.gain for run in runs], np.int64),
             np.array([RIVALS[run.rule.rivals] for run in runs], np.int64),
+            np.array([presenting(run.rule) for run in runs], np.int64),
             params,
             np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
             np.array([run.averaging for run in runs], np.int64),

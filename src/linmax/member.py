@@ -6,12 +6,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import typeof
+from numba import int64, typeof
+from numba.extending import intrinsic
 
 from linmax import means
 from linmax.contract import (
     EXPERTS,
     HUGE,
+    JIT,
     MASS,
     PEAK,
     RAW,
@@ -19,11 +21,13 @@ from linmax.contract import (
     SHIFT,
     STRIDE,
     Instances,
+    InstancesT,
     Members,
     State,
     _example,
     call_spread,
     call_step,
+    caller,
     kernel,
 )
 from linmax.linear_max import difference, put
@@ -33,10 +37,12 @@ __all__ = [
     "CHANGED",
     "FAILED",
     "LANES",
+    "PRESENT",
     "UNCHANGED",
     "Bench",
     "Scratch",
     "ScratchT",
+    "call_present",
     "lay_out",
     "only_votes",
     "present",
@@ -77,6 +83,7 @@ class Bench(NamedTuple):
     everywhere: int  # whether the step wants all coordinates
     gain: int  # whether it is of second order
     rivals: int
+    presents: int
     shape: np.ndarray
     weights: np.ndarray
     memory: np.ndarray
@@ -98,6 +105,7 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
         members.everywhere[member],
         members.gains[member],
         members.rivals[member],
+        members.presents[member],
         state.shape,
         state.weights[member],
         state.memory[member],
@@ -132,6 +140,20 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
 
 
 ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
+_line, _table, _shape = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64)
+BenchT = typeof(Bench(0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
+PRESENT = int64(BenchT, ScratchT, InstancesT, int64, int64)  # see `linmax.presenting.present_rivals`
+
+
+if JIT:
+
+    @intrinsic
+    def call_present(_, address, bench, room, instances, t, label):  # type: ignore[no-untyped-def]
+        """By address, so that those who meet the best rival alone need not compile it."""
+        return PRESENT.return_type(int64, *PRESENT.args), caller(PRESENT)
+
+else:
+    call_present = caller(PRESENT)
 
 
 @kernel()

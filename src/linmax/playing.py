@@ -37,10 +37,10 @@ from linmax.member import (
     Bench,
     Scratch,
     ScratchT,
+    call_present,
     lay_out,
     present_instance,
 )
-from linmax.presenting import present_rivals
 from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_single
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
@@ -198,7 +198,7 @@ def play(
                 shape[KNOWN] = label + 1
             steps = 0
             if bench.rivals == ALL or (bench.rivals == VIOLATED and not new):
-                steps = present_rivals(bench, room, given, event, label)
+                steps = call_present(bench.presents, bench, room, given, event, label)
             elif rival >= 0:
                 outcome = present_instance(bench, room, given, event, -1 if new else label, rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)

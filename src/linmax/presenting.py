@@ -31,14 +31,16 @@ from linmax.contract import (
     STRIDE,
     VIOLATED,
     Instances,
+    Rule,
+    address_of,
     call_gain,
     kernel,
 )
 from linmax.linear_max import SPECK, TINY, difference, log_sum, rescore, score
-from linmax.member import CHANGED, FAILED, UNCHANGED, Bench, Scratch, present
+from linmax.member import CHANGED, FAILED, PRESENT, UNCHANGED, Bench, Scratch, present
 from linmax.simd import add_dense, add_rows
 
-__all__ = ["RIVALS", "present_rivals"]
+__all__ = ["RIVALS", "presenting"]
 
 RIVALS = {"best": BEST, "violated": VIOLATED, "all": ALL}
 
@@ -214,7 +216,7 @@ def look_again(bench: Bench, room: Scratch, instances: Instances, t: int) -> Non
         )  # fmt: skip
 
 
-@kernel()
+@kernel(PRESENT)
 def present_rivals(bench: Bench, room: Scratch, instances: Instances, t: int, label: int) -> int:
     """Present what a trial presents where it is not the best rival alone; the instance has just been looked at.
 
@@ -227,3 +229,8 @@ def present_rivals(bench: Bench, room: Scratch, instances: Instances, t: int, la
     if by_rows(bench, instances):
         return present_rows(bench, room, instances, t, label)
     return present_alone(bench, room, instances, t, label)
+
+
+def presenting(rule: Rule) -> int:
+    """Address of what presents a trial to this rule, 0 when it is presented against the best rival alone."""
+    return 0 if rule.rivals == "best" else address_of(present_rivals, PRESENT)

@@ -31,6 +31,7 @@ __all__ = [
     "lowest_bit",
     "next_lane",
     "nonzero_bits",
+    "put_pairs",
     "sinh_weights",
     "start_dense",
     "start_rows",
@@ -47,6 +48,7 @@ LANES = 16  # instances abreast in a panel
 _LN_2_REST = 2.3190468138462996e-17  # ln 2 is math.log(2) and this
 _FAR = 1000.0  # twice_sinh of more is that of this, still a float
 _AHEAD = 16  # rows fetched early, the next instance's included: its first misses would otherwise stall every trial
+_FAR_AHEAD = 256  # places and values fetched early: what reads memory in order for us stops at the end of every page
 
 
 # -- in plain words -----------------------------------------------------------------------------------------------
@@ -123,6 +125,29 @@ def plain_nonzero_bits(values: np.ndarray, first: int) -> int:
 def plain_lowest_bit(bits: int) -> int:
     """Place of the lowest bit that is set; there must be one."""
     return (bits & -bits).bit_length() - 1
+
+
+def plain_put_pairs(
+    index: np.ndarray,
+    z: np.ndarray,
+    count: int,
+    places: tuple[int, int, int],
+    sign: float,
+    rows: np.ndarray,
+    values: np.ndarray,
+    lo: int,
+    hi: int,
+) -> None:
+    """From ``count`` on, two coordinates for each j in lo..hi: z = sign * values[j] at the low one, its opposite above.
+
+    ``places`` are the low coordinate of row 0, that of the high one, and the stride of a row.
+    """
+    low, high, stride = places
+    for j in range(lo, hi):
+        at, value = rows[j] * stride, sign * values[j]
+        index[count], index[count + 1] = at + low, at + high
+        z[count], z[count + 1] = value, -value
+        count += 2
 
 
 def plain_twice_sinh(x: float) -> float:
@@ -251,6 +276,7 @@ def _pass(
     number = values.type.pointee
     vector = ir.VectorType(number, lanes)
     align = 4 if number == ir.FloatType() else 8
+    streamed = parts == 1 and number == DOUBLE  # with more classes the weights, not the rows, are what we wait for
 
     def row(j: Any) -> Any:
         place = builder.sext(builder.load(builder.gep(rows, [j])), I64) if rows is not None else j
@@ -267,6 +293,10 @@ def _pass(
 
     def add(together: int) -> Callable[[Any, list[Any]], list[Any]]:
         def body(j: Any, sums: list[Any]) -> list[Any]:
+            if together > 1 and streamed:
+                far = builder.add(j, _whole(_FAR_AHEAD))
+                for pointer in (values, rows) if rows is not None else (values,):
+                    _fetch(builder, builder.gep(pointer, [far]))
             if rows is not None and together > 1:
                 fetch(j)
             updated = []
@@ -363,6 +393,32 @@ def _write_best_but(builder: Any, scores: Any, known: Any, skip: Any, largest: A
     low = builder.cttz(equal, ir.Constant(BIT, 1))
     high = builder.sub(ir.Constant(I8, 7), builder.ctlz(equal, ir.Constant(BIT, 1)))
     builder.ret(builder.add(first, builder.zext(builder.select(backwards, high, low), I64)))
+
+
+def _write_pairs(
+    builder: Any, index: Any, z: Any, low: Any, high: Any, stride: Any, sign: Any, rows: Any, values: Any, count: Any
+) -> None:
+    def some(lanes: int) -> Callable[[Any, list[Any]], list[Any]]:
+        zipped = ir.Constant(ir.VectorType(I32, 2 * lanes), [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)])
+
+        def store(pointer: Any, j: Any, first: Any, second: Any) -> None:
+            pairs = builder.shuffle_vector(first, second, zipped)
+            builder.store(pairs, _at(builder, pointer, builder.add(j, j), 2 * lanes), align=8)
+
+        def body(j: Any, _: list[Any]) -> list[Any]:
+            place = builder.sext(builder.load(_at(builder, rows, j, lanes), align=4), ir.VectorType(I64, lanes))
+            at = builder.mul(place, _splat(builder, stride, lanes))
+            value = builder.load(_at(builder, values, j, lanes), align=8)
+            value = builder.fmul(value, _splat(builder, sign, lanes))
+            store(index, j, *(builder.add(at, _splat(builder, first, lanes)) for first in (low, high)))
+            store(z, j, value, builder.fneg(value))
+            return []
+
+        return body
+
+    (j,) = _loop(builder, _whole(0), 4, count, [], some(4))
+    _loop(builder, j, 1, count, [], some(1))
+    builder.ret_void()
 
 
 def _write_nonzero_bits(builder: Any, values: Any, count: Any) -> None:
@@ -597,6 +653,22 @@ if JIT:
         return int64(values, int64), codegen
 
     @intrinsic
+    def put_pairs(_, index, z, count, places, sign, rows, values, lo, hi):  # type: ignore[no-untyped-def]
+        """See `plain_put_pairs`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            starts = (args[2], args[2], args[7], args[7])
+            four = zip((0, 1, 5, 6), starts, strict=True)
+            data = [_data(context, builder, sig.args[i], args[i], start) for i, start in four]
+            places = [builder.extract_value(args[3], i) for i in range(3)]
+            length = builder.sub(args[8], args[7])
+            _call_own(builder, "linmax_pairs", VOID, _write_pairs, *data[:2], *places, args[4], *data[2:], length)
+            return context.get_dummy_value()
+
+        three = types.UniTuple(int64, 3)
+        return types.void(index, z, int64, three, float64, int32[::1], float64[::1], int64, int64), codegen
+
+    @intrinsic
     def lowest_bit(_, bits):  # type: ignore[no-untyped-def]
         """See `plain_lowest_bit`."""
         return int64(int64), lambda _context, builder, _signature, args: builder.cttz(args[0], ir.Constant(BIT, 1))
@@ -661,6 +733,7 @@ if JIT:
 else:
     add_rows, add_dense, start_rows, start_dense = plain_add_rows, plain_add_dense, plain_start_rows, plain_start_dense
     best_but, nonzero_bits, lowest_bit = plain_best_but, plain_nonzero_bits, plain_lowest_bit
+    put_pairs = plain_put_pairs
     twice_sinh, sinh_weights = plain_twice_sinh, plain_sinh_weights
 
     def add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:

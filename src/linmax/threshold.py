@@ -300,6 +300,7 @@ class LinearThreshold:
             np.array([rule.everywhere], np.int64),
             np.array([rule.gain], np.int64),
             np.zeros(1, np.int64),
+            np.zeros(1, np.int64),
             np.array([rule.values], float).reshape(1, -1),
             np.zeros((1, 4), np.int64),
             np.zeros(1, np.int64),

@@ -9,6 +9,8 @@ and learns; a good one makes few mistakes on the way.
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -128,6 +130,18 @@ class Entrant:
         }
 
 
+def _prepare() -> None:
+    """On a first run, compile: the last learner, which takes as long as the others together, in a second process."""
+    from linmax import contract, instances, playing, trials
+
+    if not contract.JIT or any(Path(contract.cache_folder(playing.__file__)).glob("*.nbc")):
+        return
+    script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        for learner in LEARNERS[:-1]:
+            trials.run(learner, instances.experts(votes=[[0, 1], [1, 0]]), [0, 1])
+
+
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and beside them two that do not learn."""
     from linmax.instances import experts
@@ -171,6 +185,7 @@ def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list
     from linmax.datasets import majority_problem
 
     problem = majority_problem(**_description(arguments))
+    _prepare()
     entrants = _enter(problem)
     yield problem, entrants
     cuts = np.unique(np.linspace(0, arguments.trials, FRAMES + 1).astype(int)).tolist()

@@ -87,6 +87,7 @@ class OnDask(Workers):
     def __init__(self, client: Any) -> None:
         self.client = client
         self.run = uuid.uuid4().hex[:8]  # a task of another run must never be taken for one of this
+        self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, to submit it again
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -99,7 +100,9 @@ class OnDask(Workers):
 
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
         given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
-        return self._submitted(function, *given, name=name)
+        task = self._submitted(function, *given, name=name)
+        self._orders[task.key] = function, arguments, name
+        return task
 
     def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
         import dask
@@ -112,6 +115,7 @@ class OnDask(Workers):
         from distributed import as_completed, wait
 
         places = {task.key: place for place, task in enumerate(tasks)}
+        orders = [self._orders.pop(task.key) for task in tasks]
         found = [Outcome()] * len(tasks)
         killed = []
         for task in as_completed(tasks):
@@ -119,14 +123,16 @@ class OnDask(Workers):
             found[place] = self._outcome(task)
             if found[place].error == DIED:
                 killed.append(place)
-            else:
-                task.release()  # a worker need not hold what is here already
+            task.release()  # a worker need not hold what is here already, and a new try needs new tasks
             if watch is not None:
                 watch(place)
         for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to tell who kills from who was there
-            tasks[place].retry()
-            wait(tasks[place])
-            found[place] = self._outcome(tasks[place])
+            function, arguments, name = orders[place]
+            again = self.submit(function, *arguments, name=name)
+            del self._orders[again.key]
+            wait(again)
+            found[place] = self._outcome(again)
+            again.release()
         return found
 
     def _outcome(self, task: Any) -> Outcome:

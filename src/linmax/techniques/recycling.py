@@ -16,8 +16,7 @@ import numpy as np
 
 from linmax.checks import MOST, counted
 from linmax.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances, kernel
-from linmax.member import CHANGED, FAILED, Bench, Scratch, present_instance
-from linmax.presenting import present_rivals
+from linmax.member import CHANGED, FAILED, Bench, Scratch, call_present, present_instance
 from linmax.search import search
 from linmax.techniques import prefixed
 
@@ -59,7 +58,7 @@ def recycle_instances(
         quiet += looked
         if found < stop:
             if bench.rivals != BEST:
-                steps = present_rivals(bench, room, instances, found, labels[found])
+                steps = call_present(bench.presents, bench, room, instances, found, labels[found])
             else:
                 outcome = present_instance(bench, room, instances, found, labels[found], rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)
