@@ -41,6 +41,7 @@ LEARNERS = [
     "vr-combine",
     "combine(perceptron, winnow(1.1), how=weighted)",
     "stack(perceptron, A-perceptron, fusion=winnow(1.05))",
+    "auto",
 ]
 ONE_VECTOR = LEARNERS[:-2]
 

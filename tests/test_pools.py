@@ -177,7 +177,8 @@ def test_scores_of_any_range() -> None:
     scores = random.normal(size=(300, 4, K)) * 50.0
     scores[np.arange(300), :, labels] += 60.0
     trace = run("auto", experts(scores=scores, classes=range(K)), labels)
-    assert trace.wrong[100:].mean() < 0.1
+    best = scores.sum(axis=1).argmax(axis=1) != labels  # all raters are equally good
+    assert trace.wrong[100:].sum() <= 1.3 * best[100:].sum()
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")

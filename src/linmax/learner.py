@@ -47,7 +47,8 @@ class Learner:
     Parameters
     ----------
     learner
-        A rule, a composition of techniques, or text such as "AR-winnow(1.2)".
+        A rule, a composition of techniques, or text such as "AR-winnow(1.2)". The default takes the same time at every
+        trial and is one weight vector; on votes and counts "auto" makes fewer mistakes, but at some trials fits afresh.
     classes
         All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
         trial that brings a new one updates with the new class rated 0.

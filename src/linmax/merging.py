@@ -361,7 +361,7 @@ def _add_up(
 
 
 def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:
-    """Counts of trials and updates, and of the mistakes by which nodes choose."""
+    """Counts of trials and updates, and of the mistakes and sizes by which nodes choose."""
 
     def together(count: np.ndarray, others: Sequence[np.ndarray], before: np.ndarray | None) -> None:
         count[...] = sum(others) - (len(others) - 1) * (0 if before is None else before)
@@ -376,8 +376,9 @@ def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> Non
     start = None if base is None else base.engine.top.walk()
     for place, node in enumerate(merged.top.walk()):
         if isinstance(node, (BestOf, Weighing)):
-            others = [walk[place].arrays["mistakes"] for walk in walks]
-            together(node.mistakes, others, None if start is None else start[place].arrays["mistakes"])
+            for name, array in node.arrays.items():
+                others = [walk[place].arrays[name] for walk in walks]
+                together(array, others, None if start is None else start[place].arrays[name])
 
 
 # -- names -----------------------------------------------------------------------------------------------------------
