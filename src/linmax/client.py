@@ -168,7 +168,7 @@ class _Verbs:
         raise _error(status, answer)
 
     def _pause(self, attempt: int, wanted: float) -> float:
-        return min(LONGEST_PAUSE, max(wanted, 0.05 * 2.0**attempt)) * random.uniform(0.5, 1.0)
+        return min(LONGEST_PAUSE, max(wanted, 0.05 * 2.0 ** min(attempt, 30))) * random.uniform(0.5, 1.0)
 
 
 class _Later(Exception):

@@ -6,7 +6,9 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -15,16 +17,27 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PATIENCE = 60.0
+PATIENCE = 300.0  # of a test that would fail; a machine may be slow and busy, and has to compile
+
+
+def free_port():
+    """A port that nobody listens on, and that no client is given by chance while the server that had it is down."""
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(given.read_text().split()[0]) if given.exists() else 32_768
+    while True:
+        port = random.randrange(first - 12_000, first)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:
     """``linmax serve`` on a data folder; killed when the block ends."""
 
-    def __init__(self, data, *options, nursery=None, script=None):
+    def __init__(self, data, *options, nursery=None, script=None, prefix=()):
         self.data = Path(data)
         self.options, self.nursery = options, nursery
-        self.command = [sys.executable, *([str(script)] if script else ["-m", "linmax.cli", "serve"])]
+        self.command = [*prefix, sys.executable, *([str(script)] if script else ["-m", "linmax.cli", "serve"])]
         self.process = None
 
     def __enter__(self):

@@ -9,7 +9,7 @@ import threading
 import time
 
 import numpy as np
-from harness import exchange, read_log, replayed
+from harness import PATIENCE, exchange, read_log, replayed
 
 from linmax import files
 
@@ -26,29 +26,34 @@ class Ledger:
         self.acknowledged = {}  # id -> answer of learn or label
         self.doubtful = []  # requests that got no answer, to be sent again
         self.lock = threading.Lock()
+        self.over = threading.Event()
 
     def load(self, server, seconds, clients):
-        """Send requests from several threads for a while; the server may die at the end of it."""
+        """Send requests from several threads, for so long and until one is acknowledged; go on until `settle`."""
         self.rounds += 1
-        end = time.monotonic() + seconds
-        threads = [
-            threading.Thread(target=self._client, args=(server, end, random.Random(f"{self.seed} {self.rounds} {i}")))
+        self.over.clear()
+        before, end = len(self.acknowledged), time.monotonic() + PATIENCE
+        self._threads = [
+            threading.Thread(target=self._client, args=(server, random.Random(f"{self.seed} {self.rounds} {i}")))
             for i in range(clients)
         ]
-        for thread in threads:
+        for thread in self._threads:
             thread.start()
-        time.sleep(max(0.0, end - time.monotonic()))
-        self._threads = threads
+        time.sleep(seconds)
+        while len(self.acknowledged) == before:
+            assert time.monotonic() < end, "nothing is acknowledged"
+            time.sleep(0.001)
 
     def settle(self):
-        """Wait until every client has seen that the server is gone."""
+        """Wait until every client has its last answer, or has seen that the server is gone."""
+        self.over.set()
         for thread in self._threads:
             thread.join()
 
-    def _client(self, server, end, chance):
+    def _client(self, server, chance):
         connection = server.connect()
         try:
-            while time.monotonic() < end + 0.05:
+            while not self.over.is_set():
                 with self.lock:
                     again = self.doubtful.pop() if self.doubtful and chance.random() < 0.5 else None
                 self._request(connection, again or self._new(chance))

@@ -54,7 +54,7 @@ class Child:
     def send_signal(self, number):
         os.kill(self.pid, number)
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=300.0):
         end = time.monotonic() + seconds
         while self.poll() is None:
             assert time.monotonic() < end, "the server does not end"
@@ -68,7 +68,11 @@ def main():
     from linmax.serve import server
 
     assert server is not None
-    Learner("perceptron").learn({"a": np.float64(1)}, label="x")  # loads the compiled functions
+    learner = Learner("perceptron")  # loads the compiled functions, of single trials and of many
+    for value in (np.float64(1), 1.0, 1.0):
+        learner.learn({"a": value}, label="x")
+        learner.predict({"a": value})
+    learner.learn_rows(np.array([0, 1]), np.array([0]), np.array([1.0]), np.array([0]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         arguments, errors = json.loads(line)

@@ -26,5 +26,5 @@ def test_fifty_kills(tmp_path, nursery):
         ledger.load(server, seconds=0.2, clients=4)
         ledger.settle()
         server.stop()
-    assert len(ledger.acknowledged) > kills
+    assert len(ledger.acknowledged) > kills  # at least one before each kill, and after the last
     check(ledger, data)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
-from harness import Server
+from harness import PATIENCE, Server
 from local import Local
 
 from linmax.serve import openapi
@@ -95,7 +95,7 @@ def test_nothing_unforeseen(api, operation):
             case.headers["Authorization"] = f"Bearer {key}"
         if operation.name == "create" and isinstance(case.body, dict):
             case.body.setdefault("learner", "perceptron")  # the default takes long to compile the first time
-        answer = case.call()
+        answer = case.call(timeout=PATIENCE)
         case.validate_response(answer, checks=wanted)
 
     ask()

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 pytest.importorskip("playwright", reason="needs playwright (the extra 'dev')")
 
-from harness import Server
+from harness import PATIENCE, Server, free_port
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -30,7 +30,7 @@ def browser():
 
 @pytest.fixture
 def server(tmp_path, nursery):
-    with Server(tmp_path / "data", nursery=nursery) as server:
+    with Server(tmp_path / "data", "--port", str(free_port()), nursery=nursery) as server:
         made = server.call("POST", "/v1/models", {"name": "fusion", "learner": "winnow(1.5)", "kind": "votes"})
         assert made[0] == 201
         yield server
@@ -39,6 +39,7 @@ def server(tmp_path, nursery):
 @pytest.fixture
 def page(browser, server):
     context = browser.new_context(viewport={"width": 1100, "height": 1300})
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.faults = []
     page.elsewhere = []
@@ -61,11 +62,13 @@ def teach(server, first, count):
 
 
 def shown(page, id):
-    return int(page.locator(f"#{id}").inner_text().replace(",", ""))
+    """A figure; None as long as there is none."""
+    text = page.locator(f"#{id}").inner_text()
+    return None if text == "–" else int(text.replace(",", ""))
 
 
-def until(condition, seconds=40.0):
-    end = time.monotonic() + seconds
+def until(condition):
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "the page does not get there"
         time.sleep(0.05)
@@ -98,10 +101,8 @@ def test_curves_advance_and_survive_a_restart(server, page):
     before = trials_drawn(page)
     keep_picture(page, "light")
 
-    port = server.port
     server.kill()
     until(lambda: "lost" in page.locator("#state").inner_text())
-    server.options = (*server.options, "--port", port)
     server.start()
     teach(server, 500, 150)
     until(lambda: shown(page, "trials") == 650)
@@ -126,11 +127,15 @@ def test_curves_advance_and_survive_a_restart(server, page):
 
 def test_weights_errors_and_words(server, page):
     teach(server, 0, 100)
-    server.call("POST", f"{V}/label", {"id": "nobody", "label": "c0"})
+    for _ in range(3):
+        server.call("POST", f"{V}/label", {"id": "nobody", "label": "c0"})
     page.goto(server.address)
     until(lambda: page.locator("#weights tr").count() > 0)
     assert page.locator("#weights th").first.inner_text() == "ann"
-    assert "label: 404" in page.locator("#errors li").first.inner_text()
+    error = page.locator("#errors li").first.inner_text()
+    assert "label: 404" in error
+    assert error.endswith("(3 times)")
+    assert page.locator("#errors li").count() == 1  # asking whether it is ready yet is no error
     words = page.locator("#curve-words").inner_text()
     assert words.startswith("After 100 trials:")
     assert "the best voter 0" in words
@@ -158,7 +163,24 @@ def test_by_keyboard_and_in_the_dark(server, page):
     until(lambda: page.locator("#model-title").inner_text() == "other")
     assert page.locator("#models [aria-current=true]").inner_text().startswith("other")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert page.locator("#learner").inner_text() == "perceptron, attributes, 0 classes"
+    until(lambda: shown(page, "trials") == 0)  # nothing is left of the other model
+    assert page.locator("#curve-words").inner_text() == "No labelled trial yet."
+    assert page.locator("#weights tr").count() == 0
     assert page.faults == []
+
+
+def test_before_there_is_a_model(tmp_path, nursery, browser):
+    with Server(tmp_path / "data", nursery=nursery) as server:
+        page = browser.new_page()
+        page.set_default_timeout(1000 * PATIENCE)
+        page.goto(server.address)
+        until(lambda: page.locator("#first").is_visible())
+        assert f"{server.address}/v1/models" in page.locator("#first").inner_text()
+        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        until(lambda: page.locator("#model-title").inner_text() == "m")
+        assert not page.locator("#first").is_visible()
+        page.close()
 
 
 def test_narrow(server, page):

@@ -4,6 +4,7 @@ Requests become events in a log; what is on stable storage is applied in order, 
 
 | module | what it does |
 |---|---|
+| `server`, `protocol` | the process; connections, with a short way for single trials |
 | `app`, `openapi`, `views`, `bodies` | HTTP: operations, their description, what comes in and goes out |
 | `keys`, `metrics`, `logs` | who may do what; what can be seen from outside |
 | `service` | models by name, snapshots, recovery, the end |

@@ -20,17 +20,17 @@ from starlette.types import Receive, Scope, Send
 from linmax.serve import bodies, openapi, views
 from linmax.serve.keys import COOKIE, SESSION_SECONDS, Gate, Key
 from linmax.serve.metrics import Metrics
+from linmax.serve.model import Model
 from linmax.serve.refusals import Refusal
 from linmax.serve.service import Service
 from linmax.serve.settings import Settings
 
-__all__ = ["App", "Operation"]
+__all__ = ["HEADERS", "Answer", "App", "Operation", "Resource"]
 
 logger = logging.getLogger("linmax.serve")
 
 encode = msgspec.json.Encoder().encode
 LOOPBACK = {b"localhost", b"127.0.0.1", b"[::1]"}
-MODELS = ["v1", "models"]
 JSON = b"application/json"
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -64,6 +64,7 @@ class Request:
     """What a handler needs to know."""
 
     app: App
+    operation: Operation
     parameters: dict[str, str]
     query: dict[str, str]
     body: Any
@@ -72,8 +73,7 @@ class Request:
     secure: bool
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     """What goes back."""
 
     content: bytes
@@ -82,7 +82,9 @@ class Answer:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+Content = bytes | bytearray
 Handler = Callable[[Request], Awaitable[Answer]]
+Begin = Callable[[Service, Model, list[Any], Callable[[list[Any]], None]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Operation:
     """One method of one path.
 
     `scope` is what a key must allow ("" for everybody), `body` the type of the JSON that is taken, `returns` that of
-    the answer, `refuses` the statuses beyond those that every operation may give.
+    the answer, `refuses` the statuses beyond those that every operation may give. `begin` is there when it is about
+    trials.
     """
 
     name: str
@@ -105,7 +108,7 @@ class Operation:
     refuses: tuple[int, ...] = ()
     query: tuple[tuple[str, dict[str, Any], str], ...] = ()
     kind: str = "application/json"
-    trials: bool = False
+    begin: Begin | None = None
 
 
 class App:
@@ -130,19 +133,13 @@ class App:
         paths: dict[str, dict[str, Operation]] = {}
         for operation in OPERATIONS:
             paths.setdefault(operation.path, {})[operation.method] = operation
-        found = {path: _Resource(self, methods) for path, methods in paths.items()}
+        found = {path: Resource(self, methods) for path, methods in paths.items()}
         endpoints = [Route(path, endpoint=resource) for path, resource in found.items()]
-        self._trials = {verb: found[f"{MODEL}/{verb}"] for verb in ("predict", "learn", "label")}
+        self.trials = {verb.encode(): found[f"{MODEL}/{verb}"] for verb in ("predict", "learn", "label")}
         self.router = Router(endpoints, default=self._nowhere, redirect_slashes=False, lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; the three addresses that are asked all day long are found without the router's search."""
-        if scope["type"] == "http":
-            parts = scope["path"].split("/")
-            if len(parts) == 5 and parts[1:3] == MODELS and parts[4] in self._trials:
-                scope["path_params"] = {"model": parts[3]}
-                await self._trials[parts[4]](scope, receive, send)
-                return
+        """Answer."""
         await self.router(scope, receive, send)
 
     @contextlib.asynccontextmanager
@@ -163,10 +160,14 @@ class App:
         self.metrics.request("unknown", 404, 0.0)
 
     def note_error(self, operation: str, status: int, message: str) -> None:
-        """Remember an error for the page."""
-        self.service.errors.append(
-            {"time": time.time(), "operation": operation, "status": status, "message": message[:200]}
-        )
+        """Remember an error for the page; who asks whether the service is ready is told, which is none."""
+        if operation == "ready":
+            return
+        errors, count = self.service.errors, 1
+        told = {"operation": operation, "status": status, "message": message[:200]}
+        if errors and told.items() <= errors[-1].items():  # the same again
+            count = errors.pop()["count"] + 1
+        errors.append(told | {"time": time.time(), "count": count})
 
 
 def _told(task: asyncio.Task[None]) -> None:
@@ -176,7 +177,7 @@ def _told(task: asyncio.Task[None]) -> None:
         raise SystemExit(1)
 
 
-class _Resource:
+class Resource:
     """One path: finds the operation, lets it in, reads, handles, answers, counts."""
 
     def __init__(self, app: App, methods: dict[str, Operation]) -> None:
@@ -206,26 +207,55 @@ class _Resource:
                 app.metrics.request(name, 200, time.perf_counter() - began)
                 return
             answer = await operation.handler(request)
-        except Refusal as refusal:
-            answer = _refused(refusal)
-            app.note_error(name, refusal.status, refusal.message)
         except _Gone:
             return
-        except Exception:
-            logger.exception("%s failed", name)
-            answer = _refused(Refusal(500, "the server failed; its log says why"))
-            app.note_error(name, 500, "the server failed")
+        except Exception as error:
+            answer = self._failed(name, error)
         await _send(send, method, answer)
-        seconds = time.perf_counter() - began
-        app.metrics.request(name, answer.status, seconds)
-        if operation is not None and operation.trials:
-            app.metrics.trial(seconds)
+        trials = operation is not None and operation.begin is not None
+        self._count(name, answer.status, time.perf_counter() - began, trials)
         if app.settings.log_requests:
-            self._log(scope, name, answer.status, seconds)
+            self._log(dict(scope["headers"]), name, answer.status, time.perf_counter() - began)
 
-    async def _request(self, operation: Operation, scope: Scope, receive: Receive) -> Request:
-        app, headers = self.app, dict(scope["headers"])
-        key = None
+    def begin(self, model: str, headers: dict[bytes, bytes], content: Content, done: Callable[[Answer], None]) -> None:
+        """The short way of a request about one trial: `done` hears the answer, at once or when it is stored."""
+        began = time.perf_counter()
+        app, operation = self.app, self.methods["POST"]
+        name = operation.name
+
+        def finish(results: list[Any]) -> None:
+            result = results[0]
+            answer = self._failed(name, result) if isinstance(result, Refusal) else Answer(encode(result))
+            done(answer)
+            self._count(name, answer.status, time.perf_counter() - began, True)
+            if app.settings.log_requests:
+                self._log(headers, name, answer.status, time.perf_counter() - began)
+
+        try:
+            assert operation.begin is not None
+            key = self._admit(operation, headers)
+            body = self._decode(operation, headers, content, key)
+            operation.begin(app.service, app.service.model(model), [body], finish)
+        except Refusal as refusal:
+            finish([refusal])
+        except Exception as error:
+            done(self._failed(name, error))
+
+    def _failed(self, name: str, error: Exception) -> Answer:
+        """The answer to what was refused, or what failed through our own fault."""
+        if not isinstance(error, Refusal):
+            logger.error("%s failed", name, exc_info=error)
+            error = Refusal(500, "the server failed; its log says why")
+        self.app.note_error(name, error.status, error.message)
+        return _refused(error)
+
+    def _count(self, name: str, status: int, seconds: float, trials: bool) -> None:
+        self.app.metrics.request(name, status, seconds)
+        if trials:
+            self.app.metrics.trial(seconds)
+
+    def _admit(self, operation: Operation, headers: dict[bytes, bytes]) -> Key | None:
+        app, key = self.app, None
         if app.gate.open:
             host = headers.get(b"host", b"")
             if host not in LOOPBACK and host.rpartition(b":")[0] not in LOOPBACK:  # no other site reaches in by DNS
@@ -235,19 +265,27 @@ class _Resource:
             key = app.gate.admit(
                 headers.get(b"authorization", b""), headers.get(b"cookie", b""), operation.scope, safe=safe
             )
-        body = None
-        if operation.body is not None:
-            if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != JSON:
-                raise Refusal(415, "the body must be JSON; send Content-Type: application/json", field="content-type")
-            content = await _read(receive, headers, app.settings)
-            body = bodies.decoded(self.decoders[operation.method], content)
-            if operation.trials:
-                app.gate.charge(key, len(body.items) if hasattr(body, "items") else 1)
-        query = _query(scope["query_string"]) if operation.query else {}
-        return Request(app, scope["path_params"], query, body, key, headers, scope["scheme"] == "https")
+        return key
 
-    def _log(self, scope: Scope, name: str, status: int, seconds: float) -> None:
-        trace = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
+    def _decode(self, operation: Operation, headers: dict[bytes, bytes], content: Content, key: Key | None) -> Any:
+        kind = headers.get(b"content-type", b"")
+        if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
+            raise Refusal(415, "the body must be JSON; send Content-Type: application/json", field="content-type")
+        body = bodies.decoded(self.decoders[operation.method], content)
+        if operation.begin is not None:
+            self.app.gate.charge(key, len(body.items) if hasattr(body, "items") else 1)
+        return body
+
+    async def _request(self, operation: Operation, scope: Scope, receive: Receive) -> Request:
+        app, headers = self.app, dict(scope["headers"])
+        key, body = self._admit(operation, headers), None
+        if operation.body is not None:
+            body = self._decode(operation, headers, await _read(receive, headers, app.settings), key)
+        query = _query(scope["query_string"]) if operation.query else {}
+        return Request(app, operation, scope["path_params"], query, body, key, headers, scope["scheme"] == "https")
+
+    def _log(self, headers: dict[bytes, bytes], name: str, status: int, seconds: float) -> None:
+        trace = headers.get(b"traceparent", b"").decode("latin-1")
         more = {"operation": name, "status": status, "milliseconds": round(seconds * 1e3, 3)}
         logger.info("request", extra=more | ({"traceparent": trace} if trace else {}))
 
@@ -306,13 +344,28 @@ async def _send(send: Send, method: str, answer: Answer) -> None:
 # -- handlers -----------------------------------------------------------------------------------------
 
 
-def _one(results: list[Any], status: int = 200) -> Answer:
-    if isinstance(results[0], Refusal):
-        raise results[0]
-    return Answer(encode(results[0]), status)
+async def _results(request: Request, items: list[Any]) -> list[Any]:
+    service, begin = request.app.service, request.operation.begin
+    assert begin is not None
+    found: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+
+    def done(results: list[Any]) -> None:
+        if not found.done():  # nobody waits any more when the server's patience has ended
+            found.set_result(results)
+
+    begin(service, service.model(request.parameters["model"]), items, done)
+    return await found
 
 
-def _several(results: list[Any]) -> Answer:
+async def _trial(request: Request) -> Answer:
+    result = (await _results(request, [request.body]))[0]
+    if isinstance(result, Refusal):
+        raise result
+    return Answer(encode(result))
+
+
+async def _trials(request: Request) -> Answer:
+    results = await _results(request, request.body.items)
     refused = [result for result in results if isinstance(result, Refusal)]
     shown = [result.body() if isinstance(result, Refusal) else result for result in results]
     # A reason that concerns all of them is the answer to the whole request.
@@ -321,36 +374,6 @@ def _several(results: list[Any]) -> Answer:
         headers = _refused(refused[0]).headers
         return Answer(encode({"results": shown} | refused[0].body()), status, headers=headers)
     return Answer(encode({"results": shown}), 207 if refused else 200)
-
-
-async def _predict(request: Request) -> Answer:
-    service = request.app.service
-    return _one(await service.predict(service.model(request.parameters["model"]), [request.body]))
-
-
-async def _learn(request: Request) -> Answer:
-    service = request.app.service
-    return _one(await service.learn(service.model(request.parameters["model"]), [request.body]))
-
-
-async def _label(request: Request) -> Answer:
-    service = request.app.service
-    return _one(await service.label(service.model(request.parameters["model"]), [request.body]))
-
-
-async def _predict_batch(request: Request) -> Answer:
-    service = request.app.service
-    return _several(await service.predict(service.model(request.parameters["model"]), request.body.items))
-
-
-async def _learn_batch(request: Request) -> Answer:
-    service = request.app.service
-    return _several(await service.learn(service.model(request.parameters["model"]), request.body.items))
-
-
-async def _label_batch(request: Request) -> Answer:
-    service = request.app.service
-    return _several(await service.label(service.model(request.parameters["model"]), request.body.items))
 
 
 async def _forget(request: Request) -> Answer:
@@ -502,27 +525,27 @@ LEARNING = (404, 409, 429, 503, 507)
 OPERATIONS: list[Operation] = [
     Operation(
         "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",
-        _predict, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, trials=True,
+        _trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=Service.predict,
     ),
     Operation(
         "learn", "POST", f"{MODEL}/learn", "learn", "Store an instance with its label and learn it",
-        _learn, bodies.LearnBody, bodies.Learned, refuses=LEARNING, trials=True,
+        _trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=Service.learn,
     ),
     Operation(
         "label", "POST", f"{MODEL}/label", "learn", "Store the label of an earlier prediction and learn it",
-        _label, bodies.LabelBody, bodies.Learned, refuses=LEARNING, trials=True,
+        _trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=Service.label,
     ),
     Operation(
         "predictBatch", "POST", f"{MODEL}/predict/batch", "predict", "Predict several instances",
-        _predict_batch, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), trials=True,
+        _trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), begin=Service.predict,
     ),
     Operation(
         "learnBatch", "POST", f"{MODEL}/learn/batch", "learn", "Learn several instances in this order",
-        _learn_batch, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), trials=True,
+        _trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Service.learn,
     ),
     Operation(
         "labelBatch", "POST", f"{MODEL}/label/batch", "learn", "Learn the labels of several earlier predictions",
-        _label_batch, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), trials=True,
+        _trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Service.label,
     ),
     Operation(
         "forget", "DELETE", f"{MODEL}/predictions/{{id}}", "learn", "Give up a prediction whose label will not come",

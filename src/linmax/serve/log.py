@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from linmax.serve.packing import CLASS, Instance, Label, Names, Packed, pack, unpack
 from linmax.serve.refusals import Refusal
@@ -54,6 +55,7 @@ CREATE UNIQUE INDEX one_trial ON events (model, id) WHERE id IS NOT NULL;
 CREATE UNIQUE INDEX one_label ON events (refers) WHERE refers IS NOT NULL;
 CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted INTEGER);
 """
+NO_INSTANCE = (None,) * 4
 INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 FIND = (
     "SELECT e.seq, e.kind, e.votes, e.scores, e.places, e.numbers, e.served, e.label, a.predicted, a.seq "
@@ -87,8 +89,7 @@ class ModelRow:
     names: Names
 
 
-@dataclass(slots=True)
-class Event:
+class Event(msgspec.Struct):
     """What a request left in the log, or what is there already (`repeat`)."""
 
     seq: int
@@ -251,7 +252,7 @@ class Log:
         names = self._names(number)
         packed = pack(instance, names)
         if self._insert(number, LEARN, id, None, packed, None, names.number(CLASS, label)):
-            return Event(self.seq, LEARN, instance, None, label, answered=False)
+            return Event(self.seq, LEARN, instance, None, label, False, False)
         first = self._find(number, id)
         if first.kind != LEARN:
             raise Refusal(409, f"id {id!r} names a prediction; send its label without the instance", field="id")
@@ -300,9 +301,9 @@ class Log:
         self._many("INSERT OR IGNORE INTO answers VALUES (?,?)", rows)
 
     def _names(self, number: int) -> Names:
-        names = self._model(number).names
+        row = self.models.get(number) or self._model(number)
         self._touched.add(number)
-        return names
+        return row.names
 
     def _insert(
         self,
@@ -315,11 +316,13 @@ class Log:
         label: int | None,
     ) -> bool:
         """Append an event; whether that was new."""
-        row = (self.seq + 1, number, kind, self.at, id, refers, *(packed or (None,) * 4), served, label)
+        row = (self.seq + 1, number, kind, self.at, id, refers, *(packed or NO_INSTANCE), served, label)
         try:
-            self._run(INSERT, row)
+            self.database.execute(INSERT, row)
         except apsw.ConstraintError:
             return False
+        except apsw.Error as error:
+            raise _translated(error) from error
         self.seq += 1
         return True
 
@@ -360,8 +363,6 @@ class Log:
     def _run(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
         try:
             return self.database.execute(sql, values)
-        except apsw.ConstraintError:
-            raise
         except apsw.Error as error:
             raise _translated(error) from error
 

@@ -8,9 +8,9 @@ one place and a number. Votes come first, then scores, then attributes.
 
 from __future__ import annotations
 
-import sys
-from array import array
-from collections.abc import Iterable
+import struct
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from linmax.serve.refusals import Refusal
@@ -21,7 +21,6 @@ Label = str | int
 Instance = dict[str, Any]
 KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
 FIELDS = ("attributes", "votes", "scores", "label")
-SWAP = sys.byteorder == "big"
 
 
 class Packed(NamedTuple):
@@ -85,11 +84,11 @@ class Names:
 
 def pack(instance: Instance, names: Names) -> Packed:
     """The instance as bytes; new names get numbers."""
-    if len(instance) == 1 and "attributes" in instance and not SWAP:
+    if len(instance) == 1 and "attributes" in instance:
         attributes = instance["attributes"]
         try:  # the usual case: attributes alone, all of them known
-            known = array("I", map(names.numbers[ATTRIBUTE].__getitem__, attributes))
-            return Packed(0, 0, known.tobytes(), array("d", attributes.values()).tobytes())
+            known = _packer("I", len(attributes))(*map(names.numbers[ATTRIBUTE].__getitem__, attributes))
+            return Packed(0, 0, known, _packer("d", len(attributes))(*attributes.values()))
         except KeyError:
             pass
     places: list[int] = []
@@ -108,14 +107,14 @@ def pack(instance: Instance, names: Names) -> Packed:
     if attributes:
         places += [number(ATTRIBUTE, name) for name in attributes]
         numbers += attributes.values()
-    return Packed(len(votes), scores, _bytes("I", places), _bytes("d", numbers))
+    return Packed(len(votes), scores, _packer("I", len(places))(*places), _packer("d", len(numbers))(*numbers))
 
 
 def unpack(packed: Packed, names: Names) -> Instance:
     """The instance again, with its names in the same order."""
     votes, scores = packed.votes, packed.scores
-    places = _array("I", packed.places)
-    numbers = _array("d", packed.numbers)
+    places = struct.unpack(f"<{len(packed.places) // 4}I", packed.places)
+    numbers = struct.unpack(f"<{len(packed.numbers) // 8}d", packed.numbers)
     instance: Instance = {}
     texts = names.texts
     if votes:
@@ -136,16 +135,6 @@ def unpack(packed: Packed, names: Names) -> Instance:
     return instance
 
 
-def _bytes(code: str, values: list[Any]) -> bytes:
-    content = array(code, values)
-    if SWAP:
-        content.byteswap()
-    return content.tobytes()
-
-
-def _array(code: str, content: bytes) -> array[Any]:
-    values: array[Any] = array(code)
-    values.frombytes(content)
-    if SWAP:
-        values.byteswap()
-    return values
+@lru_cache(maxsize=1024)
+def _packer(code: str, count: int) -> Callable[..., bytes]:
+    return struct.Struct(f"<{count}{code}").pack

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from linmax.serve.log import DiskFull, Event, Log
+import msgspec
+
+from linmax.serve.log import DiskFull, Event, Log, StorageFailed
 from linmax.serve.packing import Label
 from linmax.serve.refusals import Refusal
 
@@ -33,8 +35,7 @@ STORAGE_FAILED = 74  # exit status, EX_IOERR
 Write = Callable[[Log], Event]
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """One event to be stored: how, for which model, and what became of it."""
 
     write: Write
@@ -42,10 +43,9 @@ class Entry:
     outcome: Event | Refusal | None = None
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(msgspec.Struct):
     entries: list[Entry]
-    future: asyncio.Future[list[Entry]]
+    done: Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Pipeline:
     queue : at most so many entries may wait; more are refused with 503.
     gather : seconds to wait for company when others have been seen in flight.
     observe : called with (entries, seconds) after each commit.
-    fail : what to do when storage fails: by default, end the process.
+    fail : what to do when storing or applying fails: by default, end the process.
     """
 
     def __init__(
@@ -115,17 +115,15 @@ class Pipeline:
         """Entries that wait for the disk."""
         return self._entries
 
-    def submit(self, entries: list[Entry]) -> asyncio.Future[list[Entry]]:
-        """Store these entries; the future is done when they are on stable storage and applied."""
+    def submit(self, entries: list[Entry], done: Callable[[], None]) -> None:
+        """Store these entries; `done` is called, in a later turn, when they are on stable storage and applied."""
         if self._closing:
             raise Refusal(503, "the server is stopping", retry_after=5)
         if self._entries + len(entries) > self.queue:
             raise Refusal(503, f"{self._entries} events wait for the disk; try again", retry_after=1)
-        future: asyncio.Future[list[Entry]] = self._loop.create_future()
         self._entries += len(entries)
-        self._waiting.append(_Request(entries, future))
+        self._waiting.append(_Request(entries, done))
         self._wake()
-        return future
 
     def call(self, function: Callable[[Log], Any]) -> asyncio.Future[Any]:
         """Run a function on the log in a transaction, after all that was submitted before."""
@@ -210,6 +208,12 @@ class Pipeline:
 
     def _apply_some(self) -> None:
         """Apply what is stored, in order, a slice of time at a time."""
+        try:
+            self._apply_slice()
+        except BaseException as error:  # what is stored and not applied must never be passed over
+            self._fail(error)
+
+    def _apply_slice(self) -> None:
         self._applying = True
         deadline = time.monotonic() + SLICE
         while self._stored:
@@ -231,8 +235,10 @@ class Pipeline:
                 entry.outcome = error
             elif isinstance(entry.outcome, Event):
                 self._apply(entry)
-        if not request.future.done():  # the client may have hung up
-            request.future.set_result(request.entries)
+        try:
+            request.done()
+        except Exception:  # it is stored and applied; others wait for their answers too
+            logger.exception("an answer could not be given")
 
     def _finish_call(self, call: _Call, error: Refusal | None) -> None:
         if call.future.done():
@@ -294,7 +300,8 @@ def _nothing(_log: Log) -> None:
 
 def _end_process(error: BaseException) -> None:
     """Never pretend: what the disk holds now is found out by the next start."""
-    logger.critical("storage failed, the process ends", exc_info=error)
+    failed = "storage" if isinstance(error, StorageFailed) else "applying what is stored"
+    logger.critical("%s failed, the process ends", failed, exc_info=error)
     for handler in logging.getLogger("linmax").handlers:
         handler.flush()
     os._exit(STORAGE_FAILED)

@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from linmax.serve.app import App
+from linmax.serve.protocol import Protocol
 from linmax.serve.settings import Settings
 
 __all__ = ["serve"]
@@ -28,24 +28,6 @@ logger = logging.getLogger("linmax.serve")
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
 GARBAGE = 20_000  # new objects before the collector looks: a batch in flight is no garbage
-
-
-class _Protocol(HttpToolsProtocol):
-    """HTTP that knows since when it has been waiting for the rest of a request."""
-
-    since: float | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self.since = time.monotonic()
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self.since = time.monotonic()
-
-    def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self.since = None
 
 
 class _Server(uvicorn.Server):
@@ -68,12 +50,11 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def sweep(self) -> None:
-        """Cut off those that have begun a request long ago and not ended it."""
+        """Cut off those that have begun a request long ago and not ended it, or not begun another."""
         now = self._swept = time.monotonic()
         for connection in list(self.server_state.connections):
-            since = getattr(connection, "since", None)
-            if since is not None and now - since > self.settings.receive_seconds:
-                connection.transport.abort()
+            assert isinstance(connection, Protocol)
+            connection.expire(now, self.settings.receive_seconds)
 
 
 def serve(settings: Settings, *, host: str, port: int, told: str | None = None, **options: Any) -> None:
@@ -106,7 +87,7 @@ def serve(settings: Settings, *, host: str, port: int, told: str | None = None, 
     sys.stderr.flush()
     config = uvicorn.Config(
         app,
-        http=_Protocol,
+        http=Protocol,
         ws="none",
         log_config=None,
         access_log=False,

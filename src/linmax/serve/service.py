@@ -31,6 +31,8 @@ logger = logging.getLogger("linmax.serve")
 CONFIRM_SECONDS = 120
 LAST_ERRORS = 20
 
+Done = Callable[[list[Any]], None]
+
 
 class Service:
     """Several models over one log.
@@ -171,10 +173,10 @@ class Service:
 
     # -- trials ---------------------------------------------------------------------------------------
 
-    async def predict(self, model: Model, items: list[PredictBody]) -> list[Predicted | Refusal]:
+    # `done` hears one answer for each item, at once or when what must be stored is stored and applied.
+
+    def predict(self, model: Model, items: list[PredictBody], done: Done) -> None:
         """Serve labels; keep the instances that expect one."""
-        if len(items) == 1 and items[0].id is None and not items[0].store:
-            return [Predicted(label=self._serve(model, bodies.instance_of(items[0], model.choices)))]
         answers: list[Any] = []
         kept: list[tuple[int, str, Entry]] = []
         for position, body in enumerate(items):
@@ -187,19 +189,22 @@ class Service:
                 answers.append(Predicted(label=label))
             except Refusal as refusal:
                 answers.append(refusal)
-        if kept:
-            model.arriving += len(kept)
-            try:
-                await self.pipeline.submit([entry for _, _, entry in kept])
-            finally:
-                model.arriving -= len(kept)
+        if not kept:
+            done(answers)
+            return
+
+        def stored() -> None:
+            model.arriving -= len(kept)
             for position, id, entry in kept:
                 event = entry.outcome
                 if isinstance(event, Event):
                     answers[position] = Predicted(label=event.served, id=id, seq=event.seq)
                 else:
                     answers[position] = event
-        return answers
+            done(answers)
+
+        self.pipeline.submit([entry for _, _, entry in kept], stored)
+        model.arriving += len(kept)
 
     def _serve(self, model: Model, instance: dict[str, Any]) -> Label | None:
         try:
@@ -215,9 +220,9 @@ class Service:
         number = model.number
         return Entry(lambda log: log.predict(number, id, instance, label), model)
 
-    async def learn(self, model: Model, items: list[LearnBody]) -> list[Learned | Refusal]:
+    def learn(self, model: Model, items: list[LearnBody], done: Done) -> None:
         """Store instances with their labels, and learn them."""
-        return await self._teach(model, items, self._learn_entry)
+        self._teach(model, items, self._learn_entry, done)
 
     def _learn_entry(self, model: Model, body: LearnBody) -> tuple[str, Entry]:
         instance = bodies.instance_of(body, model.choices)
@@ -227,32 +232,33 @@ class Service:
         number = model.number
         return id, Entry(lambda log: log.learn(number, id, instance, label), model)
 
-    async def label(self, model: Model, items: list[LabelBody]) -> list[Learned | Refusal]:
+    def label(self, model: Model, items: list[LabelBody], done: Done) -> None:
         """Store labels of earlier predictions, and learn them."""
-        return await self._teach(model, items, self._label_entry)
+        self._teach(model, items, self._label_entry, done)
 
     def _label_entry(self, model: Model, body: LabelBody) -> tuple[str, Entry]:
         label = bodies.checked_label(body.label, model.choices)
         id, number = body.id, model.number
         return id, Entry(lambda log: log.label(number, id, label), model)
 
-    async def _teach(
-        self, model: Model, items: list[Any], entry_of: Callable[[Model, Any], tuple[str, Entry]]
-    ) -> list[Learned | Refusal]:
-        if len(items) == 1:
-            id, entry = entry_of(model, items[0])
-            await self.pipeline.submit([entry])
-            return [self._learned(id, entry)]
+    def _teach(
+        self, model: Model, items: list[Any], entry_of: Callable[[Model, Any], tuple[str, Entry]], done: Done
+    ) -> None:
         answers: list[Any] = []
         for body in items:
             try:
                 answers.append(entry_of(model, body))
             except Refusal as refusal:
                 answers.append(refusal)
+
+        def stored() -> None:
+            done([self._learned(*answer) if type(answer) is tuple else answer for answer in answers])
+
         entries = [answer[1] for answer in answers if type(answer) is tuple]
         if entries:
-            await self.pipeline.submit(entries)
-        return [self._learned(*answer) if type(answer) is tuple else answer for answer in answers]
+            self.pipeline.submit(entries, stored)
+        else:
+            done(answers)
 
     def _learned(self, id: str, entry: Entry) -> Learned | Refusal:
         event = entry.outcome
@@ -267,7 +273,9 @@ class Service:
         """No label will come for this prediction."""
         number = model.number
         entry = Entry(lambda log: log.forget(number, id), model)
-        await self.pipeline.submit([entry])
+        stored = asyncio.Event()
+        self.pipeline.submit([entry], stored.set)
+        await stored.wait()
         if isinstance(entry.outcome, Refusal):
             raise entry.outcome
 

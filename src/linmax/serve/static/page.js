@@ -3,11 +3,13 @@
 
 const MOST_POINTS = 4000;
 const MODELS_SECONDS = 5;
+const RATE_SECONDS = 2;
 
 const at = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+let known = []; // the models, as told last
 let chosen = null; // the name of the model shown
 let stream = null;
 let plot = null;
@@ -34,21 +36,29 @@ async function refresh() {
     say("lost", "the server is not ready yet");
     return;
   }
-  const { models } = await answer.json();
+  known = (await answer.json()).models;
   at("login").hidden = true;
   at("board").hidden = false;
-  listModels(models);
-  if (!models.some((model) => model.name === chosen)) choose(models[0]?.name ?? null);
-  const shown = models.find((model) => model.name === chosen);
-  if (shown) at("learner").textContent = `${shown.options.learner}, ${shown.options.kind}, ${shown.classes.length} classes`;
+  listModels(known);
+  if (!known.some((model) => model.name === chosen)) choose(known[0]?.name ?? null);
+  showLearner();
+}
+
+function showLearner() {
+  const shown = known.find((model) => model.name === chosen);
+  if (!shown) return;
+  const { options, classes } = shown;
+  at("learner").textContent = `${options.learner}, ${options.kind}, ${classes.length} ${classes.length === 1 ? "class" : "classes"}`;
 }
 
 function listModels(models) {
   at("no-models").hidden = models.length > 0;
+  at("board").classList.toggle("empty", models.length === 0);
   const list = at("models");
   const names = models.map((model) => model.name).join("\n");
   if (list.dataset.names !== names) {
     list.dataset.names = names;
+    const focused = document.activeElement?.dataset.name;
     list.replaceChildren(...models.map((model) => {
       const item = document.createElement("li");
       const button = document.createElement("button");
@@ -59,6 +69,7 @@ function listModels(models) {
       item.append(button);
       return item;
     }));
+    if (focused !== undefined) buttonOf(focused)?.focus();
   }
   for (const model of models) {
     buttonOf(model.name).setAttribute("aria-current", String(model.name === chosen));
@@ -86,6 +97,7 @@ function choose(name) {
     return;
   }
   at("model-title").textContent = name;
+  showLearner();
   listen();
 }
 
@@ -95,7 +107,11 @@ function forget() {
   speed = null;
   plot?.destroy();
   plot = null;
+  bound = null;
   for (const id of ["rows", "weights", "errors"]) at(id).replaceChildren();
+  for (const figure of at("figures").querySelectorAll("dd")) figure.textContent = "–";
+  at("curve-words").textContent = "";
+  at("curve").hidden = true;
 }
 
 // -- the stream -------------------------------------------------------------------------------------------
@@ -151,20 +167,23 @@ function showFigures(news) {
   at("mistakes").textContent = whole.format(news.mistakes);
   at("error").textContent = news.trials ? `${(100 * news.mistakes / news.trials).toFixed(1)} %` : "–";
   at("pending").textContent = whole.format(news.pending);
-  const now = performance.now();
-  if (speed === null || news.trials < speed.trials) speed = { time: now, trials: news.trials };
-  else if (now - speed.time > 1000) {
-    at("rate").textContent = whole.format(Math.round(1000 * (news.trials - speed.trials) / (now - speed.time)));
-    speed = { time: now, trials: news.trials };
-  }
+  if (speed === null || news.trials < speed.trials) speed = { time: performance.now(), trials: news.trials };
   at("p50").textContent = milliseconds(news.latency?.p50);
   at("p99").textContent = milliseconds(news.latency?.p99);
+}
+
+function showRate() {
+  if (speed === null) return;
+  const now = performance.now();
+  at("rate").textContent = whole.format(Math.round(1000 * (reached.trials - speed.trials) / (now - speed.time)));
+  speed = { time: now, trials: reached.trials };
 }
 
 const milliseconds = (seconds) => seconds === undefined ? "–" : `${(1000 * seconds).toFixed(1)} ms`;
 
 function showCurve() {
   const last = data[0].length - 1;
+  at("curve").hidden = last < 0;
   if (last < 0) {
     at("curve-words").textContent = "No labelled trial yet.";
     return;
@@ -196,7 +215,7 @@ function draw(series) {
     legend: { live: false },
     series: [{ label: "trials" }, ...lines.slice(0, series.length - 1).map(([label, name, dash]) => (
       { label, stroke: colour(name), width: 2, dash, points: { show: false } }))],
-    axes: [{ ...axis }, { ...axis, size: 64 }],
+    axes: [{ ...axis, size: 36 }, { ...axis, size: 64 }],
   };
   return new uPlot(options, series, at("curve"));
 }
@@ -208,10 +227,12 @@ function size() {
 
 function showRows() {
   const step = Math.max(1, Math.ceil(data[0].length / 40));
+  const voted = data[2].at(-1) !== null;
+  [...at("columns").children].forEach((head, i) => { head.hidden = i > 1 && !voted; });
   const rows = [];
   for (let i = data[0].length - 1; i >= 0; i -= step) {
     const row = document.createElement("tr");
-    for (const column of data) row.append(cell("td", column[i] === null ? "–" : whole.format(column[i])));
+    for (const column of voted ? data : data.slice(0, 2)) row.append(cell("td", column[i] === null ? "–" : whole.format(column[i])));
     rows.push(row);
   }
   at("rows").replaceChildren(...rows);
@@ -228,13 +249,14 @@ function showWeights(weights) {
   const shown = rows.slice(0, 20);
   const most = Math.max(...shown.map((row) => Math.abs(row[1])), Number.MIN_VALUE);
   const signed = shown.some((row) => row[1] < 0);
+  at("no-weights").hidden = shown.length > 0;
   at("weights").replaceChildren(...shown.map(([name, weight, kind]) => {
     const row = document.createElement("tr");
     const head = cell("th", kind === "thresholds" ? `threshold → ${name}` : name);
     head.scope = "row";
     const bar = document.createElement("td");
     bar.append(barOf(weight / most, signed));
-    row.append(head, bar, cell("td", weight.toPrecision(3)));
+    row.append(head, bar, cell("td", weight.toPrecision(3).replace("-", "−")));
     return row;
   }));
 }
@@ -258,7 +280,8 @@ function showErrors(errors) {
   at("no-errors").hidden = errors.length > 0;
   at("errors").replaceChildren(...errors.toReversed().map((error) => {
     const time = new Date(1000 * error.time).toLocaleTimeString();
-    return cell("li", `${time}, ${error.operation}: ${error.status}, ${error.message}`);
+    const often = error.count > 1 ? ` (${whole.format(error.count)} times)` : "";
+    return cell("li", `${time}, ${error.operation}: ${error.status}, ${error.message}${often}`);
   }));
 }
 
@@ -308,5 +331,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   plot = null;
   showCurve();
 });
+at("first").textContent = `curl -H 'Content-Type: application/json' ${location.origin}/v1/models -d '{"name": "spam", "learner": "winnow(1.1)"}'`;
 refresh();
 setInterval(refresh, 1000 * MODELS_SECONDS);
+setInterval(showRate, 1000 * RATE_SECONDS);
