@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +251,39 @@ def test_the_short_way_leaves_what_is_wrong_to_the_long_way(text: str) -> None:
     for label, error in [(["a"], TypeError), ("c", ValueError), (None, ValueError)]:
         with pytest.raises(error, match="label"):
             learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
+    assert_same(learner, before)
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-winnow(1.3)", "V(h=4, w=4, r=8, d=5)A-perceptron"])
+def test_a_copy_goes_its_own_way(text: str) -> None:
+    trials = votes_and_words(3, 60, "both")
+    learner = Learner(text)
+    for instance, label in trials[:30]:
+        learner.learn(**instance, label=label)
+    copies = [copy.deepcopy(learner), copy.copy(learner), pickle.loads(pickle.dumps(learner))]
+    before = copy.deepcopy(learner)
+    for instance, label in trials[30:]:
+        learner.learn(**instance, label=label)
+    for other in copies:
+        assert_same(other, before)
+        for instance, label in trials[30:]:
+            other.learn(**instance, label=label)
+        assert_same(other, learner)
+
+
+@pytest.mark.parametrize("text", ["arow(full=True)", "A-arow(full=True)", "R(s=5)-arow(full=True)"])
+def test_names_that_do_not_fit_are_not_kept(text: str) -> None:
+    learner = Learner(text, classes=["a", "b"])
+    for t in range(3):
+        learner.learn({"x": 1.0, "y": 0.5}, label="ab"[t % 2])
+    before = copy.deepcopy(learner)
+    many = {f"word {i}": 1.0 for i in range(600)}
+    with pytest.raises(ValueError, match="keeps a matrix"):
+        learner.learn(many | {"x": 1.0}, label="a")
+    assert_same(learner, before)
+    assert learner.learn({"x": 1.0}, label="b") == before.learn({"x": 1.0}, label="b")
+    with pytest.raises(ValueError, match="keeps a matrix"):
+        learner.learn(many, label="a")
     assert_same(learner, before)
 
 

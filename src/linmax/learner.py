@@ -426,6 +426,10 @@ class Learner:
             if values and max(values) - min(values) > 1.0 + 1e-12:
                 raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
 
+    @property
+    def _all_names(self) -> tuple[dict[Any, int], ...]:
+        return self._attributes, self._voters, self._raters, self._places
+
     def _columns(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Layout:
         """Give new names their columns and new classes their places; returns the layout that they need."""
         numbers, voted, rated = given
@@ -481,16 +485,16 @@ class Learner:
     def _judge(
         self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. The state does not change, so whoever is new is tried out on a copy."""
-        known = (self._attributes, self._voters, self._raters)
-        fresh = [[name for name in met if name not in names] for met, names in zip(given, known, strict=True)]
+        """Predictions and scores. The state does not change, so whoever is new is a guest, or tried out on a copy."""
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
         if self._from_zero or not any(fresh):
             return self._engine.judge(self._instances(given), 1)
         guests = [
             ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
             for new, names in zip(fresh, known, strict=True)
         ]
-        attributes, voters, raters = (len(names) for names in guests)
+        attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
         host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
         if host is not None:
             return host.judge(self._instances(given, host.layout, guests), 1)
@@ -501,10 +505,18 @@ class Learner:
 
     def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
         engine = self._alone()
-        layout = self._columns(given)
-        place = self._class(label)
-        if layout != engine.layout or len(self.classes) != engine.k:
-            engine.grow(layout, len(self.classes))
+        met = [len(names) for names in self._all_names]
+        try:
+            layout = self._columns(given)
+            place = self._class(label)
+            if layout != engine.layout or len(self.classes) != engine.k:
+                engine.grow(layout, len(self.classes))
+        except ValueError:  # too wide for a rule that keeps a matrix
+            for names, count in zip(self._all_names, met, strict=True):
+                while len(names) > count:
+                    names.popitem()
+            del self.classes[len(self._places) :]
+            raise
         known = int(engine.state.shape[KNOWN])
         if place > known:  # the next class to become known takes the next place
             order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
@@ -683,6 +695,10 @@ class Learner:
             )
         self._labelled = dict.fromkeys(description["labelled"])
         return self
+
+    def __reduce__(self) -> Any:
+        # A learner knows compiled functions and open windows by their address in this process.
+        return type(self).from_state, self.state()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
