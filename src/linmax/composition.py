@@ -270,8 +270,8 @@ def paper_pool() -> list[Rule]:
 def votes_pool(bounded: bool = True) -> Combined:
     """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1].
 
-    A robust softmax, and margin rules with long recycling: raw for labels without noise, with averages that fade, and
-    the wider margin of the Perceptron, otherwise.
+    A robust softmax, and margin rules with long recycling: raw for labels without noise, with averages that fade
+    otherwise, where the Perceptron has the wider margin and ALMA joins it.
     """
     rules = [perceptron(margin=10), perceptron(margin=50)]
     if bounded:
@@ -280,6 +280,7 @@ def votes_pool(bounded: bool = True) -> Combined:
     for raw, averaged in zip(rules[::2], rules[1::2], strict=True):
         members.append(recycle(raw, s=1000, u=1000, budget=50))
         members.append(average(recycle(averaged, s=1000, u=20, budget=50), scale="max", fade=True))
+    members.append(average(recycle(alma(2), s=1000, u=20, budget=50), scale="max", fade=True))
     return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
 
 
@@ -303,7 +304,7 @@ def vr_combine(
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
         each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
-        saved hypotheses: "votes": a robust softmax and four margin rules with long recycling, their scores
+        saved hypotheses: "votes": a robust softmax and five margin rules with long recycling, their scores
         weighted by their mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused
         as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for
         attributes, or, where there are both, the first over the votes and the second's members together.
