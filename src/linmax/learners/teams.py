@@ -257,9 +257,9 @@ class SparseTeam:
             return
         room = max(columns + 1, rows + rows // 2) if columns + 1 > rows else rows
         cells = np.zeros((room, ROWS, width), np.float32)
-        cells[:, LOG] = -np.log(np.float32(SMOOTHING))
-        cells[:, VARIANCE] = 1.0
         cells[:rows, :, :old] = self.cells
+        cells[rows:, LOG] = -np.log(np.float32(SMOOTHING))
+        cells[rows:, VARIANCE] = cells[:rows, VARIANCE, old:] = 1.0
         if old and width > old:  # a class without labels: all that was counted belongs to others
             cells[:rows, LOG, old:] = -np.log(self.cells[:, COUNT].sum(axis=1) + np.float32(SMOOTHING))[:, None]
         self.cells = cells
