@@ -408,6 +408,15 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
     assert models[0] == models[1] == models[2]
 
 
+def test_memory_of_a_batch_is_used_again_when_nothing_of_it_is_held():
+    lines = "".join(f"1 {i + 1}:{i + 1}\n" for i in range(40)).encode()
+    held = [batch.values for batch in LineReader([io.BytesIO(lines)], "svmlight", rows=1)]
+    assert [float(values[0]) for values in held] == list(range(1, 41))
+    assert len({values.ctypes.data for values in held}) == 40
+    places = {batch.values.ctypes.data for batch in LineReader([io.BytesIO(lines)], "svmlight", rows=1)}
+    assert len(places) <= 3
+
+
 def test_lines_that_are_too_long(monkeypatch):
     monkeypatch.setattr("linmax.streams.reader.LONGEST_LINE", 256)
     long = b"1 " + b"7:1 " * 500

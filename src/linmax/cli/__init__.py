@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from linmax import __version__
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "script"]
 
 COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
@@ -34,7 +34,7 @@ COMMANDS = {
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-GARBAGE = 100_000  # new objects after which it is looked for: imports make many, and none of them is garbage
+GARBAGE = 100_000  # new objects after which it is looked for
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["demo", "--trials", "10", "--noise", "2"])
     2
     """
-    gc.set_threshold(GARBAGE)
     try:
         try:
             return _dispatch(list(sys.argv[1:] if argv is None else argv))
@@ -60,6 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"linmax: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
+
+
+def script() -> int:
+    """`main` in a process of its own: what it imports is no garbage, and need not be looked through, nor at the end."""
+    gc.set_threshold(GARBAGE)
+    status = main()
+    gc.freeze()
+    return status
 
 
 class _Parser(argparse.ArgumentParser):

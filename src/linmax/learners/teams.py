@@ -73,9 +73,11 @@ class Room(NamedTuple):
     rare: np.ndarray  # float32: the same weighted by idf
     scores: np.ndarray  # float32 (4, classes): PA, AROW, naive Bayes and AROW's variances
     steps: np.ndarray  # float32 (2, classes)
+    logs: np.ndarray  # ln 1, ln 2, ...
 
 
-RoomT = types.NamedTuple((Single, Single, float32[:, ::1], float32[:, ::1]), Room)
+LOGS = np.log(np.arange(1.0, 4097.0))
+RoomT = types.NamedTuple((Single, Single, float32[:, ::1], float32[:, ::1], Vector), Room)
 
 
 @kernel()
@@ -90,7 +92,8 @@ def scale_sparse(instances: Instances, t: int, trials: float, frequency: np.ndar
         count = frequency[instances.indices[j]] + 1.0
         if learn:
             frequency[instances.indices[j]] = count
-        weighted = value * (rarity - math.log(count))
+        log = room.logs[int(count) - 1] if count <= room.logs.size else math.log(count)
+        weighted = value * (rarity - log)
         plain += value * value
         rare += weighted * weighted
         room.plain[j - lo + 1], room.rare[j - lo + 1] = value, weighted
@@ -254,9 +257,9 @@ class SparseTeam:
             return
         room = max(columns + 1, rows + rows // 2) if columns + 1 > rows else rows
         cells = np.zeros((room, ROWS, width), np.float32)
-        cells[:, LOG] = -np.log(np.float32(SMOOTHING))
-        cells[:, VARIANCE] = 1.0
         cells[:rows, :, :old] = self.cells
+        cells[rows:, LOG] = -np.log(np.float32(SMOOTHING))
+        cells[rows:, VARIANCE] = cells[:rows, VARIANCE, old:] = 1.0
         if old and width > old:  # a class without labels: all that was counted belongs to others
             cells[:rows, LOG, old:] = -np.log(self.cells[:, COUNT].sum(axis=1) + np.float32(SMOOTHING))[:, None]
         self.cells = cells
@@ -275,6 +278,7 @@ class SparseTeam:
             np.zeros(longest, np.float32),
             np.zeros((4, width), np.float32),
             np.zeros((2, width), np.float32),
+            LOGS,
         )
         table = np.zeros((end - begin, MEMBERS, width), np.float32)
         play_sparse(

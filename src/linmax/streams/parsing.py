@@ -13,29 +13,30 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.fetching import fetch
-from linmax.streams.scan import GOOD, HARD, WILD, byte, number, shifted
+from linmax.streams.scan import GOOD, HARD, WILD, byte, number
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,
+    KEYED,
     NUMBER,
+    PREFIX,
     SERIAL,
-    SHIFT,
     SIZE,
+    SLOT,
+    SPAN,
     STAMP,
+    START,
+    TOKEN,
+    WHOLE,
     Names,
+    approach,
     cell,
+    find,
     has_room,
     look_up,
-    look_up_short,
-    short_hash,
-    short_key,
-)
-from linmax.streams.vocabulary import (
-    WIDTH as SLOT_WIDTH,
 )
 
-__all__ = ["REASONS", "Work", "WorkT"]
+__all__ = ["REASONS", "TOKEN", "Work", "WorkT"]
 
 # What a parser says when it stops.
 (
@@ -129,11 +130,6 @@ NO_CLASS = -1
 SUMMED, TURNED_DOWN, IMPOSSIBLE = range(3)  # what happens to an attribute that comes twice
 
 
-# Columns of Work.tokens: where the name is and what goes before it; the key and first slot of a short one; the whole
-# number that it is, ABSENT when it is none (only when put_row is told so).
-START, LENGTH, PREFIX, KEY, SLOT, WHOLE, TOKEN = range(7)
-
-
 class Work(NamedTuple):
     """The arrays that a parser works in."""
 
@@ -221,7 +217,7 @@ def class_of(work: Work, labels: Names, block: np.ndarray, start: int, end: int)
 def put_token(work: Work, count: int, start: int, length: int, prefix: int, index: int, value: float) -> None:
     """Write down an attribute of the row, with the whole number that its name is."""
     place = np.uint64(count)
-    work.tokens[place, START], work.tokens[place, LENGTH], work.tokens[place, PREFIX] = start, length, prefix
+    work.tokens[place, START], work.tokens[place, SPAN], work.tokens[place, PREFIX] = start, length, prefix
     work.tokens[place, WHOLE], work.amounts[place] = index, value
 
 
@@ -268,23 +264,18 @@ def put_row(
     begin = put = state[PLACED]
     names.sizes[SERIAL] += 1
     serial = names.sizes[SERIAL] * STAMPS
-    hashed, grows, shift = names.sizes[HASHED] != 0, state[GROWS] != 0, names.sizes[SHIFT]
+    hashed, grows = names.sizes[HASHED] != 0, state[GROWS] != 0
     tokens, slots = work.tokens, names.slots
     if not hashed:
-        for i in range(count):  # all slots are on their way before the first is looked at
-            total = tokens[i, LENGTH] + names.prefixes[tokens[i, PREFIX], SIZE]
-            if 0 < total <= 8:
-                key = short_key(names, source, tokens[i, START], total, tokens[i, PREFIX])
-                slot = shifted(short_hash(key), shift)
-                tokens[i, KEY], tokens[i, SLOT] = key, slot
-                fetch(slots, SLOT_WIDTH * slot)
+        approach(names, source, tokens, count)
     for i in range(count):
-        total = tokens[i, LENGTH] + names.prefixes[tokens[i, PREFIX], SIZE]
-        slot = ABSENT
-        if 0 < total <= 8 and not hashed:
-            slot = look_up_short(names, tokens[i, KEY], total, tokens[i, SLOT])
-        if slot == ABSENT:
-            slot = look_up(names, source, tokens[i, START], tokens[i, LENGTH], tokens[i, PREFIX], grows)
+        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
+        slot, there = 0, False
+        if not hashed:
+            total = length + names.prefixes[prefix, SIZE]
+            slot, there = find(names, source, start, length, prefix, tokens[i, KEYED], total, tokens[i, SLOT])
+        if not there:
+            slot = look_up(names, source, start, length, prefix, grows)
             if slot == ABSENT:
                 state[UNKNOWN] += 1
                 continue

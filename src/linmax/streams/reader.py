@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ BLOCK = 2**20  # bytes read at a time
 LONGEST_LINE = 2**24
 ROWS = 4096  # of a batch
 VALUES = 2**18  # of a batch, unless one row has more
+ROOMS = 8  # batches whose memory may be used again
 KEPT = 20  # refused lines that are remembered
 
 
@@ -81,6 +83,7 @@ class LineReader:
         self._block = np.zeros(block + PADDING, np.uint8)
         self._base = self._filled = 0
         self._ended = True  # the current source
+        self._rooms: list[dict[str, np.ndarray]] = []
         tens, table = powers()
         self._work = Work(
             state=np.zeros(parsing.WIDTH, np.int64),
@@ -104,10 +107,22 @@ class LineReader:
             "tags": np.zeros((self.rows, 2), np.int64),
             "lines": np.zeros(self.rows, np.int64),
             "indptr": np.zeros(self.rows + 1, np.int64),
-            "indices": np.empty(self.values, np.int32),
-            "values": np.empty(self.values),
             "dense": np.zeros((self.rows, wide)),
+            **self._values_room(),
         }
+
+    def _values_room(self) -> dict[str, np.ndarray]:
+        """Room for the values of a batch: that of an earlier one of which nothing is held, before there is a new one.
+
+        Fresh memory is cleared by the operating system, which takes a tenth of the time of parsing.
+        """
+        for room in self._rooms:
+            # Referred to by the dict and by the call itself; every view, and so every user of the batch, counts.
+            if len(room["values"]) == self.values and all(sys.getrefcount(room[name]) == 2 for name in room):
+                return room
+        room = {"indices": np.empty(self.values, np.int32), "values": np.empty(self.values)}
+        self._rooms = [*self._rooms[1 - ROOMS :], room]
+        return room
 
     @property
     def _state(self) -> np.ndarray:
@@ -243,7 +258,7 @@ class LineReader:
         assert self.format is not None
         if needs == parsing.MORE_VALUES:
             self.values *= 2
-            self._work = work._replace(indices=np.empty(self.values, np.int32), values=np.empty(self.values))
+            self._work = work._replace(**self._values_room())
         elif needs == parsing.MORE_TOKENS:
             size = 2 * work.amounts.size
             self._work = work._replace(tokens=np.zeros((size, parsing.TOKEN), np.int64), amounts=np.zeros(size))

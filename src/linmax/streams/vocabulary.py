@@ -37,6 +37,9 @@ KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when name
 WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL = range(5)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
+# Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot; the
+# whole number that it is, ABSENT when it is none (only when `put_row` is told so).
+START, SPAN, PREFIX, KEYED, SLOT, WHOLE, TOKEN = range(7)
 ABSENT = -1
 MOST_BITS = 30
 DIRECT = 4  # whole numbers looked up directly, for each slot
@@ -88,6 +91,26 @@ def short_hash(key: int) -> int:
     return fold(key ^ SEED, MIX)
 
 
+@kernel(hot=True)
+def find(
+    names: Names, block: np.ndarray, start: int, length: int, prefix: int, key: int, total: int, slot: int
+) -> tuple[int, bool]:
+    """The slot of a name from its first slot on, and True; or the empty one where it belongs, and False."""
+    slots = names.slots
+    last = slots.size // WIDTH - 1
+    while slots[cell(slot, NUMBER)] >= 0:
+        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
+            if total <= 8:
+                return slot, True
+            at, before = names.offsets[slots[cell(slot, NUMBER)]], total - length
+            if same_bytes(block, start, names.store, at + before, length) and (
+                before == 0 or same_bytes(names.heads, names.prefixes[prefix, OFFSET], names.store, at, before)
+            ):
+                return slot, True
+        slot = (slot + 1) & last
+    return slot, False
+
+
 @kernel()
 def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: int, add: bool) -> int:
     """The slot of a name, ABSENT when it has none and may not be added. There must be room for one name more."""
@@ -101,17 +124,9 @@ def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: in
     key = hashed
     if total <= 8:
         key = short_key(names, block, start, total, prefix) if total else 0
-    last = slots.size // WIDTH - 1
-    while slots[cell(slot, NUMBER)] >= 0:
-        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
-            if total <= 8:
-                return slot
-            at, before = names.offsets[slots[cell(slot, NUMBER)]], total - length
-            if same_bytes(block, start, names.store, at + before, length) and (
-                before == 0 or same_bytes(names.heads, names.prefixes[prefix, OFFSET], names.store, at, before)
-            ):
-                return slot
-        slot = (slot + 1) & last
+    slot, there = find(names, block, start, length, prefix, key, total, slot)
+    if there:
+        return slot
     if not add:
         return ABSENT
     number, used = names.sizes[COUNT], names.sizes[USED]
@@ -126,15 +141,31 @@ def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: in
 
 
 @kernel(hot=True)
-def look_up_short(names: Names, key: int, total: int, slot: int) -> int:
-    """The slot of a name of up to 8 bytes from its first slot on, ABSENT when it has none."""
-    slots = names.slots
-    last = slots.size // WIDTH - 1
-    while slots[cell(slot, NUMBER)] >= 0:
-        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
-            return slot
-        slot = (slot + 1) & last
-    return ABSENT
+def approach(names: Names, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
+    """Note the key and the first slot of each name of a row, and have ready all that `find` will look at."""
+    shift, slots = names.sizes[SHIFT], names.slots
+    long = 0
+    for i in range(count):
+        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
+        total = length + names.prefixes[prefix, SIZE]
+        if 0 < total <= 8:
+            key = short_key(names, source, start, total, prefix)
+            hashed = short_hash(key)
+        else:
+            ahead = names.prefixes[prefix]
+            hashed = hash_of(source, start, length, ahead[MIXED], ahead[CARRY], ahead[REST])
+            key = hashed if total else 0
+            long += 1
+        tokens[i, KEYED], tokens[i, SLOT] = key, shifted(hashed, shift)
+        fetch(slots, WIDTH * tokens[i, SLOT])
+    if not long:
+        return
+    for i in range(count):
+        if tokens[i, SPAN] + names.prefixes[tokens[i, PREFIX], SIZE] > 8:
+            fetch(names.offsets, max(0, slots[cell(tokens[i, SLOT], NUMBER)]))
+    for i in range(count):
+        if tokens[i, SPAN] + names.prefixes[tokens[i, PREFIX], SIZE] > 8:
+            fetch(names.store, names.offsets[max(0, slots[cell(tokens[i, SLOT], NUMBER)])])
 
 
 @kernel(hot=True)
