@@ -109,7 +109,7 @@ count_reference = types.ExternalFunction("Py_IncRef", types.void(int64))
 KINDS: tuple[Any, ...] = (str, int, bool, float, np.float64, dict, list, tuple)
 TEXT, WHOLE, TRUTH, FLOAT, DOUBLE, DICT, LIST, TUPLE = range(8)
 NONE, NO, BAD = range(8, 11)
-ATTRIBUTES, VOTERS, CHOSEN, KNOWN_CLASSES, CLASSES, BY_NUMBER = range(11, 17)
+ATTRIBUTES, VOTERS, CHOSEN, KNOWN_CLASSES, CLASSES, ATTRIBUTES_BY_NUMBER, VOTERS_BY_NUMBER = range(11, 18)
 NOT_READ = -3
 
 
@@ -121,12 +121,13 @@ class Names(NamedTuple):
     chosen: dict[Any, int]  # the place of each class that may be voted for; None is an abstention
     known: dict[Any, int]  # the place of each class that has had a label
     classes: list[Any]
-    by_number: bool  # the voters are 0, 1, ... in order
+    attributes_by_number: int  # how many, from the first on, are named 0, 1, ...
+    voters_by_number: int
 
     def addresses(self) -> np.ndarray:
         """Where all the objects are, in the order of the constants above."""
         fixed = (*KINDS, None, REFUSED, FAILED, self.attributes, self.voters, self.chosen, self.known, self.classes)
-        return np.array([*(id(thing) for thing in fixed), self.by_number], np.int64)
+        return np.array([*map(id, fixed), self.attributes_by_number, self.voters_by_number], np.int64)
 
 
 if JIT:
@@ -183,6 +184,21 @@ def type_of(thing: int) -> int:
 
 
 @kernel(hot=True)
+def length_of(objects: np.ndarray, given: int) -> int:
+    """The length of a list or tuple, -1 for anything else."""
+    kind = type_of(given)
+    if kind == objects[LIST]:
+        return list_size(given)
+    return tuple_size(given) if kind == objects[TUPLE] else -1
+
+
+@kernel(hot=True)
+def item_of(objects: np.ndarray, given: int, place: int) -> int:
+    """An item of a list or tuple."""
+    return list_item(given, place) if type_of(given) == objects[LIST] else tuple_item(given, place)
+
+
+@kernel(hot=True)
 def plain_name(objects: np.ndarray, thing: int) -> bool:
     """Whether a name is text or a whole number, so that looking it up runs nothing of the user's."""
     kind = type_of(thing)
@@ -208,10 +224,24 @@ def number_of(objects: np.ndarray, thing: int) -> float:
 def read_attributes(
     objects: np.ndarray, given: int, instances: Instances, start: int, cursor: np.ndarray, bound: float
 ) -> int:
-    """Write a dict of numbers by name into the sparse attributes from ``start`` on: where it ends, or NOT_READ."""
+    """Write a dict of numbers by name, or a list of numbers, into the sparse attributes from ``start`` on.
+
+    Returns where it ends, or NOT_READ.
+    """
+    size, place = length_of(objects, given), start
+    if size >= 0:
+        if size > objects[ATTRIBUTES_BY_NUMBER] or start + size > instances.values.size:
+            return NOT_READ
+        for column in range(size):
+            value = number_of(objects, item_of(objects, given, column))
+            if not abs(value) <= bound:
+                return NOT_READ
+            instances.indices[start + column] = column
+            instances.values[start + column] = value
+        return start + size
     if type_of(given) != objects[DICT]:
         return NOT_READ
-    item, place = cursor.ctypes.data, start
+    item = cursor.ctypes.data
     cursor[0] = 0
     while next_item(given, item, item + 8, item + 16) != 0:
         if place == instances.values.size or not plain_name(objects, cursor[1]):
@@ -242,8 +272,7 @@ def place_of(objects: np.ndarray, choice: int) -> int:
 @kernel()
 def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.ndarray) -> bool:
     """Write votes, a dict by name or a list in the order of the voters, into one row; whether that could be done."""
-    kind = type_of(given)
-    if kind == objects[DICT]:
+    if type_of(given) == objects[DICT]:
         votes[:] = -1
         item = cursor.ctypes.data
         cursor[0] = 0
@@ -256,13 +285,10 @@ def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.nd
                 return False
             votes[to_whole(voter)] = place
         return True
-    in_list = kind == objects[LIST]
-    if not (in_list or kind == objects[TUPLE]) or objects[BY_NUMBER] == 0:
-        return False
-    if (list_size(given) if in_list else tuple_size(given)) != votes.size:
+    if length_of(objects, given) != votes.size or objects[VOTERS_BY_NUMBER] != votes.size:
         return False
     for voter in range(votes.size):
-        place = place_of(objects, list_item(given, voter) if in_list else tuple_item(given, voter))
+        place = place_of(objects, item_of(objects, given, voter))
         if place == NOT_READ:
             return False
         votes[voter] = place
