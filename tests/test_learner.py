@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 from scipy import sparse
 
-from linmax import Learner, experts, majority_problem, run
+from linmax import Learner, experts, majority_problem, one, run, sitting
 from linmax.composition import as_learner
+from linmax.contract import JIT
 from linmax.instances import Experts
 from linmax.one import REFUSED
 from linmax.trials import Machine
@@ -192,6 +194,13 @@ def test_weights_that_leave_the_range() -> None:
     voted = Learner("V(scale=raw)-R(u=50)-winnow(4)")
     with pytest.raises(OverflowError, match=r"raw weights of R\(u=50\)-winnow\(4\).*scale='l2'"):
         learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
+
+
+@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
+@pytest.mark.parametrize("kind", [one.TrialT, sitting.DeskT])
+def test_what_is_kept_fits_in(kind: Any) -> None:
+    context = cpu_target.target_context
+    assert context.get_abi_sizeof(context.get_value_type(kind)) <= one.ROOM
 
 
 def test_answers_are_counted_by_reference() -> None:
