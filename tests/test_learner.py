@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 from scipy import sparse
 
-from linmax import Learner, experts, majority_problem, run
+from linmax import Learner, experts, majority_problem, one, run, sitting
 from linmax.composition import as_learner
+from linmax.contract import JIT
 from linmax.instances import Experts
+from linmax.one import REFUSED
 from linmax.trials import Machine
 from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 
@@ -192,6 +196,39 @@ def test_weights_that_leave_the_range() -> None:
         learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
 
 
+@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
+@pytest.mark.parametrize("kind", [one.TrialT, sitting.DeskT])
+def test_what_is_kept_fits_in(kind: Any) -> None:
+    context = cpu_target.target_context
+    assert context.get_abi_sizeof(context.get_value_type(kind)) <= one.ROOM
+
+
+def test_answers_are_counted_by_reference() -> None:
+    """Compiled code returns the class itself, and whoever asked holds one reference more."""
+    label = "".join(["a", " class"])
+    learner = Learner("perceptron", classes=[label, "other"])
+    learner.learn({"x": 1.0}, votes=["other"], label=label)
+    before = sys.getrefcount(label), sys.getrefcount(REFUSED)
+    for _ in range(100):
+        assert learner.predict({"x": -1.0}, votes=[label]) in (label, "other")
+        learner.learn({"x": 1.0}, votes=[label], label=label)
+        learner.learn({"y": 1.0}, label="other")
+        learner.predict({"z": 1.0})
+    assert (sys.getrefcount(label), sys.getrefcount(REFUSED)) == before
+
+
+@pytest.mark.parametrize("text", ["perceptron", "A-perceptron"])
+def test_a_label_is_needed_though_nothing_else_is_missing(text: str) -> None:
+    learner = Learner(text)
+    for label in "ab":
+        learner.learn({"x": 1.0}, label=label)
+    before = copy.deepcopy(learner)
+    for given in ({"x": 1.0}, [1.0], np.array([1.0])):
+        with pytest.raises(TypeError, match="needs label="):
+            learner.learn(given)
+    assert_same(learner, before)
+
+
 class Odd(str):
     """Text that compiled code leaves to Python."""
 
@@ -217,11 +254,20 @@ def test_instances_of_every_kind(text: str) -> None:
         {"x": np.float32(1.0), "y": -1.0},
         {Odd("x"): 1.0, "y": -1.0},
     ]
-    for name, forms in ("votes", votes), ("attributes", attributes):
+    rows: list[Any] = [
+        [0.25, -1],
+        (0.25, np.float64(-1.0)),
+        np.array([0.25, -1.0]),
+        np.array([0.25, -1.0], np.float32),
+        {0: 0.25, 1: -1.0},
+        [np.float32(0.25), -1.0],
+    ]
+    for name, forms in ("votes", votes), ("attributes", attributes), ("attributes", rows):
         states = []
         for form in forms:
             learner = Learner(text)
             first = {"votes": ["a", "b", "a"]} if name == "votes" else {"attributes": {"x": 0.5, "y": 0.25}}
+            first = {"attributes": [0.5, 0.75]} if forms is rows else first
             for label in "ab":
                 learner.learn(**first, label=label)
             answers = [learner.predict(**{name: form}), learner.learn(**{name: form}, label="a")]

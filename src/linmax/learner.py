@@ -126,7 +126,6 @@ class Learner:
         self._places = {name: place for place, name in enumerate(self.classes)}
         self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
-        self._by_number = list(self._voters) == list(range(len(self._voters)))
         # Open while the arrays stay where they are (see `_open`).
         self._window: Window | Sitting | None = None
         self._ask = self._teach = refuse
@@ -569,19 +568,23 @@ class Learner:
             constant=layout.constant,
         )
 
-    def _again(self, attributes: Any, votes: Any, label: Any = UNSET) -> Any:
-        """Try the short way once more, if a window can be opened or the instance be written more simply."""
-        simpler = votes.tolist() if isinstance(votes, np.ndarray) and votes.ndim == 1 else votes
-        if not self._open(attributes, simpler) and simpler is votes:
+    def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
+        """Try the short way once more, if the instance can be written more simply or a window be opened."""
+        given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if given[0] is not attributes or given[1] is not votes:
+            predicted = self._teach(*given, *label) if label else self._ask(*given)
+            if predicted is not REFUSED:
+                return predicted
+        if not self._open(*given):
             return REFUSED
-        return self._ask(attributes, simpler) if label is UNSET else self._teach(attributes, simpler, label)
+        return self._teach(*given, *label) if label else self._ask(*given)
 
     def _open(self, attributes: Any, votes: Any) -> bool:
         """Open a window for an instance whose names are all known; whether there is a new one."""
         engine = self._engine
         if not JIT or not (engine.plain or sits(engine)):
             return False
-        numbers = attributes.values() if type(attributes) is dict else ()
+        numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
         count = len(numbers)
         largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) < HUGE), default=0.0)
         if self._window is not None and self._window.has_room(count, largest):
@@ -589,7 +592,10 @@ class Learner:
         for given, met in (attributes, self._attributes), (votes, self._voters):
             if isinstance(given, dict) and not given.keys() <= met.keys():
                 return False  # it would be closed before it is used
-        names = Names(self._attributes, self._voters, self._chosen, self._known, self.classes, self._by_number)
+        names = Names(
+            self._attributes, self._voters, self._chosen, self._known, self.classes,
+            numbered(self._attributes), numbered(self._voters),
+        )  # fmt: skip
         longest = max(32, 2 * count)
         if engine.plain:
             self._window = Window(engine, names, self._tally, longest)
@@ -626,7 +632,7 @@ class Learner:
             for name, choice in votes.items():
                 codes[self._voters[name]] = self._chosen[choice]
             return codes
-        if len(votes) != len(self._voters) or not self._by_number:
+        if len(votes) != len(self._voters) or numbered(self._voters) < len(votes):
             raise KeyError
         return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
 
@@ -750,6 +756,11 @@ def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
         raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
     values = given.tolist() if isinstance(given, np.ndarray) else list(given)
     return enumerate(values)
+
+
+def numbered(names: Mapping[Any, int]) -> int:
+    """How many names, from the first on, are 0, 1, ..."""
+    return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
 
 
 def _number(what: str, name: Any, value: Any) -> float:

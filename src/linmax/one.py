@@ -25,7 +25,9 @@ from linmax.contract import (
     Instances,
     InstancesT,
     Labels,
+    Members,
     MembersT,
+    State,
     StateT,
     Vector,
     cache_folder,
@@ -34,7 +36,7 @@ from linmax.contract import (
     kernel,
 )
 from linmax.machine import Engine
-from linmax.member import ScratchT, scratch_for
+from linmax.member import Scratch, ScratchT, scratch_for
 from linmax.nodes import no_instances
 from linmax.straight import judge_here, play_here
 
@@ -42,7 +44,7 @@ __all__ = ["FAILED", "REFUSED", "Names", "Tally", "Window", "built_in", "new_tal
 
 REFUSED = object()  # an instance that is not for the short way: something new, something wrong, or something rare
 FAILED = object()  # the weights left the range of floats
-ROOM = 2**14  # bytes; the arguments take about half of it
+ROOM = 2**14  # bytes; what is kept takes about half of it
 POINTS = 1024  # of the mistake curve
 
 # -- what has happened --------------------------------------------------------------------------------------------
@@ -109,7 +111,7 @@ count_reference = types.ExternalFunction("Py_IncRef", types.void(int64))
 KINDS: tuple[Any, ...] = (str, int, bool, float, np.float64, dict, list, tuple)
 TEXT, WHOLE, TRUTH, FLOAT, DOUBLE, DICT, LIST, TUPLE = range(8)
 NONE, NO, BAD = range(8, 11)
-ATTRIBUTES, VOTERS, CHOSEN, KNOWN_CLASSES, CLASSES, BY_NUMBER = range(11, 17)
+ATTRIBUTES, VOTERS, CHOSEN, KNOWN_CLASSES, CLASSES, ATTRIBUTES_BY_NUMBER, VOTERS_BY_NUMBER = range(11, 18)
 NOT_READ = -3
 
 
@@ -121,12 +123,13 @@ class Names(NamedTuple):
     chosen: dict[Any, int]  # the place of each class that may be voted for; None is an abstention
     known: dict[Any, int]  # the place of each class that has had a label
     classes: list[Any]
-    by_number: bool  # the voters are 0, 1, ... in order
+    attributes_by_number: int  # how many, from the first on, are named 0, 1, ...
+    voters_by_number: int
 
     def addresses(self) -> np.ndarray:
         """Where all the objects are, in the order of the constants above."""
         fixed = (*KINDS, None, REFUSED, FAILED, self.attributes, self.voters, self.chosen, self.known, self.classes)
-        return np.array([*(id(thing) for thing in fixed), self.by_number], np.int64)
+        return np.array([*map(id, fixed), self.attributes_by_number, self.voters_by_number], np.int64)
 
 
 if JIT:
@@ -183,6 +186,21 @@ def type_of(thing: int) -> int:
 
 
 @kernel(hot=True)
+def length_of(objects: np.ndarray, given: int) -> int:
+    """The length of a list or tuple, -1 for anything else."""
+    kind = type_of(given)
+    if kind == objects[LIST]:
+        return list_size(given)
+    return tuple_size(given) if kind == objects[TUPLE] else -1
+
+
+@kernel(hot=True)
+def item_of(objects: np.ndarray, given: int, place: int) -> int:
+    """An item of a list or tuple."""
+    return list_item(given, place) if type_of(given) == objects[LIST] else tuple_item(given, place)
+
+
+@kernel(hot=True)
 def plain_name(objects: np.ndarray, thing: int) -> bool:
     """Whether a name is text or a whole number, so that looking it up runs nothing of the user's."""
     kind = type_of(thing)
@@ -208,10 +226,24 @@ def number_of(objects: np.ndarray, thing: int) -> float:
 def read_attributes(
     objects: np.ndarray, given: int, instances: Instances, start: int, cursor: np.ndarray, bound: float
 ) -> int:
-    """Write a dict of numbers by name into the sparse attributes from ``start`` on: where it ends, or NOT_READ."""
+    """Write a dict of numbers by name, or a list of numbers, into the sparse attributes from ``start`` on.
+
+    Returns where it ends, or NOT_READ.
+    """
+    size, place = length_of(objects, given), start
+    if size >= 0:
+        if size > objects[ATTRIBUTES_BY_NUMBER] or start + size > instances.values.size:
+            return NOT_READ
+        for column in range(size):
+            value = number_of(objects, item_of(objects, given, column))
+            if not abs(value) <= bound:
+                return NOT_READ
+            instances.indices[start + column] = column
+            instances.values[start + column] = value
+        return start + size
     if type_of(given) != objects[DICT]:
         return NOT_READ
-    item, place = cursor.ctypes.data, start
+    item = cursor.ctypes.data
     cursor[0] = 0
     while next_item(given, item, item + 8, item + 16) != 0:
         if place == instances.values.size or not plain_name(objects, cursor[1]):
@@ -242,8 +274,7 @@ def place_of(objects: np.ndarray, choice: int) -> int:
 @kernel()
 def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.ndarray) -> bool:
     """Write votes, a dict by name or a list in the order of the voters, into one row; whether that could be done."""
-    kind = type_of(given)
-    if kind == objects[DICT]:
+    if type_of(given) == objects[DICT]:
         votes[:] = -1
         item = cursor.ctypes.data
         cursor[0] = 0
@@ -256,13 +287,10 @@ def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.nd
                 return False
             votes[to_whole(voter)] = place
         return True
-    in_list = kind == objects[LIST]
-    if not (in_list or kind == objects[TUPLE]) or objects[BY_NUMBER] == 0:
-        return False
-    if (list_size(given) if in_list else tuple_size(given)) != votes.size:
+    if length_of(objects, given) != votes.size or objects[VOTERS_BY_NUMBER] != votes.size:
         return False
     for voter in range(votes.size):
-        place = place_of(objects, list_item(given, voter) if in_list else tuple_item(given, voter))
+        place = place_of(objects, item_of(objects, given, voter))
         if place == NOT_READ:
             return False
         votes[voter] = place
@@ -357,43 +385,61 @@ def refuse(*_: Any) -> Any:
 
 # -- a plain rule -------------------------------------------------------------------------------------------------
 
-ArgumentsT = types.Tuple(
-    [MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Indices, Indices, Vector, TallyT]
+
+class Trial(NamedTuple):
+    """Everything that a trial is played with."""
+
+    members: Members
+    state: State
+    room: Scratch
+    instances: Instances  # room for one
+    labels: np.ndarray  # (1,), like what follows
+    predictions: np.ndarray
+    changes: np.ndarray
+    margins: np.ndarray  # none
+    objects: np.ndarray  # where Python's objects are
+    cursor: np.ndarray  # int64 (3,): a place in a dict, a key and a value
+    bound: np.ndarray  # (1,): the largest magnitude that an attribute may have
+    tally: Tally
+
+
+TrialT = types.NamedTuple(
+    [MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Indices, Indices, Vector, TallyT], Trial
 )
 if JIT:
-    kept = keeper(ArgumentsT)
+    kept = keeper(TrialT)
 
 
-@deferred(types.void(int64, ArgumentsT))
-def keep_arguments(address: int, arguments: Any) -> None:
-    """Write them to memory."""
-    keep(address, arguments)
+@deferred(types.void(int64, TrialT))
+def keep_trial(address: int, trial: Trial) -> None:
+    """Write it to memory."""
+    keep(address, trial)
 
 
 def ask(itself: int, arguments: int, _: int) -> int:
     """(attributes, votes) -> the class predicted, or REFUSED."""
-    members, state, room, instances, _labels, _predictions, _changes, _margins, objects, cursor, bound, _tally = kept(
-        to_whole(itself)
-    )
-    if not read_instance(objects, word_at(arguments), word_at(arguments + 8), instances, 0, cursor, bound[0]):
+    trial = kept(to_whole(itself))
+    objects, instances = trial.objects, trial.instances
+    given, votes = word_at(arguments), word_at(arguments + 8)
+    if not read_instance(objects, given, votes, instances, 0, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
-    return answer(objects, judge_here(members, state, room, instances, 0))
+    return answer(objects, judge_here(trial.members, trial.state, trial.room, instances, 0))
 
 
 def teach(itself: int, arguments: int, _: int) -> int:
     """(attributes, votes, label) -> the class predicted before the rule saw the label, or REFUSED, or FAILED."""
-    members, state, room, instances, labels, predictions, changes, margins, objects, cursor, bound, tally = kept(
-        to_whole(itself)
-    )
-    label = place_of_label(objects, word_at(arguments + 16))
-    if label == NOT_READ:
-        return answer_no(objects, NO)
-    if not read_instance(objects, word_at(arguments), word_at(arguments + 8), instances, 0, cursor, bound[0]):
+    trial = kept(to_whole(itself))
+    objects, instances, labels, predictions = trial.objects, trial.instances, trial.labels, trial.predictions
+    given, votes, label = word_at(arguments), word_at(arguments + 8), place_of_label(objects, word_at(arguments + 16))
+    if label == NOT_READ or not read_instance(objects, given, votes, instances, 0, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
     labels[0] = label
-    if play_here(members, state, room, instances, labels, predictions, changes, margins) >= 0:
+    failed = play_here(
+        trial.members, trial.state, trial.room, instances, labels, predictions, trial.changes, trial.margins
+    )
+    if failed >= 0:
         return answer_no(objects, BAD)
-    note(tally, int(predictions[0] != label))
+    note(trial.tally, int(predictions[0] != label))
     return answer(objects, predictions[0])
 
 
@@ -417,25 +463,24 @@ class Window:
             values=np.zeros(longest),
             constant=layout.constant,
         )
-        one = np.zeros(1, np.int32)
         bounded = engine.runs[0].rule.bounded
-        self._arguments = (
-            engine.members,
-            engine.state,
-            scratch_for(engine.state, False, 0, layout.voters + 2 * (longest + 1), 0, False),
-            instances,
-            one,
-            one.copy(),
-            np.zeros(1, np.uint8),
-            np.zeros(0),
-            names.addresses(),
-            np.zeros(3, np.int64),
-            np.array([1.0 + 1e-12 if bounded else np.finfo(float).max]),
-            tally,
+        self._trial = Trial(
+            members=engine.members,
+            state=engine.state,
+            room=scratch_for(engine.state, False, 0, layout.voters + 2 * (longest + 1), 0, False),
+            instances=instances,
+            labels=np.zeros(1, np.int32),
+            predictions=np.zeros(1, np.int32),
+            changes=np.zeros(1, np.uint8),
+            margins=np.zeros(0),
+            objects=names.addresses(),
+            cursor=np.zeros(3, np.int64),
+            bound=np.array([1.0 + 1e-12 if bounded else np.finfo(float).max]),
+            tally=tally,
         )
         self._memory = np.zeros(ROOM, np.uint8)
         address = int(self._memory.ctypes.data)
-        keep_arguments(address, self._arguments)
+        keep_trial(address, self._trial)
         self.ask, self.teach = built_in(ask, address), built_in(teach, address)
 
     def has_room(self, count: int, _: float) -> bool:
@@ -447,4 +492,4 @@ class Window:
 
     def complain(self) -> None:
         """Say what has FAILED."""
-        self._engine.overflowed(0, int(self._arguments[-1].counts[TRIALS]))
+        self._engine.overflowed(0, int(self._trial.tally.counts[TRIALS]))

@@ -148,7 +148,8 @@ def ask(itself: int, arguments: int, _: int) -> int:
     """(attributes, votes) -> the class predicted, or REFUSED."""
     desk = kept(to_whole(itself))
     objects, settings, room, asked, shape = desk.objects, desk.settings, desk.room, desk.asked, desk.state.shape
-    if not read_instance(objects, word_at(arguments), word_at(arguments + 8), asked, 0, desk.cursor, desk.bound[0]):
+    given, votes = word_at(arguments), word_at(arguments + 8)
+    if not read_instance(objects, given, votes, asked, 0, desk.cursor, desk.bound[0]):
         return answer_no(objects, NO)
     output = np.int64(desk.leaves[least(desk.mistakes)])
     marks = desk.ballot.marks
@@ -169,7 +170,8 @@ def teach(itself: int, arguments: int, _: int) -> int:
     label, t = place_of_label(objects, word_at(arguments + 16)), settings[AT]
     if label == NOT_READ or t == settings[END]:
         return answer_no(objects, NO)
-    if not read_instance(objects, word_at(arguments), word_at(arguments + 8), instances, t, desk.cursor, desk.bound[0]):
+    given, votes = word_at(arguments), word_at(arguments + 8)
+    if not read_instance(objects, given, votes, instances, t, desk.cursor, desk.bound[0]):
         return answer_no(objects, NO)
     labels[t] = label
     if filled(desk.panel):
