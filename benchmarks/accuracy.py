@@ -414,7 +414,8 @@ def markdown(figures: dict[str, Any]) -> str:
                 if not any(cells):
                     continue
                 if extra:
-                    cells += [percent(found["linmax, first rows"]), f"{found['ratio']:.3f}" if "ratio" in found else ""]
+                    ratio = f"{found['ratio']:.3f}" if "ratio" in found else ""
+                    cells += [percent(found.get("linmax, first rows")), ratio]
                 lines += [f"| {name} | {found['rows']:,} | " + " | ".join(cells) + " |"]
             lines += [""]
         if "geometric mean" in figures:
@@ -439,14 +440,20 @@ def plot(figures: dict[str, Any], path: str) -> None:
     if not ratios:
         CONSOLE.print("no plot: it needs Vowpal Wabbit's errors")
         return
-    figure = figure_class()(figsize=(7, 0.35 * len(ratios) + 1.2), layout="constrained")
+    figure = figure_class()(figsize=(7, 0.33 * len(ratios) + 1.0), layout="constrained")
     axes = figure.subplots()
     names = sorted(ratios, key=ratios.__getitem__, reverse=True)
     axes.barh(names, [ratios[name] for name in names], color="#0072b2")
+    for place, name in enumerate(names):
+        line = figures["attributes"][name]["learners"]
+        theirs = min(line[f"VW {loss}"]["error"] for loss in LOSSES)
+        told = f"{percent(line['linmax']['error'])} against {percent(theirs)} %"
+        axes.text(0.01, place, told, va="center", fontsize=8, color="white")
     axes.axvline(1.0, color="#444444", linewidth=1)
-    axes.set_xlabel("progressive error, linmax / best of three Vowpal Wabbits")
+    axes.set_xlim(0.0, 1.05 * max(1.0, *ratios.values()))
+    axes.set_xlabel("progressive error, linmax / best of three Vowpal Wabbits; 1 is equal")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
