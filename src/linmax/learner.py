@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import os
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +24,7 @@ from linmax.contract import EXPERTS, HUGE, JIT, KNOWN, STRIDE, TRIALS, UPDATES, 
 from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
-from linmax.one import FAILED, FILLED, REFUSED, Names, Window, refuse
+from linmax.one import FAILED, FILLED, LARGE, REFUSED, Names, Window, refuse
 from linmax.sitting import Sitting, sits
 
 __all__ = ["Learner"]
@@ -277,13 +279,14 @@ class Learner:
             if played is not None:
                 return self._count(self._play(played, place), label)
             given = self._read(attributes, votes, scores)
-            if place >= 0 and self._widened(given):
-                predicted = self._teach(given[0], given[1] or None, label)
-                if predicted is FAILED and self._window is not None:
-                    self._window.complain()
-                if predicted is not REFUSED:
-                    return predicted
-            return self._count(self._learn(given, label), label)
+            with self._unharmed(given):
+                if place >= 0 and self._widened(given):
+                    predicted = self._teach(given[0], given[1] or None, label)
+                    if predicted is FAILED and self._window is not None:
+                        self._window.complain()
+                    if predicted is not REFUSED:
+                        return predicted
+                return self._count(self._learn(given, label), label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
         if id in self._labelled:
@@ -291,7 +294,9 @@ class Learner:
         if id not in self._waiting:
             raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
         kept = self._waiting[id]
-        self._learn((kept.attributes, kept.votes, kept.scores), label)
+        given = (kept.attributes, kept.votes, kept.scores)
+        with self._unharmed(given):
+            self._learn(given, label)
         del self._waiting[id]
         self._labelled[id] = None
         while len(self._labelled) > self.max_pending:
@@ -522,9 +527,25 @@ class Learner:
             self.classes = [self.classes[i] for i in order]
             engine.renumber(order)
             place = known
-        predicted = self._play(self._instances(given), place)
-        self._renamed()
-        return predicted
+        try:
+            return self._play(self._instances(given), place)
+        finally:
+            self._renamed()
+
+    @contextmanager
+    def _unharmed(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Iterator[None]:
+        """Where numbers are so large that the weights may leave the range of floats: all or nothing is learned."""
+        numbers = chain(given[0].values(), *(row.values() for row in given[2].values()))
+        if not any(abs(number) > LARGE for number in numbers):
+            yield
+            return
+        description, arrays = self.state()
+        arrays = {name: array.copy() for name, array in arrays.items()}
+        try:
+            yield
+        except OverflowError:
+            self.__dict__.update(vars(self.from_state(description, arrays)))
+            raise
 
     def _widened(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> bool:
         """Give new attributes their columns, if nothing else is new and the window can stay open; whether it can."""
@@ -556,7 +577,7 @@ class Learner:
             values = np.array(list(given.values()) if given else [], float)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return None
-        if not np.isfinite(values).all() or (attributes is None and votes is None):
+        if not (np.abs(values) <= LARGE).all() or (attributes is None and votes is None):
             return None
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
         return no_instances(1)._replace(

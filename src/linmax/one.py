@@ -44,6 +44,7 @@ __all__ = ["FAILED", "REFUSED", "Names", "Tally", "Window", "built_in", "new_tal
 
 REFUSED = object()  # an instance that is not for the short way: something new, something wrong, or something rare
 FAILED = object()  # the weights left the range of floats
+LARGE = 1e50  # numbers beyond this may carry the weights out of the range of floats at once
 ROOM = 2**14  # bytes; what is kept takes about half of it
 POINTS = 1024  # of the mistake curve
 
@@ -475,7 +476,7 @@ class Window:
             margins=np.zeros(0),
             objects=names.addresses(),
             cursor=np.zeros(3, np.int64),
-            bound=np.array([1.0 + 1e-12 if bounded else np.finfo(float).max]),
+            bound=np.array([1.0 + 1e-12 if bounded else LARGE]),
             tally=tally,
         )
         self._memory = np.zeros(ROOM, np.uint8)

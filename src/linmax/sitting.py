@@ -41,6 +41,7 @@ from linmax.member import LANES, Scratch, ScratchT, scratch_for
 from linmax.nodes import BestOf, Leaf, Voting, no_instances
 from linmax.one import (
     BAD,
+    LARGE,
     NO,
     NOT_READ,
     ROOM,
@@ -253,7 +254,7 @@ class Sitting:
         bounded = any(run.rule.bounded for run in engine.runs)
         largest = 1.0 + 1e-12 if bounded else max(1.0, largest, largest_rating(tail))
         panel = engine.panel(size, largest, True) if self.remembers else NO_PANEL
-        self._bound = largest if bounded or panel is not NO_PANEL else float(np.finfo(float).max)
+        self._bound = min(largest, LARGE) if bounded or panel is not NO_PANEL else LARGE
         instances = with_room(layout, size, len(tail.values) + longest * (size - played))
         labels, uses = np.zeros(size, np.int32), np.zeros((count, size if self.remembers else 0), np.int32)
         if played:
