@@ -522,22 +522,21 @@ def test_names_of_every_kind(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("learner", ["perceptron", "AR-perceptron", "combine(perceptron, A-pa)"])
+@pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "combine(perceptron, A-pa)"])
 def test_weights_out_of_range_change_nothing(learner):
     """Also where the instance brought a new name or class, and a window was open."""
     one = Learner(learner)
     for label in "xyxyxy":
         one.learn({"a": 1.0, label: 1.0}, label=label)
-    refused = 0
+    kept = []
     for place, label in enumerate("xyzxyz"):
         before = pickle.dumps(one)
         try:
             one.learn({"a": 1e308, f"new-{place}": -1e308}, label=label)
-        except OverflowError as error:
-            assert "scale the instances down" in str(error)
-            assert pickle.dumps(one) == before
-            refused += 1
-    assert refused
+        except OverflowError:
+            kept.append(pickle.dumps(one) == before)
+    assert kept
+    assert all(kept)
     twin = pickle.loads(pickle.dumps(one))
     for label in "xzyzx":
         assert one.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
