@@ -381,6 +381,7 @@ def test_json_against_the_plain_reader(rows, block):
 @pytest.mark.parametrize("kind", ["svmlight", "vw", "text", "csv", "jsonl"])
 @settings(max_examples=40, deadline=None)
 @given(data=st.binary(max_size=300))
+@example(data=b"\x0c\n\x0b 1")
 def test_no_bytes_do_any_harm(kind, data):
     data = (b"a,b\n" if kind == "csv" else b"\n") + data  # not packed, whatever it begins with
     found, refusals = rows_of(data, kind, block=64)

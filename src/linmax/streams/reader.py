@@ -21,7 +21,7 @@ from linmax.streams.vocabulary import Vocabulary
 
 __all__ = ["BLOCK", "LONGEST_LINE", "LineReader", "Refusals", "ahead"]
 
-BLOCK = 2**20  # bytes read at a time
+BLOCK = 2**19  # bytes read at a time: they stay in the cache until they are parsed
 LONGEST_LINE = 2**24
 ROWS = 4096  # of a batch
 VALUES = 2**18  # of a batch, unless one row has more
