@@ -15,6 +15,8 @@ from harness import Server
 from ledger import Ledger, check
 from nursery import Nursery
 
+EVERY = 50  # kills between two looks at the whole ledger
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -36,18 +38,14 @@ def main():
                 server.kill()
                 ledger.settle()
                 server.start()
-                if kill % 50 == 0:
-                    print(
-                        f"{kill} kills, {len(ledger.acknowledged)} labels acknowledged, {time.monotonic() - began:.0f} s",
-                        flush=True,
-                    )
-            ledger.load(server, seconds=0.2, clients=8)
-            ledger.settle()
-            server.stop()
-        taught = check(ledger, data, arguments.learner)
-        print(
-            f"{arguments.kills} kills: {len(ledger.acknowledged)} labels acknowledged, {taught} found, none lost, none twice, the same bits"
-        )
+                if kill % EVERY == 0 or kill == arguments.kills:
+                    ledger.load(server, seconds=0.2, clients=8)
+                    ledger.settle()
+                    server.stop()
+                    found = check(ledger, data, arguments.learner)
+                    told = f"{len(ledger.acknowledged)} labels acknowledged, {found} found, none lost, none twice"
+                    print(f"{kill} kills, {time.monotonic() - began:.0f} s: {told}, the same bits", flush=True)
+                    server.start()
     nursery.close()
 
 
