@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,10 @@ def write(
     labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
     content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    # Not by `tempfile`, whose files nobody else may read.
+    with about(path):
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with about(path), os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -74,7 +77,7 @@ def write(
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):  # the name is on disk only when the folder is
         folder = os.open(target.parent, os.O_DIRECTORY)
