@@ -137,3 +137,8 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder .*nowhere; make it first"):
+        files.write(tmp_path / "nowhere" / "model", "example", {}, {})

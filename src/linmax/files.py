@@ -66,6 +66,8 @@ def write(
     labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
     content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     # Not by `tempfile`, whose files nobody else may read.
     with about(path):
