@@ -1,8 +1,11 @@
 """How well linmax's untuned defaults learn, on real data and on the majority problem, beside other libraries.
 
-    LINMAX_DATA=... python benchmarks/accuracy.py                       # everything; about an hour
+    LINMAX_DATA=... python benchmarks/accuracy.py --json a.json         # everything; about half an hour
     LINMAX_DATA=... python benchmarks/accuracy.py --quick               # one shuffle, at most 4,000 rows a set
     LINMAX_DATA=... python benchmarks/accuracy.py --only sms,elec2,votes --json a.json --markdown a.md --plot a.png
+
+With ``--json`` every result is written as soon as it is there, and the same command goes on where it was stopped, by
+hand or by ``--minutes``; what is missing is said.
 
 All learners see the same raw attributes (counts of words, columns as they are), once, in the same order, and predict
 each row before its label: the progressive error. Where a set has a test part, the learner is then judged on it. Sets
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import statistics
 import subprocess
 import sys
@@ -44,6 +48,32 @@ class Missing(RuntimeError):
     """A peer that is not installed."""
 
 
+class OutOfTime(RuntimeError):
+    """The minutes are over."""
+
+
+class Record:
+    """What was found so far: written after every step, so that a run that was stopped can go on."""
+
+    def __init__(self, path: str | None, settings: dict[str, Any], minutes: float | None) -> None:
+        self.path = None if path is None else Path(path)
+        self.figures: dict[str, Any] = {"settings": settings}
+        self.end = None if minutes is None else time.monotonic() + 60.0 * minutes
+        if self.path is not None and self.path.exists():
+            self.figures = json.loads(self.path.read_text())
+            if self.figures.get("settings") != settings:
+                raise SystemExit(
+                    f"{path} holds a run with other settings, {self.figures.get('settings')}; move it away"
+                )
+
+    def save(self) -> None:
+        """Write all of it; raise `OutOfTime` when it is late."""
+        if self.path is not None:
+            write_json(self.figures, self.path)
+        if self.end is not None and time.monotonic() > self.end:
+            raise OutOfTime
+
+
 @dataclass
 class Result:
     """Mistakes on the way, one for each row, and on the test part."""
@@ -53,7 +83,7 @@ class Result:
     seconds: float
 
 
-Play = Callable[[Stream], Result]
+Play = Callable[[Stream], dict[str, Result]]  # by the names of the learners
 
 
 # -- learners -----------------------------------------------------------------------------------------------------
@@ -62,7 +92,7 @@ Play = Callable[[Stream], Result]
 def ours(text: str) -> Play:
     """A learner of linmax."""
 
-    def play(stream: Stream) -> Result:
+    def play(stream: Stream) -> dict[str, Result]:
         instances = linmax.experts(attributes=stream.rows)
         start = time.process_time()
         trace = linmax.run(text, instances, stream.labels)
@@ -72,7 +102,7 @@ def ours(text: str) -> Play:
             error = float(
                 np.mean(trace.learner.predict(linmax.experts(attributes=stream.test_rows)) != stream.test_labels)
             )
-        return Result(trace.wrong, error, seconds)
+        return {"linmax": Result(trace.wrong, error, seconds)}
 
     return play
 
@@ -94,33 +124,36 @@ def vw_lines(rows: Any, numbers: Iterable[int]) -> Iterable[str]:
         yield f"{number} | {features}\n"
 
 
-def vowpal_wabbit(loss: str) -> Play:
-    """Vowpal Wabbit, one against all."""
+def vowpal_wabbit() -> Play:
+    """Vowpal Wabbit, one against all, with each of its three losses."""
     require("vowpalwabbit")
 
     def predictions(command: list[str], path: Path) -> np.ndarray:
-        done = subprocess.run([*command, "-p", str(path), "--quiet"], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "vowpalwabbit", *command, "-p", str(path), "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or done.stdout.strip())
         return np.loadtxt(path, ndmin=1).astype(int)
 
-    def play(stream: Stream) -> Result:
+    def play(stream: Stream) -> dict[str, Result]:
         classes, numbers = np.unique(stream.labels, return_inverse=True)
+        found = {}
         with tempfile.TemporaryDirectory() as name:
-            place = Path(name)
-            (place / "train").write_text("".join(vw_lines(stream.rows, (numbers + 1).tolist())))
-            command = [sys.executable, "-m", "vowpalwabbit", "-d", str(place / "train"), "-f", str(place / "model")]
-            command += ["--oaa", str(len(classes)), "--loss_function", loss, "-b", "22"]
-            start = time.perf_counter()
-            wrong = predictions(command, place / "out") != numbers + 1
-            seconds = time.perf_counter() - start
-            error = None
+            train, test, model, out = (str(Path(name) / part) for part in ("train", "test", "model", "out"))
+            Path(train).write_text("".join(vw_lines(stream.rows, (numbers + 1).tolist())))
             if stream.test_labels is not None:
-                (place / "test").write_text("".join(vw_lines(stream.test_rows, [1] * len(stream.test_labels))))
-                command = [sys.executable, "-m", "vowpalwabbit", "-t", "-i", str(place / "model")]
-                guessed = predictions([*command, "-d", str(place / "test")], place / "out")
-                error = float(np.mean(classes[guessed - 1] != stream.test_labels))
-        return Result(wrong, error, seconds)
+                Path(test).write_text("".join(vw_lines(stream.test_rows, [1] * len(stream.test_labels))))
+            for loss in LOSSES:
+                command = ["-d", train, "-f", model, "--oaa", str(len(classes)), "--loss_function", loss, "-b", "22"]
+                start = time.perf_counter()
+                wrong = predictions(command, Path(out)) != numbers + 1
+                seconds = time.perf_counter() - start
+                error = None
+                if stream.test_labels is not None:
+                    guessed = predictions(["-t", "-i", model, "-d", test], Path(out))
+                    error = float(np.mean(classes[guessed - 1] != stream.test_labels))
+                found[f"VW {loss}"] = Result(wrong, error, seconds)
+        return found
 
     return play
 
@@ -130,7 +163,7 @@ def scikit_learn(kind: str) -> Play:
     require("sklearn")
     from sklearn.linear_model import Perceptron, SGDClassifier
 
-    def play(stream: Stream) -> Result:
+    def play(stream: Stream) -> dict[str, Result]:
         model = Perceptron() if kind == "Perceptron" else SGDClassifier(loss="log_loss")
         classes = np.unique(stream.labels)
         wrong = np.ones(len(stream.labels), bool)
@@ -144,12 +177,12 @@ def scikit_learn(kind: str) -> Play:
         error = None
         if stream.test_labels is not None:
             error = float(np.mean(model.predict(stream.test_rows) != stream.test_labels))
-        return Result(wrong, error, seconds)
+        return {f"scikit-learn {kind}": Result(wrong, error, seconds)}
 
     return play
 
 
-def logistic_regression(stream: Stream) -> Result:
+def logistic_regression(stream: Stream) -> dict[str, Result]:
     """scikit-learn's logistic regression, fitted to all rows at once: a test error, and nothing on the way."""
     require("sklearn")
     from sklearn.linear_model import LogisticRegression
@@ -157,13 +190,14 @@ def logistic_regression(stream: Stream) -> Result:
     from sklearn.preprocessing import MaxAbsScaler
 
     if stream.test_labels is None:
-        return Result(np.zeros(0, bool), None, 0.0)
+        return {}
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an iteration limit reached is part of the default
         model = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=200)).fit(stream.rows, stream.labels)
     error = float(np.mean(model.predict(stream.test_rows) != stream.test_labels))
-    return Result(np.zeros(0, bool), error, time.process_time() - start)
+    result = Result(np.zeros(0, bool), error, time.process_time() - start)
+    return {"scikit-learn LogisticRegression, batch": result}
 
 
 def river_logistic() -> Play:
@@ -171,7 +205,7 @@ def river_logistic() -> Play:
     require("river")
     from river import linear_model, multiclass, preprocessing
 
-    def play(stream: Stream) -> Result:
+    def play(stream: Stream) -> dict[str, Result]:
         model = preprocessing.StandardScaler() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
         if sparse.issparse(stream.rows):
             model = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
@@ -185,7 +219,7 @@ def river_logistic() -> Play:
                 given = dict(zip(row.col.tolist(), row.data.tolist(), strict=True))
             wrong[t] = model.predict_one(given) != label
             model.learn_one(given, label)
-        return Result(wrong, None, time.process_time() - start)
+        return {"River logistic": Result(wrong, None, time.process_time() - start)}
 
     return play
 
@@ -204,47 +238,59 @@ def available(makers: dict[str, Callable[[], Play]]) -> dict[str, Play]:
 # -- attributes ---------------------------------------------------------------------------------------------------
 
 
-def compare_on(
-    name: str, shuffles: int, rows: int | None, slow_rows: int, fast: dict[str, Play], slow: dict[str, Play]
-) -> dict[str, Any]:
+def compare_on(name: str, record: Record, fast: dict[str, Play], slow: dict[str, Play]) -> None:
     """All learners on one data set: progressive errors, test errors and seconds."""
+    settings = record.figures["settings"]
+    found = record.figures.setdefault("attributes", {}).setdefault(name, {"played": {}, "learners": {}})
+    played, shuffles = found["played"], 1 if found.get("ordered") else settings["shuffles"]
+    if "ordered" in found and all(played.get(p, 0) >= shuffles for p in fast) and all(p in played for p in slow):
+        return
     loaded = STREAMS[name]()
     streams = loaded if isinstance(loaded, list) else [loaded]
-    if rows is not None:
-        streams = [stream.shuffled(0).head(rows) for stream in streams]
-    ordered = streams[0].ordered
-    found: dict[str, Any] = {"rows": sum(len(s.labels) for s in streams), "ordered": ordered, "learners": {}}
-    for learner, play in fast.items():
-        errors, tests, seconds = [], [], 0.0
-        for seed in range(1 if ordered else shuffles):
+    if settings["rows"] is not None:
+        streams = [stream.shuffled(0).head(settings["rows"]) for stream in streams]
+    found |= {"rows": sum(len(s.labels) for s in streams), "ordered": streams[0].ordered}
+    for seed in range(1 if found["ordered"] else settings["shuffles"]):
+        for player, play in fast.items():
+            if played.get(player, 0) > seed:
+                continue
             results = [play(stream.shuffled(seed)) for stream in streams]
-            seconds += sum(result.seconds for result in results)
-            wrong = np.concatenate([result.wrong for result in results])
-            if wrong.size:
-                errors.append(float(wrong.mean()))
-            tests += [result.test_error for result in results if result.test_error is not None]
-            if learner == "linmax" and seed == 0:
-                found["linmax, first rows"] = float(wrong[:slow_rows].mean())
-        found["learners"][learner] = {
-            "error": statistics.median(errors) if errors else None,
-            "errors": errors,
-            "test_error": statistics.median(tests) if tests else None,
-            "seconds": seconds,
-        }
-        CONSOLE.print(f"{name}: {learner}: {found['learners'][learner]}")
-    for learner, play in slow.items():
-        few = BATCH_ROWS if play is logistic_regression else slow_rows
-        result = play(streams[0].shuffled(0).head(few)) if len(streams) == 1 else None
-        if result is not None:
-            found["learners"][learner] = {
-                "error": float(result.wrong.mean()) if result.wrong.size else None,
-                "test_error": result.test_error,
-                "seconds": result.seconds,
-            }
-    best = [found["learners"][f"VW {loss}"]["error"] for loss in LOSSES if f"VW {loss}" in found["learners"]]
-    if best:
-        found["ratio"] = found["learners"]["linmax"]["error"] / min(best)
-    return found
+            for learner in results[0]:
+                _add(found, learner, [result[learner] for result in results])
+            if player == "linmax" and seed == 0:
+                wrong = np.concatenate([result["linmax"].wrong for result in results])
+                found["linmax, first rows"] = float(wrong[: settings["slow rows"]].mean())
+            played[player] = seed + 1
+            _rate(found)
+            record.save()
+    for player, play in slow.items():
+        if player in played:
+            continue
+        few = BATCH_ROWS if play is logistic_regression else settings["slow rows"]
+        results = [play(streams[0].shuffled(0).head(few))] if len(streams) == 1 else []
+        for learner in results[0] if results else ():
+            _add(found, learner, [results[0][learner]])
+        played[player] = 1
+        record.save()
+    CONSOLE.print(f"{name}: {found['learners']}")
+
+
+def _add(found: dict[str, Any], learner: str, results: list[Result]) -> None:
+    """One more shuffle of a learner; the parts of a data set count as one."""
+    line = found["learners"].setdefault(learner, {"errors": [], "tests": [], "seconds": 0.0})
+    wrong = np.concatenate([result.wrong for result in results])
+    line["errors"] += [float(wrong.mean())] if wrong.size else []
+    line["tests"] += [result.test_error for result in results if result.test_error is not None]
+    line["seconds"] += sum(result.seconds for result in results)
+    line["error"] = statistics.median(line["errors"]) if line["errors"] else None
+    line["test_error"] = statistics.median(line["tests"]) if line["tests"] else None
+
+
+def _rate(found: dict[str, Any]) -> None:
+    """linmax's error over the least of Vowpal Wabbit's."""
+    errors = [found["learners"].get(f"VW {loss}", {}).get("error") for loss in LOSSES]
+    if None not in errors:
+        found["ratio"] = found["learners"]["linmax"]["error"] / min(errors)
 
 
 # -- votes --------------------------------------------------------------------------------------------------------
@@ -277,10 +323,11 @@ def batch_logit(problem: Any, test: Any) -> float:
     return float(np.mean(scores.argmax(axis=1) != test.labels))
 
 
-def majority(runs: int) -> list[dict[str, Any]]:
+def majority(record: Record) -> None:
     """Mistakes in 5,000 trials and final error, at every noise."""
-    rows = []
-    for noise in NOISES:
+    runs = record.figures["settings"]["runs"]
+    rows = record.figures.setdefault("majority", [])
+    for noise in NOISES[len(rows) :]:
         found: dict[str, list[float]] = {}
         for seed in range(3000, 3000 + runs):
             problem = linmax.majority_problem(noise=noise, seed=seed)
@@ -295,10 +342,10 @@ def majority(runs: int) -> list[dict[str, Any]]:
         rows.append({"noise": noise, "runs": runs, **{name: float(np.mean(values)) for name, values in found.items()}})
         rows[-1]["votes mistakes, median"] = statistics.median(found["votes mistakes"])
         CONSOLE.print(str(rows[-1]))
-    return rows
+        record.save()
 
 
-def language_models(shuffles: int) -> dict[str, Any]:
+def language_models(record: Record) -> None:
     """29 language models' answers: 8,000 questions to learn, the rest to test; with and without the subject."""
     import csv
 
@@ -310,8 +357,10 @@ def language_models(shuffles: int) -> dict[str, Any]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import OneHotEncoder
 
-    accuracy: dict[str, list[float]] = {}
-    for seed in range(shuffles):
+    found = record.figures.setdefault("language models", {})
+    played = len(found.get("votes", {}).get("all", ()))
+    for seed in range(played, record.figures["settings"]["shuffles"]):
+        accuracy: dict[str, float] = {}
         order = np.random.default_rng(seed).permutation(len(labels))
         learn, test = order[:8000], order[8000:]
         given = {"classes": list("ABCDEFGHIJ")}
@@ -324,16 +373,19 @@ def language_models(shuffles: int) -> dict[str, Any]:
         ):
             trace = linmax.run(learner, instances[:8000], labels[learn])
             right = trace.learner.predict(instances[8000:]) == labels[test]
-            accuracy.setdefault(name, []).append(float(right.mean()))
-            accuracy.setdefault(f"{name}, on-line", []).append(float(1.0 - trace.wrong.mean()))
+            accuracy[name] = float(right.mean())
+            accuracy[f"{name}, on-line"] = float(1.0 - trace.wrong.mean())
         filled = np.array([[answer or "" for answer in row] for row in votes])
         encoder = OneHotEncoder(handle_unknown="ignore").fit(filled)
         model = LogisticRegression(max_iter=300).fit(encoder.transform(filled[learn]), labels[learn])
         stacked = model.predict(encoder.transform(filled[test]))
-        accuracy.setdefault("scikit-learn stacking", []).append(float(np.mean(stacked == labels[test])))
-    result = {name: {"median": statistics.median(values), "all": values} for name, values in accuracy.items()}
-    CONSOLE.print(str({name: value["median"] for name, value in result.items()}))
-    return result
+        accuracy["scikit-learn stacking"] = float(np.mean(stacked == labels[test]))
+        for name, value in accuracy.items():
+            line = found.setdefault(name, {"all": []})
+            line["all"].append(value)
+            line["median"] = statistics.median(line["all"])
+        record.save()
+    CONSOLE.print(str({name: line["median"] for name, line in found.items()}))
 
 
 # -- what is written ----------------------------------------------------------------------------------------------
@@ -352,6 +404,8 @@ def markdown(figures: dict[str, Any]) -> str:
         learners = list(dict.fromkeys(name for found in sets.values() for name in found["learners"]))
         for title, key in (("Progressive error, %", "error"), ("Test error, %", "test_error")):
             shown = [n for n in learners if any(f["learners"].get(n, {}).get(key) is not None for f in sets.values())]
+            if not shown:
+                continue
             extra = ["linmax, first rows", "linmax / best VW"] if key == "error" else []
             lines += [f"### {title}", "", "| | rows | " + " | ".join([*shown, *extra]) + " |"]
             lines += ["|---" * (2 + len(shown) + len(extra)) + "|"]
@@ -360,7 +414,8 @@ def markdown(figures: dict[str, Any]) -> str:
                 if not any(cells):
                     continue
                 if extra:
-                    cells += [percent(found["linmax, first rows"]), f"{found['ratio']:.3f}" if "ratio" in found else ""]
+                    ratio = f"{found['ratio']:.3f}" if "ratio" in found else ""
+                    cells += [percent(found.get("linmax, first rows")), ratio]
                 lines += [f"| {name} | {found['rows']:,} | " + " | ".join(cells) + " |"]
             lines += [""]
         if "geometric mean" in figures:
@@ -385,14 +440,20 @@ def plot(figures: dict[str, Any], path: str) -> None:
     if not ratios:
         CONSOLE.print("no plot: it needs Vowpal Wabbit's errors")
         return
-    figure = figure_class()(figsize=(7, 0.35 * len(ratios) + 1.2), layout="constrained")
+    figure = figure_class()(figsize=(7, 0.33 * len(ratios) + 1.0), layout="constrained")
     axes = figure.subplots()
     names = sorted(ratios, key=ratios.__getitem__, reverse=True)
     axes.barh(names, [ratios[name] for name in names], color="#0072b2")
+    for place, name in enumerate(names):
+        line = figures["attributes"][name]["learners"]
+        theirs = min(line[f"VW {loss}"]["error"] for loss in LOSSES)
+        told = f"{percent(line['linmax']['error'])} against {percent(theirs)} %"
+        axes.text(0.01, place, told, va="center", fontsize=8, color="white")
     axes.axvline(1.0, color="#444444", linewidth=1)
-    axes.set_xlabel("progressive error, linmax / best of three Vowpal Wabbits")
+    axes.set_xlim(0.0, 1.05 * max(1.0, *ratios.values()))
+    axes.set_xlabel("progressive error, linmax / best of three Vowpal Wabbits; 1 is equal")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
@@ -402,6 +463,7 @@ def main() -> None:
     parser.add_argument("--shuffles", type=int, default=5)
     parser.add_argument("--runs", type=int, default=20, help="of the majority problem")
     parser.add_argument("--slow-rows", type=int, default=2000)
+    parser.add_argument("--minutes", type=float, help="stop after so many, with what there is; --json goes on later")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--markdown")
@@ -412,8 +474,9 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown data set {unknown[0]!r}; known: {', '.join([*STREAMS, 'majority', 'votes'])}")
     shuffles, runs, rows = (1, 2, 4000) if arguments.quick else (arguments.shuffles, arguments.runs, None)
-    fast: dict[str, Play] = {"linmax": ours("auto")}
-    fast |= available({f"VW {loss}": lambda loss=loss: vowpal_wabbit(loss) for loss in LOSSES})
+    settings = {"shuffles": shuffles, "runs": runs, "rows": rows, "slow rows": arguments.slow_rows}
+    record = Record(arguments.json, settings, arguments.minutes)
+    fast: dict[str, Play] = {"linmax": ours("auto")} | available({"Vowpal Wabbit": vowpal_wabbit})
     slow = available(
         {
             "scikit-learn Perceptron": lambda: scikit_learn("Perceptron"),
@@ -422,19 +485,21 @@ def main() -> None:
             "River logistic": river_logistic,
         }
     )
-    figures: dict[str, Any] = {}
     for name in wanted:
         try:
             if name == "majority":
-                figures["majority"] = majority(runs)
+                majority(record)
             elif name == "votes":
-                figures["language models"] = language_models(shuffles)
+                language_models(record)
             else:
-                figures.setdefault("attributes", {})[name] = compare_on(
-                    name, shuffles, rows, arguments.slow_rows, fast, slow
-                )
+                compare_on(name, record, fast, slow)
         except (NoData, Missing) as error:
             CONSOLE.print(f"{name}: left out, {error}")
+        except OutOfTime:
+            left = wanted[wanted.index(name) :]
+            CONSOLE.print(f"The {arguments.minutes:g} minutes are over; not finished: {', '.join(left)}")
+            break
+    figures = record.figures
     ratios = [found["ratio"] for found in figures.get("attributes", {}).values() if "ratio" in found]
     if ratios:
         figures["geometric mean"] = float(np.exp(np.mean(np.log(ratios))))

@@ -53,7 +53,7 @@ def mmlu(learner: str, shuffles: int) -> list[Row]:
         header, *rows = csv.reader(file)
     voters = header[4:-1]
     votes = np.array([[vote or None for vote in row[4:-1]] for row in rows], dtype=object)
-    labels = np.array([row[-1] for row in rows])
+    subjects, labels = np.array([row[1] for row in rows]), np.array([row[-1] for row in rows])
     runs: list[dict[str, tuple[float, float | None]]] = []
     seconds = []
     for seed in range(shuffles):
@@ -65,6 +65,11 @@ def mmlu(learner: str, shuffles: int) -> list[Row]:
         seconds.append(time.perf_counter() - start)
         report = fusion.report(dict(zip(voters, votes[test].T, strict=True)), labels[test])
         found = {key: (report.online.accuracy[key], report.test.accuracy[key]) for key in report.online.accuracy}
+        sided = linmax.VoteFusion(learner, by="subject")
+        sided.fit(dict(zip(voters, votes[learn].T, strict=True)) | {"subject": subjects[learn]}, labels[learn])
+        judged = sided.predict(dict(zip(voters, votes[test].T, strict=True)) | {"subject": subjects[test]})
+        online = sided.report().online.accuracy["fusion"]
+        found["fusion by subject"] = (online, float(np.mean(judged == labels[test])))
         found["stacking, batch logistic"] = (None, stacked(votes[learn], labels[learn], votes[test], labels[test]))
         runs.append(found)
     rows_out = []
@@ -72,7 +77,7 @@ def mmlu(learner: str, shuffles: int) -> list[Row]:
         online = [run[key][0] for run in runs if run[key][0] is not None]
         rows_out.append(
             {
-                "what": f"fusion, {learner}" if key == "fusion" else key.replace("_", " "),
+                "what": f"{key}, {learner}" if key.startswith("fusion") else key.replace("_", " "),
                 "online": statistics.median(online) if online else None,
                 "test": statistics.median(run[key][1] for run in runs),
                 "seconds": statistics.median(seconds) if key == "fusion" else None,
@@ -107,11 +112,12 @@ def trec(learner: str, orders: int) -> list[Row]:
     words = CountVectorizer(token_pattern=r"\S+").fit([line["text"] for line in train])
     counts = words.transform([line["text"] for line in [*train, *test]]).astype(float)
     attributes = sparse.csr_array(normalize(counts.log1p()))
+    words_given = sparse.csr_array(counts) if learner == "auto" else attributes  # it scales by itself
     size, k = len(train), int(labels.max()) + 1
     sets = {
         "rules": {"votes": votes, "abstain": -1},
-        "words": {"attributes": attributes},
-        "rules and words": {"votes": votes, "abstain": -1, "attributes": attributes},
+        "words": {"attributes": words_given},
+        "rules and words": {"votes": votes, "abstain": -1, "attributes": words_given},
     }
     found = []
     for name, blocks in sets.items():
@@ -156,7 +162,7 @@ def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("mmlu", "trec"))
-    parser.add_argument("--learner", default="vr-combine")
+    parser.add_argument("--learner", default="auto")
     parser.add_argument("--shuffles", type=int, default=5, help="of mmlu (default: 5)")
     parser.add_argument("--orders", type=int, default=3, help="of trec (default: 3)")
     parser.add_argument("--json", type=Path)

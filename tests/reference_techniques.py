@@ -449,18 +449,16 @@ class Combine(_Linear):
         those that tie), decided anew before every trial. Its hypothesis is the combination's.
         `wma`: weighted majority; member i votes for its prediction with weight beta^(M_i - min M), M_i its
         mistakes since trial 1 (on all trials, not only where the majority erred).
-        `weighted`: the sum of the members' scores, each score vector divided by its Euclidean norm over the
-        known classes on this very instance (scores neither centred nor shifted; a zero vector stays zero),
-        times exp(-eta (M_i - min M)), eta = sqrt(2 ln N / (min M + 1)), N members.
-        `weighted-linear`: the same weights, but on the members' hypotheses divided by their Euclidean norm,
-        which keeps the combination linear.
+        `weighted`: the sum of the members' scores (see `unit_scores`), each divided by the root mean square of
+        those of the known classes about their mean, over the trials before (over this very instance as long as
+        that is 0; if it is 0 too, the member is left out), times exp(-eta (M_i - min M)),
+        eta = sqrt(2 ln N / (min M + 1)), N members.
 
     `changed`: for `best`, whether the best member is another one after the trial than before it, or its
-    hypothesis changed in this trial; otherwise always True. `hypothesis()` exists for `best` and
-    `weighted-linear`.
+    hypothesis changed in this trial; otherwise always True. `hypothesis()` exists for `best`.
     """
 
-    WAYS = ("best", "wma", "weighted", "weighted-linear")
+    WAYS = ("best", "wma", "weighted")
 
     def __init__(self, members: Sequence[Learner], how: str = "best", beta: float = 0.5) -> None:
         if not members:
@@ -470,6 +468,7 @@ class Combine(_Linear):
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta must be in (0, 1), got {beta}; try 0.5")
         self.members, self.how, self.beta = list(members), how, beta
+        self.spreads: list[Vector] = []  # of each trial, those of the members
         self.mistakes = 0
         self.changed = False
 
@@ -500,20 +499,13 @@ class Combine(_Linear):
     def snapshot(self) -> Hypothesis:
         if self.how == "best":
             return self.members[self.best].snapshot()
-        if self.how != "weighted-linear":
-            raise TypeError(f"a combination by {self.how!r} is not linear; use 'best' or 'weighted-linear'")
-        result = Hypothesis(np.zeros(0), 0.0, 0.0)
-        for weight, member in zip(self.member_weights(), self.members, strict=True):
-            result = result.plus(member.snapshot().scaled("l2").times(float(weight)))
-        return result
+        raise TypeError(f"a combination by {self.how!r} has no snapshot here; use 'best'")
 
     def scores(self, x: Vector) -> Vector:
         self.grow(x.shape[1])
         if self.how == "best":
             return self.members[self.best].scores(x)
-        if self.how == "weighted-linear":
-            return self.snapshot().scores(x)
-        member_scores = self._ballots(x) if self.how == "wma" else self._unit_scores(x)
+        member_scores = self._ballots(x) if self.how == "wma" else self._sized_scores(x)
         weighted = self.member_weights()[:, None] * member_scores
         return np.array([total(column) for column in weighted.T])
 
@@ -525,20 +517,30 @@ class Combine(_Linear):
                 ballots[i, choice] = 1.0
         return ballots
 
-    def _unit_scores(self, x: Vector) -> Vector:
+    def _sized_scores(self, x: Vector) -> Vector:
         rows = np.zeros((len(self.members), self.linear.k))
-        for row, member in zip(rows, self.members, strict=True):
+        present = self._spreads(x)
+        past = [total(np.array(column)) / len(column) for column in zip(*self.spreads, strict=True)] or present
+        for row, member, before, now in zip(rows, self.members, past, present, strict=True):
             known = member.linear.known
-            row[known] = member.scores(x)[known]
-            row /= math.sqrt(total(row * row)) or 1.0
+            size = math.sqrt(before or now)
+            row[known] = unit_scores(member, x)[known] / size if size else 0.0
         return rows
+
+    def _spreads(self, x: Vector) -> Vector:
+        """Variance of each member's scores over the known classes."""
+        found = []
+        for member in self.members:
+            scores = unit_scores(member, x)[member.linear.known]
+            mean = float(scores.mean()) if scores.size else 0.0
+            spread = float(np.mean((scores - mean) ** 2)) if scores.size else 0.0
+            found.append(spread if spread > 1e-24 * mean**2 else 0.0)  # what is less is rounding
+        return np.array(found)
 
     def predict(self, x: Vector) -> int:
         self.grow(x.shape[1])
         if self.how == "best":
             return self.members[self.best].predict(x)
-        if self.how == "weighted-linear":
-            return super().predict(x)
         scores = self.scores(x)
         first = self.linear.best_of(scores)
         for other in self.linear.known:
@@ -550,6 +552,8 @@ class Combine(_Linear):
         prediction = self.predict(x)
         self.mistakes += prediction != label
         before = self.best
+        if self.how == "weighted":
+            self.spreads.append(self._spreads(x))
         for member in self.members:
             member.trial(x, label)
         after = self.members[self.best]

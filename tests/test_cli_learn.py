@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -236,7 +235,8 @@ def test_a_full_disk_leaves_the_good_file(data: Path) -> None:
         command, capture_output=True, env=environment() | {"NUMBA_CACHE_DIR": ""}, preexec_fn=small, check=False
     )
     assert done.returncode == 2, done.stderr
-    assert b"File too large" in done.stderr
+    assert b": File too large" in done.stderr
+    assert b"progressive error" in done.stdout  # what came out is told all the same
     assert (Path("m").read_bytes(), Path("p").read_bytes()) == before
     assert sorted(path.name for path in Path().iterdir()) == ["data.vw", "figures.json", "m", "p"]
 
@@ -248,43 +248,57 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")}
 
 
-SLOWLY = """
-import sys, time
-import linmax.streams.reader as reader
-from linmax.streams.progressive import Progressive
-reader.ROWS = 20
+KILLED = """
+import os, signal, sys
 import linmax.streams as streams
-real = streams.stream
-def small(*a, **k):
-    return real(*a, rows=20, **k)
-streams.stream = small
-play = Progressive.play
-def slowly(self, batch):
-    time.sleep(0.02)
+from linmax.streams.progressive import Progressive
+real, play, count = streams.stream, Progressive.play, 0
+streams.stream = lambda *a, **k: real(*a, rows=20, **k)
+def cut_short(self, batch):
+    global count
+    count += 1
+    if count == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
     return play(self, batch)
-Progressive.play = slowly
+Progressive.play = cut_short
 from linmax.cli import main
-sys.exit(main(sys.argv[1:]))
+sys.exit(main(sys.argv[2:]))
 """
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", SLOWLY, "learn", "data.vw", *arguments]
-    return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def killed(batches: int, *arguments: str) -> None:
+    """Run the command in small batches until one of them is cut short by kill -9."""
+    command = [sys.executable, "-c", KILLED, str(batches), "learn", "data.vw", *arguments]
+    done = subprocess.run(command, env=environment(), capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def finished(process: subprocess.Popen[bytes]) -> bytes:
-    shown, said = process.communicate()
-    assert process.returncode == 0, said
-    return shown
+def small_batches(patch: pytest.MonkeyPatch) -> None:
+    import linmax.streams
+
+    real = linmax.streams.stream
+    patch.setattr(linmax.streams, "stream", lambda *a, **k: real(*a, rows=20, **k))
 
 
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 120
-    while not path.exists() and time.monotonic() < end:
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
-    assert path.exists()
+def interrupted(monkeypatch: pytest.MonkeyPatch, batches: int, *arguments: str) -> None:
+    """Run the command in small batches, with Ctrl-C in one of them."""
+    import linmax.streams
+    from linmax.streams.progressive import Progressive
+
+    play, count = Progressive.play, 0
+
+    def with_ctrl_c(self: Progressive, batch: linmax.streams.Batch) -> np.ndarray:
+        nonlocal count
+        count += 1
+        if count == batches:
+            os.kill(os.getpid(), signal.SIGINT)
+        return play(self, batch)
+
+    with monkeypatch.context() as patch:
+        small_batches(patch)
+        patch.setattr(Progressive, "play", with_ctrl_c)
+        assert main(["learn", "data.vw", *arguments]) == 130
+    assert count == batches
 
 
 def saved(name: str) -> tuple:
@@ -295,19 +309,17 @@ def saved(name: str) -> tuple:
 COMMON = ["--learner", "A-perceptron", "--passes", "2", "--holdout", "9", "--delay", "3", "--predictions"]
 
 
-def test_killed_and_continued(data: Path) -> None:
-    finished(started(*COMMON, "whole.txt", "--model", "whole", "--json", "whole.json"))
-    arguments = [*COMMON, "cut.txt", "--model", "cut", "--json", "cut.json", "--checkpoint", "check", "--every", "20"]
-    kills = 0
-    for _ in range(2):
-        process = started(*arguments)
-        wait_for(Path("check"), process)
-        time.sleep(0.2)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-    assert kills == 2
-    assert b"Going on from check" in finished(started(*arguments))
+def test_killed_and_continued(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    small_batches(monkeypatch)
+    assert main(["learn", "data.vw", *COMMON, "whole.txt", "--model", "whole", "--json", "whole.json"]) == 0
+    arguments = [*COMMON, "cut.txt", "--model", "cut", "--json", "cut.json", "--checkpoint", "check", "--every", "60"]
+    killed(8, *arguments)
+    first = Path("check").read_bytes()
+    killed(30, *arguments)  # in the second pass, since 6 batches of the first were kept
+    assert Path("check").read_bytes() != first
+    capsys.readouterr()
+    assert main(["learn", "data.vw", *arguments]) == 0
+    assert "Going on from check" in capsys.readouterr().out
     assert saved("cut") == saved("whole")
     assert Path("cut.txt").read_bytes() == Path("whole.txt").read_bytes()
     mine, theirs = json.loads(Path("cut.json").read_text()), json.loads(Path("whole.json").read_text())
@@ -317,11 +329,11 @@ def test_killed_and_continued(data: Path) -> None:
     assert not Path("check").exists()
 
 
-def test_checkpoints_of_another_run_are_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    process = started("--learner", "perceptron", "--checkpoint", "check", "--every", "20")
-    wait_for(Path("check"), process)
-    process.kill()
-    process.communicate()
+def test_checkpoints_of_another_run_are_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupted(monkeypatch, 3, "--learner", "perceptron", "--checkpoint", "check")
+    capsys.readouterr()
     assert main(["show", "check"]) == 0
     assert "stream checkpoint" in capsys.readouterr().out
     assert main(["learn", "data.vw", "--learner", "A-perceptron", "--checkpoint", "check"]) == 2
@@ -331,24 +343,21 @@ def test_checkpoints_of_another_run_are_refused(data: Path, capsys: pytest.Captu
     assert "the beginning of the files" in capsys.readouterr().err
 
 
-def test_interrupted(data: Path) -> None:
-    process = started(
-        "--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"
-    )
-    wait_for(Path("check"), process)
-    process.send_signal(signal.SIGINT)
-    said = process.communicate()[1]
-    assert process.returncode == 130, said
-    assert b"interrupted" in said
-    described, _ = files.read("m", "stream model")
-    assert described["learner"] == "perceptron"
-    assert Path("p.part").exists()
-    finished(
-        started(
-            "--learner", "perceptron", "--checkpoint", "check", "--every", "20", "--model", "m", "--predictions", "p"
-        )
-    )
-    assert len(Path("p").read_text().splitlines()) == 600
+def test_interrupted(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--learner", "perceptron", "--model", "m", "--predictions", "p"]
+    interrupted(monkeypatch, 4, *arguments, "--checkpoint", "check")
+    shown = capsys.readouterr()
+    assert "interrupted" in shown.err
+    assert "80 trials is saved in m." in shown.out
+    assert files.read("m", "stream model")[0]["learner"] == "perceptron"
+    assert len(Path("p.part").read_text().splitlines()) == 80
+    assert main(["learn", "data.vw", *arguments, "--checkpoint", "check"]) == 0
+    predicted = Path("p").read_text()
+    assert len(predicted.splitlines()) == 600
+    interrupted(monkeypatch, 5, *arguments)
+    assert Path("p").read_text() == predicted  # a good file is not replaced by a part
+    assert len(Path("p.part").read_text().splitlines()) == 100
+    assert "The predictions so far are in p.part." in capsys.readouterr().out
 
 
 # -- show ---------------------------------------------------------------------------------------------------------

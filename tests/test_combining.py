@@ -57,17 +57,26 @@ def test_weighted_majority(alone: list[Any], beta: float) -> None:
 
 @pytest.mark.small
 def test_weighted_scores(alone: list[Any]) -> None:
-    """exp(-eta (M_i - M_min)) times the scores at 2-norm 1, eta = sqrt(2 ln v / (M_min + 1))."""
-    machine = run(combine(POOL, how="weighted"), INSTANCES, DATA.labels).learner
-    mistakes = np.array([member.mistakes[-1] for member in alone])
-    eta = math.sqrt(2.0 * math.log(4) / (mistakes.min() + 1))
-    expected = np.zeros((TRIALS, 3))
-    for member, weight in zip(alone, np.exp(-eta * (mistakes - mistakes.min())), strict=True):
-        scores = member.learner.scores(INSTANCES)
-        expected += weight * scores / np.linalg.norm(scores, axis=1, keepdims=True)
-    np.testing.assert_allclose(machine.scores(INSTANCES), expected, rtol=1e-9, atol=1e-12)
-    sure = np.diff(np.sort(expected, axis=1)[:, -2:], axis=1)[:, 0] > 1e-9
-    assert (machine.predict(INSTANCES) == expected.argmax(axis=1))[sure].all()
+    """exp(-eta (M_i - M_min)) times the scores over their size so far, eta = sqrt(2 ln v / (M_min + 1))."""
+    machine = run(combine(POOL, how="weighted"), INSTANCES[:0], []).learner
+    members = [run(member, INSTANCES[:0], []).learner for member in POOL]
+    squares, mistakes = np.zeros(4), np.zeros(4)
+    for t in range(TRIALS):
+        one, label = INSTANCES[t : t + 1], DATA.labels[t : t + 1]
+        units = [member.weights.flat / (np.linalg.norm(member.weights.flat) or 1.0) for member in members]
+        scores = np.array([INSTANCES.matrix(t) @ unit for unit in units])
+        spreads = scores.var(axis=1)
+        eta = math.sqrt(2.0 * math.log(4) / (mistakes.min() + 1))
+        sizes = np.where(squares > 1e-20, squares / max(t, 1), spreads)
+        shares = np.where(sizes > 1e-20, np.exp(-eta * (mistakes - mistakes.min())) / np.sqrt(sizes + 1e-300), 0.0)
+        np.testing.assert_allclose(machine.scores(one)[0], shares @ scores, rtol=1e-9, atol=1e-12)
+        if (squares > 1e-20).all():
+            np.testing.assert_allclose(machine.weights.flat, shares @ units, rtol=1e-9, atol=1e-12)
+        squares += spreads
+        machine.run(one, label)
+        mistakes += [member.run(one, label).wrong[0] for member in members]
+    whole = run(combine(POOL, how="weighted"), INSTANCES, DATA.labels).learner
+    np.testing.assert_allclose(whole.weights.flat, machine.weights.flat, rtol=1e-9)
 
 
 @pytest.mark.small
@@ -105,7 +114,7 @@ def test_a_stack_by_hand() -> None:
 
 @pytest.mark.small
 def test_what_has_no_weights_says_so() -> None:
-    for learner in (combine(POOL, how="wma"), combine(POOL, how="weighted"), stack(POOL)):
+    for learner in (combine(POOL, how="wma"), stack(POOL)):
         machine = run(learner, INSTANCES[:5], DATA.labels[:5]).learner
         with pytest.raises(ValueError, match="no single weight vector; look at its members"):
             _ = machine.weights

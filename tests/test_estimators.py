@@ -41,6 +41,7 @@ LEARNERS = [
     "vr-combine",
     "combine(perceptron, winnow(1.1), how=weighted)",
     "stack(perceptron, A-perceptron, fusion=winnow(1.05))",
+    "auto",
 ]
 ONE_VECTOR = LEARNERS[:-2]
 
@@ -153,7 +154,8 @@ def test_dense_and_sparse_agree(learner):
     X, y = problem()
     X[np.abs(X) < 2.0] = 0.0
     dense, csr = LinearMaxClassifier(learner).fit(X, y), LinearMaxClassifier(learner).fit(sparse.csr_array(X), y)
-    np.testing.assert_allclose(dense.decision_function(X), csr.decision_function(X), rtol=1e-9, atol=1e-12)
+    if learner != "auto":  # which scales sparse attributes as counts
+        np.testing.assert_allclose(dense.decision_function(X), csr.decision_function(X), rtol=1e-9, atol=1e-12)
     for model in (dense, csr):  # either kind of sample goes with either kind of model
         np.testing.assert_array_equal(model.predict(X), model.predict(sparse.csr_matrix(X)))
         model.partial_fit(sparse.csc_array(X), y)
@@ -570,7 +572,7 @@ def test_fuses():
     assert model.score(X[900:], y[900:]) > max(alone.values()) - 0.01
     assert sum(map(abs, model.weights_.values())) == pytest.approx(1.0)
     assert model.weights_["a"] > model.weights_["noise"]
-    assert not hasattr(views(learner=LEARNERS[-1], cv=2).fit(X[:200], y[:200]), "weights_")
+    assert not hasattr(views(learner=LEARNERS[-2], cv=2).fit(X[:200], y[:200]), "weights_")
 
 
 def test_each_method_is_asked_as_it_is_called():

@@ -127,3 +127,18 @@ def test_names() -> None:
     for bad in [object(), float("inf"), ["a"], b"a"]:
         with pytest.raises(TypeError, match="cannot be saved"):
             files.plain(bad)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a matter of POSIX")
+def test_others_may_read_what_the_umask_lets_them(tmp_path):
+    before = os.umask(0o022)
+    try:
+        files.write(tmp_path / "model", "example", {}, {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder .*nowhere; make it first"):
+        files.write(tmp_path / "nowhere" / "model", "example", {}, {})

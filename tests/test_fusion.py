@@ -691,21 +691,26 @@ def test_language_models_are_fused_beyond_the_best():
         pytest.skip("LINMAX_DATA names no folder with fusion_mmlu_pro/votes.csv")
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
-    order = np.random.default_rng(0).permutation(len(rows))
-    votes = np.array([[vote or None for vote in row[4:-1]] for row in rows], dtype=object)[order]
-    labels = np.array([row[-1] for row in rows])[order]
-    fusion = VoteFusion().fit(votes[:8000], labels[:8000])
-    report = fusion.report(votes[8000:], labels[8000:])
-    assert report.test.accuracy["fusion"] >= 0.725
+    votes = np.array([[vote or None for vote in row[4:-1]] for row in rows], dtype=object)
+    labels = np.array([row[-1] for row in rows])
+    found = []
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(rows))
+        learn, test = order[:8000], order[8000:]
+        fusion = VoteFusion().fit(votes[learn], labels[learn])
+        found.append(fusion.score(votes[test], labels[test]))
+    assert np.median(found) >= 0.728
+    report = fusion.report(votes[test], labels[test])
     assert report.test.rivals["best_voter"].verdict == "beats"
     assert report.test.rivals["plurality"].verdict == "beats"
 
 
 def test_the_documented_example_runs(tmp_path, monkeypatch, capsys):
     guide = Path(__file__).parent.parent / "docs" / "fusion.md"
-    (example,) = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "fusion.md", "exec"), {})
+    exec(compile("\n".join(examples), "fusion.md", "exec"), {})
     shown = capsys.readouterr().out
     assert "Fusion beats the best voter" in shown
     assert "rather than" in shown
+    assert "subject: physics" in shown

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 from scipy import sparse
 
-from linmax import Learner, experts, majority_problem, run
+from linmax import Learner, experts, majority_problem, one, run, sitting
 from linmax.composition import as_learner
+from linmax.contract import JIT
 from linmax.instances import Experts
+from linmax.one import REFUSED
 from linmax.trials import Machine
 from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 
@@ -80,17 +86,251 @@ def test_votes_as_arrays_equal_run(text: str) -> None:
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_the_short_way_and_the_long_way_agree(text: str) -> None:
-    """A dict of floats by text is read in compiled code; one whole number in it, and Python reads it."""
+    """A dict of numbers by text is read in compiled code; one of another kind in it, and Python reads it."""
     rng = np.random.default_rng(5)
     short, long = Learner(text), Learner(text)
     for _ in range(300):
         x = {f"word {i}": float(v) for i, v in zip(rng.integers(0, 40, 8), rng.integers(-2, 3, 8) / 2, strict=True)}
         label = "abc"[rng.integers(3)]
-        other: dict[Any, Any] = dict(x) | {next(iter(x)): np.float64(x[next(iter(x))])}
+        other: dict[Any, Any] = dict(x) | {next(iter(x)): np.float32(x[next(iter(x))])}
         assert short.predict(x) == long.predict(other)
         assert short.learn(x, label=label) == long.learn(other, label=label)
     assert short.weights == long.weights
     assert short.mistakes == long.mistakes > 0
+
+
+SITTING = [
+    "A-perceptron",
+    "A(scale=max, fade=True)-winnow(1.3)",
+    "R(s=10, u=3, budget=5)-perceptron",
+    "AR(s=10, u=3)-alma(3)",
+    "arow(rivals=all)",
+    "A-scw-i(full=True)",
+    "combine(perceptron, A-winnow(1.3))",
+    "V(h=4, w=4, r=8, d=5)-winnow(1.3)",
+    "V(h=4, w=4, r=8, d=5, scale=raw)A-perceptron",
+    "V(h=4, w=4, r=8, d=5)-combine(R(s=10, u=2)-perceptron, AR(s=10, u=2)-winnow(1.2))",
+]
+
+
+LARGE = ("wide", "A-scw-i(full=True)")
+
+
+def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any], str]]:
+    """Noisy voters, or attributes, or both; "wide" has too many for a panel."""
+    rng = np.random.default_rng(seed)
+    words = 400 if kind == "wide" else 6
+    found: list[tuple[dict[str, Any], str]] = []
+    for _ in range(size):
+        label = int(rng.integers(4))
+        instance: dict[str, Any] = {}
+        if kind in ("votes", "both"):
+            votes = np.where(rng.random(5) < [0.4, 0.5, 0.6, 0.7, 0.3], label, rng.integers(4, size=5))
+            instance["votes"] = [None if rng.random() < 0.1 else "abcd"[v] for v in votes]
+        if kind != "votes":
+            chosen = {int(w) for w in rng.integers(words, size=5)} | {label}
+            instance["attributes"] = {f"word {w}": float(rng.integers(-4, 5)) / 4 for w in sorted(chosen)}
+        found.append((instance, "abcd"[label]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [  # a matrix over "wide" would be too large
+        (text, kind) for text in SITTING for kind in ("votes", "words", "both", "wide") if (kind, text) != LARGE
+    ],
+)
+def test_a_sitting_changes_no_bit(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial by trial in compiled code, in Python, and both in turn: longer than a sitting lasts, and saved within."""
+    trials = votes_and_words(7, 340, kind)
+    learners = {name: Learner(text) for name in ("compiled", "slow", "mixed")}
+    told: dict[str, list[Any]] = {name: [] for name in learners}
+    for t, (instance, label) in enumerate(trials):
+        rare = dict(instance)  # a dict that compiled code does not read
+        if "votes" in rare:
+            rare["votes"] = {np.int64(i): vote for i, vote in enumerate(rare["votes"])}
+        else:
+            rare["attributes"] = {name: np.float32(value) for name, value in rare["attributes"].items()}
+        for name, learner in learners.items():
+            monkeypatch.setattr("linmax.learner.JIT", name != "slow")
+            given = rare if name == "mixed" and t % 50 == 40 else instance
+            if t % 3 == 0:
+                told[name].append(learner.predict(**given))
+            told[name].append(learner.learn(**given, label=label))
+            if name == "mixed" and t % 70 == 60:
+                learners[name] = Learner.from_state(*learner.state())
+    assert told["compiled"] == told["slow"] == told["mixed"]
+    assert learners["compiled"].trials == len(trials)
+    for name in ("compiled", "mixed"):
+        assert_same(learners[name], learners["slow"])
+
+
+def test_attributes_may_become_larger() -> None:
+    """A panel knows the largest rating that it may meet."""
+    rng = np.random.default_rng(3)
+    rows = [{f"a{i}": float(v) for i, v in enumerate(rng.normal(size=4) * 1.5**t)} for t in range(200)]
+    labels = [int(max(row, key=row.__getitem__)[1]) for row in rows]
+    table = sparse.csr_array(np.array([list(row.values()) for row in rows]))
+    trace = run("R(s=30, u=3)-p-norm(3)", experts(attributes=table, classes=range(4)), labels)
+    learner = Learner("R(s=30, u=3)-p-norm(3)", classes=range(4))
+    assert [learner.learn(row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
+    assert learner.updates == trace.learner.updates > learner.mistakes
+
+
+def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:
+    for attributes, votes, label in trials:
+        learner.learn(attributes, votes=votes, label=label)
+
+
+def test_weights_that_leave_the_range() -> None:
+    for text in ("perceptron", "A-perceptron", "combine(perceptron, R-perceptron)"):
+        learner = Learner(text, classes=["a", "b"])
+        learner.learn({"x": 1.0}, label="a")
+        learner.learn({"x": 1.0}, label="b")
+        trials = [({"x": 1e300}, None, label) for label in "abab"]
+        with pytest.raises(OverflowError, match="weights of perceptron left the range of floats"):
+            learn_all(learner, trials)
+    data = majority_problem(trials=3000, noise=0.3, seed=1)
+    voted = Learner("V(scale=raw)-R(u=50)-winnow(4)")
+    with pytest.raises(OverflowError, match=r"raw weights of R\(u=50\)-winnow\(4\).*scale='l2'"):
+        learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
+
+
+@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
+@pytest.mark.parametrize("kind", [one.TrialT, sitting.DeskT])
+def test_what_is_kept_fits_in(kind: Any) -> None:
+    context = cpu_target.target_context
+    assert context.get_abi_sizeof(context.get_value_type(kind)) <= one.ROOM
+
+
+def test_answers_are_counted_by_reference() -> None:
+    """Compiled code returns the class itself, and whoever asked holds one reference more."""
+    label = "".join(["a", " class"])
+    learner = Learner("perceptron", classes=[label, "other"])
+    learner.learn({"x": 1.0}, votes=["other"], label=label)
+    before = sys.getrefcount(label), sys.getrefcount(REFUSED)
+    for _ in range(100):
+        assert learner.predict({"x": -1.0}, votes=[label]) in (label, "other")
+        learner.learn({"x": 1.0}, votes=[label], label=label)
+        learner.learn({"y": 1.0}, label="other")
+        learner.predict({"z": 1.0})
+    assert (sys.getrefcount(label), sys.getrefcount(REFUSED)) == before
+
+
+@pytest.mark.parametrize("text", ["perceptron", "A-perceptron"])
+def test_a_label_is_needed_though_nothing_else_is_missing(text: str) -> None:
+    learner = Learner(text)
+    for label in "ab":
+        learner.learn({"x": 1.0}, label=label)
+    before = copy.deepcopy(learner)
+    for given in ({"x": 1.0}, [1.0], np.array([1.0])):
+        with pytest.raises(TypeError, match="needs label="):
+            learner.learn(given)
+    assert_same(learner, before)
+
+
+class Odd(str):
+    """Text that compiled code leaves to Python."""
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-perceptron"])
+def test_instances_of_every_kind(text: str) -> None:
+    """What compiled code reads itself and what it leaves to Python give the same."""
+    votes: list[Any] = [
+        ["a", "b", None],
+        ("a", "b", float("nan")),
+        np.array(["a", "b", None], object),
+        {0: "a", 1: "b"},
+        {0: "a", 1: "b", 2: np.nan},
+        {True: "b", False: "a"},
+        {np.int64(0): "a", np.int64(1): "b"},
+        [Odd("a"), "b", None],
+    ]
+    attributes: list[Any] = [
+        {"x": 1, "y": -1},
+        {"x": 1.0, "y": -1.0},
+        {"x": True, "y": -1},
+        {"x": np.float64(1.0), "y": np.int64(-1)},
+        {"x": np.float32(1.0), "y": -1.0},
+        {Odd("x"): 1.0, "y": -1.0},
+    ]
+    rows: list[Any] = [
+        [0.25, -1],
+        (0.25, np.float64(-1.0)),
+        np.array([0.25, -1.0]),
+        np.array([0.25, -1.0], np.float32),
+        {0: 0.25, 1: -1.0},
+        [np.float32(0.25), -1.0],
+    ]
+    for name, forms in ("votes", votes), ("attributes", attributes), ("attributes", rows):
+        states = []
+        for form in forms:
+            learner = Learner(text)
+            first = {"votes": ["a", "b", "a"]} if name == "votes" else {"attributes": {"x": 0.5, "y": 0.25}}
+            first = {"attributes": [0.5, 0.75]} if forms is rows else first
+            for label in "ab":
+                learner.learn(**first, label=label)
+            answers = [learner.predict(**{name: form}), learner.learn(**{name: form}, label="a")]
+            answers += [learner.learn(**{name: form}, label=Odd("b")), learner.predict(**{name: form})]
+            states.append((answers, learner.weights, learner.mistakes))
+        assert all(state == states[0] for state in states)
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-perceptron"])
+def test_the_short_way_leaves_what_is_wrong_to_the_long_way(text: str) -> None:
+    learner = Learner(text, classes=["a", "b"])
+    for label in "abab":
+        learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
+    before = Learner.from_state(*learner.state())
+    wrong: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"attributes": {"x": 10**400}}, ValueError),
+        ({"attributes": {"x": float("inf")}}, ValueError),
+        ({"attributes": {"x": None}}, ValueError),
+        ({"votes": ["a", "c"]}, ValueError),
+        ({"votes": [["a"], "b"]}, TypeError),
+        ({}, TypeError),
+    ]
+    for given, error in wrong:
+        for call in (learner.predict, lambda **x: learner.learn(**x, label="a")):
+            with pytest.raises(error):
+                call(**given)
+    for label, error in [(["a"], TypeError), ("c", ValueError), (None, ValueError)]:
+        with pytest.raises(error, match="label"):
+            learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
+    assert_same(learner, before)
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-winnow(1.3)", "V(h=4, w=4, r=8, d=5)A-perceptron"])
+def test_a_copy_goes_its_own_way(text: str) -> None:
+    trials = votes_and_words(3, 60, "both")
+    learner = Learner(text)
+    for instance, label in trials[:30]:
+        learner.learn(**instance, label=label)
+    copies = [copy.deepcopy(learner), copy.copy(learner), pickle.loads(pickle.dumps(learner))]
+    before = copy.deepcopy(learner)
+    for instance, label in trials[30:]:
+        learner.learn(**instance, label=label)
+    for other in copies:
+        assert_same(other, before)
+        for instance, label in trials[30:]:
+            other.learn(**instance, label=label)
+        assert_same(other, learner)
+
+
+@pytest.mark.parametrize("text", ["arow(full=True)", "A-arow(full=True)", "R(s=5)-arow(full=True)"])
+def test_names_that_do_not_fit_are_not_kept(text: str) -> None:
+    learner = Learner(text, classes=["a", "b"])
+    for t in range(3):
+        learner.learn({"x": 1.0, "y": 0.5}, label="ab"[t % 2])
+    before = copy.deepcopy(learner)
+    many = {f"word {i}": 1.0 for i in range(600)}
+    with pytest.raises(ValueError, match="keeps a matrix"):
+        learner.learn(many | {"x": 1.0}, label="a")
+    assert_same(learner, before)
+    assert learner.learn({"x": 1.0}, label="b") == before.learn({"x": 1.0}, label="b")
+    with pytest.raises(ValueError, match="keeps a matrix"):
+        learner.learn(many, label="a")
+    assert_same(learner, before)
 
 
 @pytest.mark.small
@@ -120,6 +360,26 @@ def test_asking_changes_nothing() -> None:
             asked.scores(**x)
             assert asked.learn(**x, label=label) == silent.learn(**x, label=label)
         assert_same(asked, silent)
+
+
+@pytest.mark.parametrize("shape", ["votes", "scores", "attributes", "hybrid"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_asking_about_names_never_met(text: str, shape: str) -> None:
+    """It is answered as if they had been given a column; and nothing is remembered of them."""
+    stream = Stream(9, *SHAPES[shape], size=12)
+    learner = Learner(text, classes=range(3))
+    (first, labels), *others = stream.phases
+    for t, label in enumerate(labels):
+        learner.learn(**by_name(first, t), label=int(label))
+    before, nothing = Learner.from_state(*learner.state()), dict.fromkeys(["attributes", "votes", "scores"])
+    for instances, _ in others:
+        for t in range(3):
+            met = Learner.from_state(*before.state())
+            met._engine.grow(met._columns(met._read(**(nothing | by_name(instances, t)))), 3)
+            met._renamed()
+            assert learner.predict(**by_name(instances, t)) == met.predict(**by_name(instances, t))
+            assert learner.scores(**by_name(instances, t)) == pytest.approx(met.scores(**by_name(instances, t)))
+    assert_same(learner, before)
 
 
 def assert_same(first: Learner, second: Learner) -> None:
@@ -260,3 +520,24 @@ def test_names_of_every_kind(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="cannot be saved; use text, numbers or tuples"):
         learner.save(tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "combine(perceptron, A-pa)"])
+def test_weights_out_of_range_change_nothing(learner):
+    """Also where the instance brought a new name or class, and a window was open."""
+    one = Learner(learner)
+    for label in "xyxyxy":
+        one.learn({"a": 1.0, label: 1.0}, label=label)
+    kept = []
+    for place, label in enumerate("xyzxyz"):
+        before = pickle.dumps(one)
+        try:
+            one.learn({"a": 1e308, f"new-{place}": -1e308}, label=label)
+        except OverflowError:
+            kept.append(pickle.dumps(one) == before)
+    assert kept
+    assert all(kept)
+    twin = pickle.loads(pickle.dumps(one))
+    for label in "xzyzx":
+        assert one.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
+    assert pickle.dumps(one) == pickle.dumps(twin)

@@ -7,25 +7,26 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba import float32, int64
 from scipy import sparse
 
 from linmax import combine, experts, majority_problem, naive_bayes, parse, recent_label, run, stack, vr_combine
-from linmax.contract import JIT
+from linmax.contract import JIT, kernel
 from linmax.learners.attributes import CHUNK, exponentials
-from linmax.learners.teams import logarithms
+from linmax.learners.lanes import add_row, log_row, shrink_row, sum_row
 from reference_learners import ReferenceBayes, ReferencePool
 
 TRIALS = 150 if JIT else 20
 K = 3
 
 
-def texts(seed: int = 0, trials: int = TRIALS, columns: int = 30) -> tuple[sparse.csr_array, np.ndarray]:
+def texts(seed: int = 0, trials: int = TRIALS, columns: int = 30, k: int = K) -> tuple[sparse.csr_array, np.ndarray]:
     """Counts of words, some of which go with a class."""
     random = np.random.default_rng(seed)
-    labels = random.integers(0, K, trials)
-    rates = np.full((K, columns), 0.1)
-    for c in range(K):
-        rates[c, c::K] = 0.35
+    labels = random.integers(0, k, trials)
+    rates = np.full((k, columns), 0.1)
+    for c in range(k):
+        rates[c, c::k] = 0.35
     return sparse.csr_array(random.poisson(rates[labels]).astype(float)), labels
 
 
@@ -42,14 +43,16 @@ SPARSE, DENSE = texts(), points()
 
 
 @pytest.mark.small
-@pytest.mark.parametrize(("rows", "labels"), [SPARSE, DENSE], ids=["sparse", "dense"])
-def test_the_pool_for_attributes_agrees_with_the_formulas(rows: Any, labels: np.ndarray) -> None:
+@pytest.mark.parametrize(
+    ("rows", "labels", "k"), [(*SPARSE, K), (*texts(k=20), 20), (*DENSE, K)], ids=["sparse", "many classes", "dense"]
+)
+def test_the_pool_for_attributes_agrees_with_the_formulas(rows: Any, labels: np.ndarray, k: int) -> None:
     """To single precision, in which the members' weights are kept."""
-    instances = experts(attributes=rows, classes=range(K))
+    instances = experts(attributes=rows, classes=range(k))
     machine = run("attributes", instances[:0], []).learner
     worker = machine.engine.top.worker
     dense = rows.toarray() if sparse.issparse(rows) else rows
-    slow = ReferencePool(sparse.issparse(rows), rows.shape[1], K)
+    slow = ReferencePool(sparse.issparse(rows), rows.shape[1], k)
     for t in range(TRIALS):
         judged = machine.scores(instances[t : t + 1])[0]
         _, fused = slow.trial(dense[t], int(labels[t]))
@@ -174,7 +177,8 @@ def test_scores_of_any_range() -> None:
     scores = random.normal(size=(300, 4, K)) * 50.0
     scores[np.arange(300), :, labels] += 60.0
     trace = run("auto", experts(scores=scores, classes=range(K)), labels)
-    assert trace.wrong[100:].mean() < 0.1
+    best = scores.sum(axis=1).argmax(axis=1) != labels  # all raters are equally good
+    assert trace.wrong[100:].sum() <= 1.3 * best[100:].sum()
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
@@ -238,21 +242,45 @@ def test_text() -> None:
         run("attributes", experts(votes=[["a"]]), ["a"])
 
 
-@numba.njit  # Python cannot call a kernel without a signature
-def call_both(logs: np.ndarray, log_bits: np.ndarray, room: np.ndarray, powers: np.ndarray, bits: np.ndarray) -> None:
-    logarithms(logs, log_bits, room)
-    exponentials(powers, bits, len(powers))
+call_exponentials = numba.njit(lambda values, bits: exponentials(values, bits, len(values)))  # Python cannot call it
 
 
 @pytest.mark.skipif(not JIT, reason="single precision in vectors")
-def test_single_precision_functions() -> None:
-    x = np.geomspace(1e-6, 1e6, 4001).astype(np.float32)
-    y = x.copy()
+def test_single_precision_exponentials() -> None:
     low = np.linspace(-80.0, 0.0, 4001).astype(np.float32)
     powers = low.copy()
-    call_both(y, y.view(np.int32), np.zeros_like(y), powers, powers.view(np.int32))
-    np.testing.assert_allclose(y, -np.log(x.astype(float)), atol=2e-6)
+    call_exponentials(powers, powers.view(np.int32))
     np.testing.assert_allclose(powers, np.exp(low.astype(float)), rtol=1e-5)
+
+
+@kernel(float32(float32[::1], float32[::1], float32[:, ::1], int64))
+def along_a_row(cells: np.ndarray, target: np.ndarray, steps: np.ndarray, width: int) -> np.float32:
+    """Rows 0, 1 and 2 of ``cells``, with one number before them."""
+    add_row(target, 1, cells, 1, width, np.float32(0.5))
+    shrink_row(cells, 1, 1 + width, width, np.float32(0.25), steps)
+    total = sum_row(cells, 1 + 2 * width, width)
+    log_row(cells, 1 + 3 * width, 1 + 2 * width, width, np.float32(1e6))
+    return total
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 11, 24])
+def test_rows_in_eights_and_what_is_left(width: int) -> None:
+    random = np.random.default_rng(width)
+    cells, target, steps = (random.random(n).astype(np.float32) for n in (4 * width + 2, width + 2, 2 * width))
+    cells[1 + 2 * width : 1 + 3 * width] *= 9e5
+    rows = cells[1:-1].reshape(4, width).astype(float)
+    expected = target.astype(float)
+    expected[1:-1] += 0.5 * rows[0]
+    before, steps = cells.copy(), steps.reshape(2, width)
+    total = along_a_row(cells, target, steps, width)
+    found = cells[1:-1].reshape(4, width)
+    np.testing.assert_allclose(target, expected, rtol=1e-6)
+    np.testing.assert_allclose(found[0], rows[0] + steps[0] * 0.25 * rows[1], rtol=1e-6)
+    np.testing.assert_allclose(found[1], rows[1] - steps[1] * (0.25 * rows[1]) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(total, rows[2].sum(), rtol=1e-6)
+    np.testing.assert_allclose(found[3], -np.log(1e6 - rows[2]), rtol=1e-6)
+    assert (cells[[0, -1]] == before[[0, -1]]).all()
 
 
 @pytest.mark.small

@@ -27,7 +27,7 @@ from reference import (
     multiclass_perceptron,
     radius,
 )
-from reference_techniques import Average, Combine, Recycle, Stack, VCombine, Vote
+from reference_techniques import Average, Combine, Recycle, Stack, VCombine, Vote, unit_scores
 
 Stream = list[tuple[Vector, int]]
 
@@ -936,30 +936,21 @@ def test_wma_weights_and_bound() -> None:
 
 
 def test_weighted_scores() -> None:
-    learner = Combine(pool(), how="weighted")
+    learner, past = Combine(pool(), how="weighted"), []
     for x, label in majority(150, noise=0.05, seed=19):
         learner.grow(25)
         mistakes = np.array([member.mistakes for member in learner.members])
         eta = math.sqrt(2 * math.log(4) / (mistakes.min() + 1))
-        expected = np.zeros(5)
-        for member in learner.members:
-            scores = member.scores(x)
-            expected += np.exp(-eta * (member.mistakes - mistakes.min())) * scores / (np.linalg.norm(scores) or 1.0)
+        scores = np.array([unit_scores(member, x) for member in learner.members])
+        spreads = np.where(scores.var(axis=1) > 1e-24 * scores.mean(axis=1) ** 2, scores.var(axis=1), 0.0)
+        sizes = np.mean(past, axis=0) if past else spreads
+        sizes = np.sqrt(np.where(sizes > 0.0, sizes, np.where(spreads > 0.0, spreads, np.inf)))
+        expected = (np.exp(-eta * (mistakes - mistakes.min())) / sizes) @ scores
         assert learner.scores(x) == pytest.approx(expected, abs=1e-12)
         assert learner.trial(x, label) in np.flatnonzero(expected >= expected.max() - 1e-9)
+        past.append(spreads)
     assert Combine(pool()[:1], how="weighted").member_weights().tolist() == [1.0]
-
-
-def test_weighted_linear_is_one_weight_vector() -> None:
-    learner = Combine(pool(), how="weighted-linear")
-    for x, label in majority(60, seed=20):
-        learner.grow(25)
-        shares = learner.member_weights()
-        norms = [np.linalg.norm(member.hypothesis()) or 1.0 for member in learner.members]
-        parts = [s * m.hypothesis() / norm for s, m, norm in zip(shares, learner.members, norms, strict=True)]
-        assert learner.hypothesis() == pytest.approx(sum(parts), abs=1e-12)
-        learner.trial(x, label)
-    with pytest.raises(TypeError, match="not linear"):
+    with pytest.raises(TypeError, match="no snapshot"):
         Combine(pool(), how="wma").hypothesis()
 
 

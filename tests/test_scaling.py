@@ -187,3 +187,15 @@ def test_refusals():
     scaling.apply(np.ones((1, 2)))
     with pytest.raises(ValueError, match="2 dense attributes so far, got 3"):
         scaling.apply(np.ones((1, 3)))
+
+
+def test_arrays_that_may_not_be_written_to() -> None:
+    table = np.array([[1.0, -2.0], [3.0, 0.5]])
+    matrix = sparse.csr_array(table)
+    for kind in KINDS:
+        expected_dense, expected_sparse = Scaling(kind).apply(table), Scaling(kind).apply(matrix).toarray()
+        for array in (table, matrix.data, matrix.indices, matrix.indptr):
+            array.flags.writeable = False
+        np.testing.assert_array_equal(Scaling(kind).apply(table), expected_dense)
+        np.testing.assert_array_equal(Scaling(kind).apply(matrix).toarray(), expected_sparse)
+        np.testing.assert_array_equal(table, [[1.0, -2.0], [3.0, 0.5]])

@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 from numba import float64, int64, types
 
 from linmax.contract import JIT, kernel
-from linmax.streams.scan import BAD, GOOD, HARD, PADDING, WILD, Block, number, powers, stops, trailing
+from linmax.streams.scan import (
+    BAD,
+    GOOD,
+    HARD,
+    PADDING,
+    WILD,
+    Block,
+    number,
+    plain_number,
+    powers,
+    stops,
+    trailing,
+    whole_number,
+)
 from linmax.streams.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.small
@@ -21,6 +34,12 @@ _read = kernel(types.Tuple((float64, int64, int64))(Block, int64, float64[::1], 
     number.py_func if JIT else number
 )
 _stop = kernel(int64(Block, int64, int64, int64))(lambda block, place, a, b: trailing(stops(block, place, a, b)))
+
+
+_plain = kernel(float64(Block, int64, int64, float64[::1]))(
+    lambda block, place, length, tens: plain_number(block, place, length, tens)
+)
+_whole = kernel(int64(Block, int64, int64))(lambda block, place, length: whole_number(block, place, length))
 
 
 def block_of(text: bytes) -> np.ndarray:
@@ -118,6 +137,45 @@ def test_digits_that_cannot_be_dropped_are_left_to_python():
     assert end == len(text)
     assert status in (GOOD, HARD)
     assert abs(value - float(text)) <= math.ulp(0.1)
+
+
+digits = st.text("0123456789", max_size=9)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        st.builds("{}{}{}".format, digits, st.sampled_from(["", "."]), digits), st.text("09.:/-e\xff", max_size=17)
+    )
+)
+@example("")
+@example(".")
+@example("5.")
+@example("99999999")
+@example("1234567.12345678")
+@example("12345678.1234567")
+@example("0.12345678901234")
+@example("1..2")
+@example("1/2")
+@example("0.1234567:")
+def test_plain_numbers(text):
+    raw = text.encode("latin-1")
+    found = float(_plain(block_of(b"7" + raw + b"7"), 1, len(raw), powers()[0]))
+    is_plain = text.isascii() and text.replace(".", "", 1).isdigit() and len(text) <= 16
+    if not is_plain:
+        assert found == -1.0
+    elif len(text) <= 8 or "." in text[:8]:
+        assert same(found, float(text))
+    else:
+        assert found == -1.0  # left to `number`
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(st.integers(0, 10**8 - 1).map(str), st.text("0189:/.a\xff", min_size=1, max_size=8)))
+def test_whole_numbers(text):
+    raw = text.encode("latin-1")
+    found = int(_whole(block_of(b"1" + raw + b"1"), 1, len(raw)))
+    assert found == (int(text) if text.isascii() and text.isdigit() else -1)
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,6 +19,7 @@ class Ballots:
 
     table: np.ndarray
     names: tuple[str, ...] | None
+    sides: tuple[list[Any], ...] = ()  # columns that are no voters, of which `linmax.sides` makes copies
 
     @property
     def scored(self) -> bool:
@@ -27,6 +28,36 @@ class Ballots:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def without(self, by: Sequence[str | int]) -> Ballots:
+        """The votes without these columns, which are named, or by their place where there are no names."""
+        if not by:
+            return self
+        if self.scored:
+            raise ValueError("by makes copies of voters, and these are scores; leave it out")
+        count = self.table.shape[1]
+        columns = [self._place(column) for column in by]
+        rest = [i for i in range(count) if i not in columns]
+        if not rest:
+            raise ValueError(f"votes have no column besides {', '.join(map(repr, by))} that may be a voter")
+        names = None if self.names is None else tuple(self.names[i] for i in rest)
+        return Ballots(self.table[:, rest], names, tuple(self.table[:, i].tolist() for i in columns))
+
+    def _place(self, column: str | int) -> int:
+        """Where a side column stands."""
+        if self.names is not None:
+            if str(column) not in self.names:
+                raise ValueError(f"votes have no column {column!r}; they have {', '.join(self.names)}")
+            return self.names.index(str(column))
+        count = self.table.shape[1]
+        if isinstance(column, str):
+            raise ValueError(
+                f"votes have no column {column!r}, since they came without names; give its place (0 to {count - 1}), "
+                "or a DataFrame or dict that names them"
+            )
+        if not -count <= column < count:
+            raise ValueError(f"votes have no column {column}; they have {count}")
+        return column % count
 
     def voters(self, known: Sequence[str] | None, named: bool) -> tuple[str, ...]:
         """The voters after these have joined those known, if any; ``named`` says whether those came with names."""

@@ -1,12 +1,14 @@
-"""Checks at the edge: each names the argument, the value and the remedy."""
+"""Checks at the edge: each names the argument, the value and the remedy; and an error of a disk names the file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["MOST", "at_least", "boolean", "counted", "finite", "greater", "one_of", "positive", "whole"]
+__all__ = ["MOST", "about", "at_least", "boolean", "counted", "finite", "greater", "one_of", "positive", "whole"]
 
 
 def finite(name: str, value: Any) -> float:
@@ -77,3 +79,22 @@ def boolean(name: str, value: Any) -> bool:
     if value not in (True, False):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+@contextmanager
+def about(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Have an error of the operating system, such as a full disk, name this file when it names none.
+
+    Examples
+    --------
+    >>> with about("model"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'model'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise

@@ -216,8 +216,9 @@ def combine(learners: Sequence[Any], how: str = "best", beta: float = 0.5) -> Co
     how
         "best": follow the one with the fewest mistakes so far. "wma": each votes with weight beta^mistakes (the
         Weighted Majority Algorithm: at most (ln v + m ln(1/beta)) / ln(2/(1+beta)) mistakes over v members, the best
-        of which makes m). "weighted": their scores, each divided by its 2-norm, are added with weights
-        exp(-eta (M_i - M_min)), eta = sqrt(2 ln v / (M_min + 1)).
+        of which makes m). "weighted": their scores, each divided by its root mean square about the classes' mean over
+        the trials before, are added with weights exp(-eta (M_i - M_min)), eta = sqrt(2 ln v / (M_min + 1)); of linear
+        members this is one weight vector.
     beta
         For "wma", in (0, 1).
 
@@ -269,16 +270,17 @@ def paper_pool() -> list[Rule]:
 def votes_pool(bounded: bool = True) -> Combined:
     """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1].
 
-    Two robust softmaxes, whose priors suit few and many sub-experts; and margin rules with long recycling, raw for
-    labels without noise, with averages that fade otherwise.
+    A robust softmax, and margin rules with long recycling: raw for labels without noise, with averages that fade
+    otherwise, where the Perceptron has the wider margin and ALMA joins it.
     """
-    rules = [perceptron(margin=10)] * 2
+    rules = [perceptron(margin=10), perceptron(margin=50)]
     if bounded:
         rules += [winnow(1.05, thickness=0.005), winnow(1.1, thickness=0.005)]
-    members: list[Learner] = [robust_softmax(0.1), robust_softmax(1.0)]
+    members: list[Learner] = [robust_softmax(0.1)]
     for raw, averaged in zip(rules[::2], rules[1::2], strict=True):
         members.append(recycle(raw, s=1000, u=1000, budget=50))
         members.append(average(recycle(averaged, s=1000, u=20, budget=50), scale="max", fade=True))
+    members.append(average(recycle(alma(2), s=1000, u=20, budget=50), scale="max", fade=True))
     return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
 
 
@@ -302,7 +304,7 @@ def vr_combine(
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
         each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
-        saved hypotheses: "votes": two robust softmaxes and four margin rules with long recycling, their scores
+        saved hypotheses: "votes": a robust softmax and five margin rules with long recycling, their scores
         weighted by their mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused
         as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for
         attributes, or, where there are both, the first over the votes and the second's members together.

@@ -34,6 +34,7 @@ from numba import boolean, float64, int32, int64, njit, typeof, types, uint8
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 __all__ = [
@@ -96,9 +97,25 @@ def _text(path: Path) -> str:
     return path.read_text()
 
 
+@cache
 def holds_kernels(path: Path) -> bool:
     """Whether functions of this file are compiled."""
     return re.search(r"^\s*@(kernel|deferred|intrinsic)\b", _text(path), re.MULTILINE) is not None
+
+
+_IMPORTS = re.compile(r"^from linmax([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+@cache
+def _called(path: Path) -> list[Path]:
+    """The files with compiled functions from which this one imports."""
+    found = []
+    for package, names in _IMPORTS.findall(_text(path)):
+        base = HERE.joinpath(*package.split("."))
+        for other in [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]:
+            if other.is_file() and holds_kernels(other):
+                found.append(other)
+    return found
 
 
 def sources_of(path: Path) -> list[Path]:
@@ -108,14 +125,11 @@ def sources_of(path: Path) -> list[Path]:
     was edited. Rules are called by address, so the loops do not depend on them.
     """
     found, waiting = {path}, [path]
-    imports = re.compile(r"^from linmax([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
     while waiting:
-        for package, names in imports.findall(_text(waiting.pop())):
-            base = HERE.joinpath(*package.split("."))
-            for other in [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]:
-                if other not in found and other.is_file() and holds_kernels(other):
-                    found.add(other)
-                    waiting.append(other)
+        for other in _called(waiting.pop()):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
     return sorted(found)
 
 
@@ -211,6 +225,19 @@ class HelperCompiler(Compiler):  # type: ignore[misc]
         return super().compile_extra(function)
 
 
+def _loader(kept: Any) -> Callable[[Any, Any], Any]:
+    """How a kernel is read from the cache. Numba would first load all that it needs to compile one, for longer than
+    the kernels of a whole command take; the compiler sees to that itself when there is nothing in the cache.
+    """
+
+    def load(signature: Any, target: Any) -> Any:
+        rtsys.initialize(target)
+        with kept._guard_against_spurious_io_errors():
+            return kept._load_overload(signature, target)
+
+    return load
+
+
 def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """`kernel` for functions that only Python calls."""
     return lambda function: Deferred(lambda: kernel(signature)(function))
@@ -253,6 +280,7 @@ def kernel(
             return helper
         with caching_in(cache_folder(function.__code__.co_filename)):
             compiled = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
+        compiled._cache.load_overload = _loader(compiled._cache)
         compiled.signature = signature
         return compiled
 

@@ -42,18 +42,27 @@ from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
 from linmax.contract import KNOWN, Instances
 from linmax.instances import Experts, Layout, experts
+from linmax.learners import Auto
+from linmax.learners.attributes import AttributePool
 from linmax.machine import Engine, Settings
 from linmax.scaling import KINDS, Scaling
 from linmax.trials import Machine, Weights
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
-DEFAULT_LEARNER = "vr-combine"
+DEFAULT_LEARNER = "auto"
 ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
 MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which sample_weight is taken for a slip
 
 
 # -- what both share ----------------------------------------------------------------------------------------------
+
+
+def scale_for(learner: Any, scale: str | None) -> str:
+    """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
+    if scale is not None:
+        return scale
+    return "none" if isinstance(as_learner(learner), (Auto, AttributePool)) else "max"
 
 
 def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
@@ -387,12 +396,14 @@ class LinearMaxClassifier(OnLineClassifier):
     Parameters
     ----------
     learner
-        A rule, a technique, or text such as "AR-winnow(1.1)".
+        A rule, a technique, or text such as "AR-winnow(1.1)". The default is the pool for attributes, with nothing to
+        tune (see `linmax.vr_combine`); it is no single weight vector.
     scale
         "max": each attribute is divided by its largest magnitude, because many rules need attributes in [-1, 1]; in
         ``fit`` that over the samples given, in ``partial_fit`` that so far, the sample itself included. A larger one
         in ``predict`` counts as the largest. "none": attributes are taken as they are, and a rule that needs it
-        refuses larger ones. Others are those of `linmax.scaling`.
+        refuses larger ones. Others are those of `linmax.scaling`. None: "none" for the pools that scale attributes by
+        themselves ("auto", "attributes"), and "max" for all other learners.
     thresholds
         Learn a threshold b_j for each class.
     max_epochs
@@ -441,7 +452,7 @@ class LinearMaxClassifier(OnLineClassifier):
         self,
         learner: Any = DEFAULT_LEARNER,
         *,
-        scale: str = "max",
+        scale: str | None = None,
         thresholds: bool = True,
         max_epochs: int = 1,
         shuffle: bool = True,
@@ -467,7 +478,7 @@ class LinearMaxClassifier(OnLineClassifier):
         rows = shown_rows(_check_sample_weight(sample_weight, X, dtype=np.float64))
         random = check_random_state(self.random_state)
         self._sparse = sparse.issparse(X)
-        self._scaling = Scaling(self.scale)
+        self._scaling = Scaling(scale_for(self.learner, self.scale))
         instances = self._experts(X)
         self._scaling.apply(instances[np.unique(rows)])
         instances = self._scaling.apply(instances, learn=False)
@@ -497,7 +508,7 @@ class LinearMaxClassifier(OnLineClassifier):
         known = self._classes_for(y[rows], classes)
         if first:
             self._sparse = sparse.issparse(X)
-        scaling = Scaling(self.scale) if first else deepcopy(self._scaling)
+        scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
         instances = scaling.apply(self._experts(self._like_the_first(X)[rows]))
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
@@ -546,7 +557,8 @@ class LinearMaxClassifier(OnLineClassifier):
         boolean("thresholds", self.thresholds)
         boolean("shuffle", self.shuffle)
         whole("max_epochs", self.max_epochs, 1)
-        one_of("scale", self.scale, KINDS)
+        if self.scale is not None:
+            one_of("scale", self.scale, KINDS)
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         if y is None:
@@ -898,7 +910,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         if self.passthrough:
             attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
             self._sparse = sparse.issparse(attributes)
-            self._scaling = Scaling("max")
+            self._scaling = Scaling(scale_for(self.learner, None))
             if known:
                 self._scaling.apply(experts(attributes=attributes))
 

@@ -18,13 +18,18 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from numbers import Real
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
-from scipy import sparse
 
 from linmax.checks import whole
 from linmax.contract import kernel
+from linmax.later import Later
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = [
     "Terms",

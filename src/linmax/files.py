@@ -11,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from linmax.checks import about
 
 __all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 
@@ -64,15 +66,20 @@ def write(
     labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
     content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    # Not by `tempfile`, whose files nobody else may read.
+    with about(path):
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with about(path), os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):  # the name is on disk only when the folder is
         folder = os.open(target.parent, os.O_DIRECTORY)

@@ -11,13 +11,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from linmax import files
-from linmax.ballots import Ballots, read_ballots
+from linmax.ballots import Ballots
 from linmax.checks import boolean, whole
 from linmax.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.composition import as_learner
 from linmax.fusion_report import Explanation, Report
-from linmax.fusion_state import FusionState, joined, later, make_batch, one_row, stretches, together
+from linmax.fusion_state import (
+    FusionState,
+    joined,
+    later,
+    make_batch,
+    one_row,
+    read_votes,
+    side_columns,
+    stretches,
+    together,
+)
 from linmax.normalisation import Normaliser
+from linmax.sides import Sides, read_sides
 from linmax.trials import Machine, as_array, label_array, unique_labels
 
 __all__ = ["VoteFusion"]
@@ -35,7 +46,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     Parameters
     ----------
     learner
-        Any learner of the library, described or as text.
+        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.vr_combine`).
     classes
         All classes, in order. Without it they are those met in votes and labels, and more may join at any
         `partial_fit`; a vote for a class that was never met then counts as an abstention in `predict`.
@@ -43,6 +54,11 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         For scores only: under which normalisations the learner gets each rater (see `linmax.normalisation`).
     abstain
         A label that means abstention, besides None, nan and pandas' NA.
+    by
+        Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
+        list of these. They are no voters: for each of their values every voter gets a copy, which votes where the
+        value holds, so that a voter may be trusted on one subject and not on another (see `linmax.experts`). Where a
+        value is missing or was never met, the voters themselves decide. For votes only.
     thresholds
         Let the learner prefer a class whoever votes for it.
     tie, update_on_tie
@@ -77,11 +93,12 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     def __init__(
         self,
-        learner: Any = "vr-combine",
+        learner: Any = "auto",
         *,
         classes: Sequence[Any] | None = None,
         normalise: str | Sequence[str] = "auto",
         abstain: Any = None,
+        by: Any = None,
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
@@ -90,6 +107,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.classes = classes
         self.normalise = normalise
         self.abstain = abstain
+        self.by = by
         self.thresholds = thresholds
         self.tie = tie
         self.update_on_tie = update_on_tie
@@ -107,7 +125,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return self
 
     def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
-        ballots = read_ballots(votes)
+        ballots = read_votes(votes, self.by)
         labels = label_array(y)
         if labels.shape != (len(ballots),):
             raise ValueError(
@@ -121,18 +139,21 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             raise ValueError(f"y: {unknown[0]!r} at trial {t} is not among the classes {list(fixed or ())!r}; add it")
         voters, named = joined(state, ballots)
         normaliser = state.normaliser if state is not None else Normaliser(self.normalise) if ballots.scored else None
-        batch = make_batch(self, ballots, voters, named, fixed, normaliser, learn=True)
+        sides = Sides(tuple(map(str, side_columns(self.by)))) if state is None else state.sides
+        if sides.names:
+            sides = sides.joined(read_sides(sides.names, ballots.sides), len(voters))
+        batch = make_batch(self, ballots, voters, named, fixed, normaliser, sides, learn=True)
         if state is None:
             machine = Machine(
                 as_learner(self.learner),
-                batch.instances,
+                sides.laid_out(batch.instances[:0], batch.places[:0]),
                 fixed if fixed is not None else together(distinct, batch.names),
                 tie=self.tie,
                 update_on_tie=boolean("update_on_tie", self.update_on_tie),
                 discover=False,
             )
             state = FusionState(machine, fixed, named, voters, normaliser)
-        state.voters = voters
+        state.voters, state.sides = voters, sides
         state.compare_raters(ballots)
         for begin, end in stretches(len(ballots)):
             state.advance(batch[begin:end], labels[begin:end])
@@ -188,7 +209,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     def predict(self, votes: Any) -> np.ndarray:
         """The class of each trial; nothing is learned."""
         state = self._fitted
-        return state.machine.predict(later(self, state, votes).instances)
+        return state.predict(later(self, state, votes))
 
     def decision_function(self, votes: Any) -> np.ndarray:
         """Score of each class: (trials, classes); with two classes that of the second less that of the first.
@@ -196,27 +217,31 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude.
         """
         state = self._fitted
-        scores = state.scores(later(self, state, votes).instances)
+        scores = state.scores(later(self, state, votes))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, votes: Any) -> np.ndarray:
         """Probability of each class: (trials, classes)."""
         state = self._fitted
-        return state.calibration.probabilities(state.scores(later(self, state, votes).instances))
+        return state.calibration.probabilities(state.scores(later(self, state, votes)))
 
     # -- telling --------------------------------------------------------------------------------------------------
 
     def weights(self, *, copies: bool = False) -> dict[str, Any]:
         """Weight of each voter, heaviest first; they add up to 1 in magnitude.
 
-        With ``copies`` a dict for each rater: its weight under each normalisation. A learner that is no single weight
-        vector raises ValueError.
+        With ``copies`` a dict for each rater: its weight under each normalisation; or, with side columns, for each
+        voter: its weight where each value holds, of which the weight without ``copies`` is the mean over the trials
+        learned. A learner that is no single weight vector raises ValueError.
         """
         state = self._fitted
         table = state.shares()
         order = np.argsort(-np.abs(table.sum(axis=1)), kind="stable")
         if not copies:
             return {state.voters[i]: float(table[i].sum()) for i in order}
+        if state.sides.names:
+            by = state.shares_by()
+            return {state.voters[i]: {value: float(weights[i]) for value, weights in by.items()} for i in order}
         kinds = state.normaliser.kinds if state.normaliser is not None else ("vote",)
         return {state.voters[i]: dict(zip(kinds, table[i].tolist(), strict=True)) for i in order}
 
@@ -236,23 +261,27 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         ('y', True)
         """
         state = self._fitted
-        batch = later(self, state, one_row(instance, state))
+        batch = later(self, state, one_row(instance, state, self.by))
         classes = state.machine.classes
         if len(classes) < 2:
             raise ValueError(f"only the class {classes[0]!r} is known; there is nothing to explain")
-        winner = classes.index(state.machine.predict(batch.instances)[0])
-        rated = state.machine.scores(batch.instances)[0].copy()
+        instances = state.known(state.laid_out(batch))
+        winner = classes.index(state.machine.predict(instances)[0])
+        rated = state.machine.scores(instances)[0].copy()
         rated[winner] = -np.inf
         second = int(rated.argmax())
-        ratings = batch.instances.matrix(0, classes)
+        ratings = instances.matrix(0, classes)
         added = (ratings[winner] - ratings[second]) * state.machine.weights.flat / state.unit()[0]
-        columns = added[: len(state.voters) * state.copies].reshape(len(state.voters), -1).sum(axis=1)
+        count = len(instances.signs) + instances.scores.shape[1]
+        columns = np.bincount(state.voter_of(), added[:count], minlength=len(state.voters))
         found = dict(zip(state.voters, columns.tolist(), strict=True))
         if state.machine.layout.constant:
-            found[THRESHOLDS] = float(added[len(state.voters) * state.copies :].sum())
+            found[THRESHOLDS] = float(added[count:].sum())
         ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
         said = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
-        return Explanation(classes[winner], classes[second], sum(ordered.values()), ordered, said)
+        return Explanation(
+            classes[winner], classes[second], sum(ordered.values()), ordered, said, state.held(batch.places[0])
+        )
 
     def report(self, votes: Any = None, y: Any = None, *, seed: int = 0) -> Report:
         """The fusion beside plurality, the best voter in hindsight and the best so far; who won and by how much.
@@ -286,7 +315,8 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             shares = np.abs(state.shares()).sum(axis=0).tolist() if weights else []
             kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
         online = state.tally.compare(state.voters, seed)
-        return Report(str(state.machine.learner), online, test, state.voter_lines(weights), kinds)
+        lines = state.voter_lines(weights)
+        return Report(str(state.machine.learner), online, test, lines, kinds, state.side_lines(bool(weights)))
 
     def _held_out(self, votes: Any, y: Any) -> Tally:
         """Who is right on trials that nobody learns from."""
@@ -298,7 +328,7 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             )
         unique_labels(labels)  # which refuses what is no label
         tally = Tally(len(state.voters))
-        state.count(tally, batch, labels, state.machine.predict(batch.instances) == labels, state.tally.leader)
+        state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
         return tally
 
     def plot(self, path: Any = None) -> Any:
@@ -329,6 +359,8 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         parameters = self.get_params(deep=False) | {"learner": str(as_learner(self.learner))}
         if not isinstance(self.normalise, str):
             parameters["normalise"] = list(self.normalise)
+        if not isinstance(self.by, (str, int, type(None))):
+            parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(self.by)]
         parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(self.abstain)}
         state = _with_labels(description, files.plain)
         files.write(path, KIND, {"parameters": parameters, "state": state}, arrays)
@@ -357,6 +389,6 @@ class VoteFusion(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
 def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     """The same with every list of labels changed to what a file holds, or back."""
-    lists = {name: description.get(name) for name in ("classes", "fixed", "judged")}
+    lists = {name: description.get(name) for name in ("classes", "fixed", "judged", "side_values")}
     changed = {name: [change(label) for label in labels] for name, labels in lists.items() if labels is not None}
     return {**description, **changed}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linmax.comparison import Comparison, Rival
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["Explanation", "Report", "Voter", "bar"]
+__all__ = ["Explanation", "Report", "Side", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
-SHOWN = 30  # voters in a table
+SHOWN = 30  # voters, or values of side columns, in a table
+HEAVIEST = 3  # voters named beside a value of a side column
 WIDTH = 120  # of str()
 COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 
@@ -61,6 +62,15 @@ class Voter:
 
 
 @dataclass(frozen=True)
+class Side:
+    """A value of a side column, the trials in which it held, and each voter's weight where it holds, heaviest first."""
+
+    name: str
+    trials: int
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Report(_Shown):
     """What `VoteFusion.report` returns: ``to_dict()`` for programs; ``print`` and rich show it to people.
 
@@ -73,6 +83,8 @@ class Report(_Shown):
         Heaviest first.
     normalisations
         Share of the weight under each normalisation, when raters were fused.
+    sides
+        The values of the side columns, the most frequent first; a voter's weight is then its mean over the trials.
     """
 
     learner: str
@@ -80,6 +92,7 @@ class Report(_Shown):
     test: Comparison | None
     voters: tuple[Voter, ...]
     normalisations: Mapping[str, float] | None = None
+    sides: tuple[Side, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
@@ -101,6 +114,8 @@ class Report(_Shown):
         if self.normalisations is not None:
             found["normalisations"] = dict(self.normalisations)
             found["diversity_strength"] = {voter.name: voter.diversity for voter in self.voters}
+        if self.sides:
+            found["by"] = {side.name: {"trials": side.trials, "weights": dict(side.weights)} for side in self.sides}
         return found
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -137,7 +152,22 @@ class Report(_Shown):
         if self.normalisations:
             told = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalisations.items())
             yield Text(f"Weight by normalisation: {told}")
+        if any(side.weights for side in self.sides):
+            yield from self._sides(ascii_only)
         yield Text("An abstention counts as a mistake; ties of plurality go to the first class.", style="dim")
+
+    def _sides(self, ascii_only: bool) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        yield Text("")
+        yield Text("Weights by value; those above are their means", style="bold")
+        shown = _grid(["", "trials", "heaviest"], ["trials"], ascii_only)
+        for side in self.sides[:SHOWN]:
+            heaviest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:HEAVIEST])
+            shown.add_row(Text(side.name), Text(f"{side.trials:,d}"), Text(heaviest))
+        yield shown
+        if len(self.sides) > SHOWN:
+            yield Text(f"and {len(self.sides) - SHOWN} more values with fewer trials", style="dim")
 
 
 def _compared(
@@ -219,6 +249,8 @@ class Explanation(_Shown):
         Of each voter, largest first, and of the thresholds, which prefer a class whoever votes.
     votes
         What each voter said; None abstained.
+    sides
+        The values of the side columns, on which the weights depend; None is missing or was never met.
     """
 
     winner: Any
@@ -226,6 +258,7 @@ class Explanation(_Shown):
     difference: float
     contributions: Mapping[str, float]
     votes: Mapping[str, Any]
+    sides: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and labels."""
@@ -235,6 +268,7 @@ class Explanation(_Shown):
             "difference": self.difference,
             "contributions": dict(self.contributions),
             "votes": dict(self.votes),
+            **({"sides": dict(self.sides)} if self.sides else {}),
         }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -242,6 +276,9 @@ class Explanation(_Shown):
         from rich.text import Text
 
         yield Text(f"{self.winner} rather than {self.runner_up}, by {_percent(self.difference)} of the weight", "bold")
+        for name, value in self.sides.items():
+            told = "missing or never met: the voters' own weights" if value is None else str(value)
+            yield Text(f"{name}: {told}", style="dim")
         shown = _grid(["", "says", "adds", ""], ["adds"], options.ascii_only)
         largest = max(map(abs, self.contributions.values()), default=0.0) or 1.0
         moved = {name: added for name, added in self.contributions.items() if added}

@@ -12,13 +12,25 @@ from linmax.ballots import Ballots, read_ballots
 from linmax.calibration import KEPT, Calibration
 from linmax.comparison import FIRST_VOTER, Tally
 from linmax.composition import as_learner
-from linmax.fusion_report import Voter
+from linmax.fusion_report import Side, Voter
 from linmax.instances import Experts, Layout, experts
 from linmax.machine import Settings
 from linmax.normalisation import Normaliser, cognitive_diversity
+from linmax.sides import Sides, read_sides
 from linmax.trials import Machine
 
-__all__ = ["Batch", "FusionState", "joined", "later", "make_batch", "one_row", "stretches", "together"]
+__all__ = [
+    "Batch",
+    "FusionState",
+    "joined",
+    "later",
+    "make_batch",
+    "one_row",
+    "read_votes",
+    "side_columns",
+    "stretches",
+    "together",
+]
 
 SAMPLE = 1000  # trials of a call from which the diversity of raters is taken
 
@@ -28,18 +40,26 @@ class Options(Protocol):
 
     abstain: Any
     thresholds: bool
+    by: Any
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Trials for the machine, and what each voter said: places in ``names``, -1 for an abstention."""
+    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention.
+
+    ``places`` are the values of the side columns, as `Sides.places` gives them.
+    """
 
     instances: Experts
     said: np.ndarray
     names: tuple[Any, ...]
+    places: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.said)
 
     def __getitem__(self, trials: slice) -> Batch:
-        return Batch(self.instances[trials], self.said[trials], self.names)
+        return Batch(self.instances[trials], self.said[trials], self.names, self.places[trials])
 
 
 @dataclass
@@ -51,6 +71,7 @@ class FusionState:
     named: bool  # whether voters came with names
     voters: tuple[str, ...]
     normaliser: Normaliser | None
+    sides: Sides = field(default_factory=Sides)
     tally: Tally = field(default_factory=Tally)
     calibration: Calibration = field(default_factory=Calibration)
     apart: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # cognitive diversity of raters, summed
@@ -65,6 +86,7 @@ class FusionState:
             "calibration": self.calibration.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": {"apart": self.apart, "together": self.together},
+            "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
             "learner": str(machine.learner),
@@ -76,6 +98,7 @@ class FusionState:
             "voters": list(self.voters),
             "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
             "judged": list(self.calibration.classes),
+            **self.sides.description,
         }
         return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
 
@@ -87,7 +110,8 @@ class FusionState:
             block, _, rest = name.partition(".")
             blocks.setdefault(block, {})[rest] = array
         normaliser = None
-        columns = (len(description["voters"]), 0)
+        sides = Sides.restored(description, blocks["sides"])
+        columns = (len(sides.columns) if sides.names else len(description["voters"]), 0)
         if description["kinds"] is not None:
             normaliser = Normaliser(description["kinds"])
             normaliser.restore(blocks["normaliser"])
@@ -106,6 +130,7 @@ class FusionState:
             description["named"],
             tuple(description["voters"]),
             normaliser,
+            sides,
             Tally.restored(blocks["tally"]),
             Calibration.restored(description["judged"], blocks["calibration"]),
             **blocks["raters"],
@@ -126,15 +151,24 @@ class FusionState:
     def advance(self, batch: Batch, labels: np.ndarray) -> None:
         """Learn from a stretch, after seeing how the present weights score it."""
         before = list(self.machine.classes)
-        judged = self.scores(self.known(batch.instances)) if self.tally.trials else None
-        trace = self.machine.run(batch.instances, labels, grow=True)
-        self.count(self.tally, batch, labels, ~trace.wrong)
+        judged = self.scores(batch) if self.tally.trials else None
+        wrong = []
+        for begin in range(0, len(batch), self.sides.stretch()):
+            part = slice(begin, begin + self.sides.stretch())
+            trace = self.machine.run(self.laid_out(batch[part]), labels[part], grow=True)
+            wrong.append(trace.wrong)
+        self.sides = self.sides.counted(batch.places)
+        self.count(self.tally, batch, labels, ~np.concatenate(wrong))
         if judged is not None:
             place = {name: i for i, name in enumerate(self.machine.classes)}
             scores = np.full((len(labels), len(place)), -np.inf)
             scores[:, [place[name] for name in before]] = judged
             numbers = np.array([place[name] for name in labels.tolist()], np.int64)
             self.calibration.add(scores, numbers, self.machine.classes)
+
+    def laid_out(self, batch: Batch) -> Experts:
+        """Trials for the machine: voters, and their copies for each value of the side columns."""
+        return self.sides.laid_out(batch.instances, batch.places)
 
     def count(
         self, tally: Tally, batch: Batch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
@@ -160,9 +194,13 @@ class FusionState:
             scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
         )
 
-    def scores(self, instances: Experts) -> np.ndarray:
+    def predict(self, batch: Batch) -> np.ndarray:
+        """The class of each trial."""
+        return np.concatenate([self.machine.predict(part) for part in self._parts(batch)])
+
+    def scores(self, batch: Batch) -> np.ndarray:
         """Scores in units of the voters' weight; -inf for classes of which no label was seen."""
-        scores = self.machine.scores(instances)
+        scores = np.concatenate([self.machine.scores(part) for part in self._parts(batch)])
         try:
             total, factor = self.unit()
         except ValueError:  # the learner is no single weight vector: its scores have their own unit
@@ -170,6 +208,12 @@ class FusionState:
         scores = scores / (total * factor)
         scores[:, len(self.machine.known) :] = -np.inf
         return scores
+
+    def _parts(self, batch: Batch) -> Iterator[Experts]:
+        """The trials as the machine knows them, as many at a time as there is room for."""
+        size = self.sides.stretch()
+        for begin in range(0, len(batch), size):
+            yield self.known(self.laid_out(batch[begin : begin + size]))
 
     def unit(self) -> tuple[float, float]:
         """Magnitude of the voters' weights, and how many times as large the machine's scores are as w.x.
@@ -179,7 +223,7 @@ class FusionState:
         weights, k = self.machine.weights, len(self.machine.classes)
         columns = np.concatenate([weights.voters, weights.raters])
         heaviest = int(np.abs(columns).argmax())
-        total = float(np.abs(columns).sum())
+        total = float(np.abs(self._of_voters(columns)).sum())
         if total == 0.0 or k < 2:
             return 1.0, 1.0
         ratings = np.zeros((2, len(columns), k))
@@ -195,9 +239,42 @@ class FusionState:
     def shares(self) -> np.ndarray:
         """(voters, copies) weights that add up to 1 in magnitude, or are all 0."""
         weights = self.machine.weights
-        columns = np.concatenate([weights.voters, weights.raters])
-        total = np.abs(columns).sum()
-        return (columns / total if total > 0.0 else columns).reshape(len(self.voters), self.copies)
+        table = self._of_voters(np.concatenate([weights.voters, weights.raters]))
+        total = np.abs(table).sum()
+        return table / total if total > 0.0 else table
+
+    def _of_voters(self, columns: np.ndarray) -> np.ndarray:
+        """Weights of the columns as (voters, copies); with side columns the mean weight of each voter."""
+        if self.sides.names:
+            return self.sides.mean_weights(columns, self.tally.trials)[:, None]
+        return columns.reshape(len(self.voters), self.copies)
+
+    def shares_by(self) -> dict[str, np.ndarray]:
+        """For each value of the side columns the voters' weights, in the unit of `shares`."""
+        columns = self.machine.weights.voters
+        total = np.abs(self._of_voters(columns)).sum()
+        found = zip(self.sides.labels, self.sides.weights_by(columns, self.tally.trials), strict=True)
+        return {label: weights / total if total > 0.0 else weights for label, weights in found}
+
+    def voter_of(self) -> np.ndarray:
+        """The voter of each column."""
+        if self.sides.names:
+            return self.sides.columns[:, 0]
+        return np.repeat(np.arange(len(self.voters)), self.copies)
+
+    def held(self, places: np.ndarray) -> dict[str, Any]:
+        """The values of the side columns at one trial; None for one that is missing or was never met."""
+        named = zip(self.sides.names, places.tolist(), strict=True)
+        return {name: self.sides.values[place][1] if place >= 0 else None for name, place in named}
+
+    def side_lines(self, weighted: bool) -> tuple[Side, ...]:
+        """What a report says of each value of the side columns: the most frequent first."""
+        by = self.shares_by() if weighted and self.sides.names else {}
+        lines = []
+        for label, count in zip(self.sides.labels, self.sides.counts.tolist(), strict=True):
+            weights = dict(zip(self.voters, by[label].tolist(), strict=True)) if weighted else {}
+            lines.append(Side(label, count, dict(sorted(weights.items(), key=lambda item: -abs(item[1])))))
+        return tuple(sorted(lines, key=lambda line: -line.trials))
 
     def compare_raters(self, ballots: Ballots) -> None:
         """Add to the cognitive diversity of those who rated."""
@@ -254,13 +331,15 @@ def make_batch(
     named: bool,
     fixed: tuple[Any, ...] | None,
     normaliser: Normaliser | None,
+    sides: Sides,
     *,
     learn: bool,
 ) -> Batch:
     table = ballots.aligned(voters, named)
+    places = sides.places(read_sides(sides.names, ballots.sides), len(table))
     if normaliser is None:
         instances = experts(table, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
-        return Batch(instances, instances.votes, instances.names)
+        return Batch(instances, instances.votes, instances.names, places)
     if fixed is None or table.shape[2] != len(fixed):
         raise ValueError(
             f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
@@ -272,22 +351,38 @@ def make_batch(
             "normalisation"
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
-    return Batch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed)
+    return Batch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places)
 
 
 def later(options: Options, state: FusionState, votes: Any) -> Batch:
     """Trials of voters that are all known; votes for classes never met are abstentions to the machine."""
-    ballots = read_ballots(votes)
+    ballots = read_votes(votes, options.by)
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
         if named:
             raise ValueError(f"votes: {voters[len(state.voters)]!r} is no known voter; partial_fit with it, or drop it")
         raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
-    batch = make_batch(options, ballots, voters, named, state.fixed, state.normaliser, learn=False)
-    return replace(batch, instances=state.known(batch.instances))
+    return make_batch(options, ballots, voters, named, state.fixed, state.normaliser, state.sides, learn=False)
 
 
-def one_row(instance: Any, state: FusionState) -> Any:
+def read_votes(votes: Any, by: Any) -> Ballots:
+    """Votes, and the side columns among them apart."""
+    ballots = read_ballots(votes)
+    return ballots if ballots.sides else ballots.without(side_columns(by))
+
+
+def side_columns(by: Any) -> tuple[str | int, ...]:
+    """The side columns as given: one or several names or places."""
+    columns = () if by is None else (by,) if isinstance(by, (str, int, np.integer)) else tuple(by)
+    for column in columns:
+        if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, int, np.integer)):
+            raise TypeError(f"by must be a column's name or place, or a list of these, got {column!r}")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"by names a column twice: {', '.join(map(repr, columns))}; drop one")
+    return columns
+
+
+def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
     """One instance as a table of one row."""
     if hasattr(instance, "columns"):
         rows = instance
@@ -299,7 +394,7 @@ def one_row(instance: Any, state: FusionState) -> Any:
         wanted = 1 if state.normaliser is None else 2
         rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
         rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
-    ballots = read_ballots(rows)
+    ballots = read_votes(rows, by)
     if len(ballots) != 1:
         raise ValueError(f"explain() takes one trial, got {len(ballots)}; give it a row")
     return ballots

@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from linmax.checks import boolean, finite
 from linmax.contract import Instances
 from linmax.features import pack
+from linmax.later import Later
 
-__all__ = ["Experts", "Layout", "Scale", "concatenate", "cut", "experts", "missing", "widen"]
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
+
+__all__ = ["COPY", "Experts", "Layout", "Scale", "concatenate", "copied", "cut", "experts", "missing", "widen"]
 
 
 @dataclass(frozen=True)
@@ -357,12 +362,12 @@ COPY = 0.15  # rating of a copy made for one value of a side column
 
 
 def _copies(
-    by: Any, sides: Sequence[Any] | None, codes: np.ndarray, signs: np.ndarray, names: tuple[str, ...]
+    by: Any, known: Sequence[Any] | None, codes: np.ndarray, signs: np.ndarray, names: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[Any, ...]]:
     """The voters and their copies for each value of a side column, and these values in order."""
     if by is None:
-        if sides:
-            raise ValueError(f"sides names {len(sides)} values, but by is not given; pass the column")
+        if known:
+            raise ValueError(f"sides names {len(known)} values, but by is not given; pass the column")
         return codes, signs, names, ()
     column = by.tolist() if hasattr(by, "tolist") else list(by)
     if len(column) != len(codes):
@@ -370,12 +375,18 @@ def _copies(
     if not codes.shape[1]:
         raise ValueError("by makes copies of voters, and there are none; pass votes")
     column = [None if missing(value) else value for value in column]
-    values = tuple(dict.fromkeys([*(sides or ()), *(value for value in column if value is not None)]))
+    values = tuple(dict.fromkeys([*(known or ()), *(value for value in column if value is not None)]))
     place = {value: i for i, value in enumerate(values)}
-    held = np.array([-1 if value is None else place[value] for value in column], np.int32)
-    parts = [codes, *(np.where((held == i)[:, None], codes, np.int32(-1)) for i in range(len(values)))]
-    copied = tuple(f"{name} | {value}" for value in values for name in names)
-    return np.hstack(parts), np.append(signs, np.full(len(copied), COPY)), names + copied, values
+    held = np.array([-2 if value is None else place[value] for value in column], np.int32)
+    sides = np.repeat(np.arange(-1, len(values)), codes.shape[1])
+    wide = copied(codes, np.tile(np.arange(codes.shape[1]), 1 + len(values)), (sides < 0) | (held[:, None] == sides))
+    told = tuple(f"{name} | {value}" for value in values for name in names)
+    return wide, np.append(signs, np.full(len(told), COPY)), names + told, values
+
+
+def copied(codes: np.ndarray, voters: np.ndarray, holds: np.ndarray) -> np.ndarray:
+    """Votes of these voters, one a column, where it holds; elsewhere they abstain."""
+    return np.ascontiguousarray(np.where(holds, codes[:, voters], np.int32(-1)))
 
 
 def _length(name: str, block: Any) -> int:

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import math
 import os
-import struct
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
-from linmax import files
+from linmax import files, one
 from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.contract import EXPERTS, HUGE, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
-from linmax.one import FAILED, REFUSED, Window
+from linmax.one import FAILED, FILLED, LARGE, REFUSED, Names, Window, refuse
+from linmax.sitting import Sitting, sits
 
 __all__ = ["Learner"]
 
 KIND = "learner"
-POINTS = 1024  # of the mistake curve
 UNSET: Any = object()
 
 
@@ -47,7 +49,8 @@ class Learner:
     Parameters
     ----------
     learner
-        A rule, a composition of techniques, or text such as "AR-winnow(1.2)".
+        A rule, a composition of techniques, or text such as "AR-winnow(1.2)". The default takes the same time at every
+        trial and is one weight vector; on votes and counts "auto" makes fewer mistakes, but at some trials fits afresh.
     classes
         All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
         trial that brings a new one updates with the new class rated 0.
@@ -108,21 +111,16 @@ class Learner:
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
         self._engine = Engine(self.learner, layout, len(self.classes), self._settings)
+        self._tally = one.new_tally()
         self._prepare()
-        self.trials = self.mistakes = 0
         self._waiting: dict[Any, Waiting] = {}
         self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
-        self._curve = np.zeros((POINTS, 2), np.int64)
-        self._points, self._stride = 0, 1
 
     def _prepare(self) -> None:
         """What follows from the engine and is not saved."""
         self._rules = [run.rule for run in self._engine.runs]
         self._bounded = next((rule for rule in self._rules if rule.bounded), None)
         self._from_zero = all(rule.start == 0.0 for rule in self._rules)
-        # Of a plain rule, while its arrays stay where they are: over attributes alone, or with voters.
-        self._window: Window | None = None
-        self._voting: Window | None = None
         self._renamed()
 
     def _renamed(self) -> None:
@@ -130,10 +128,21 @@ class Learner:
         self._places = {name: place for place, name in enumerate(self.classes)}
         self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
-        self._by_number = list(self._voters) == list(range(len(self._voters)))
-        self._window = self._voting = None
+        # Open while the arrays stay where they are (see `_open`).
+        self._window: Window | Sitting | None = None
+        self._ask = self._teach = refuse
 
     # -- what it knows --------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> int:
+        """Labels learned from so far."""
+        return int(self._tally.counts[one.TRIALS])
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far, each made before the label was seen."""
+        return int(self._tally.counts[one.MISTAKES])
 
     @property
     def updates(self) -> int:
@@ -173,10 +182,14 @@ class Learner:
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
-        points = self._curve[: self._points]
+        points = self._points
         if self.trials and (not len(points) or points[-1, 0] != self.trials):
             points = np.vstack([points, [self.trials, self.mistakes]])
         return points[:, 0].copy(), points[:, 1].copy()
+
+    @property
+    def _points(self) -> np.ndarray:
+        return self._tally.curve[: self._tally.counts[FILLED]]
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -207,21 +220,25 @@ class Learner:
 
         With an ``id`` the instance is kept until ``learn(id=..., label=...)``.
         """
-        if id is None:
-            if self._window is not None and votes is None and scores is None and type(attributes) is dict:
-                place = self._window.predict_dict(self._attributes, attributes)
-                if place != REFUSED:
-                    return self.classes[place] if place >= 0 else None
-            number = self._quickly(attributes, votes, scores, -1)
-            if number is not None:
-                return self.classes[number] if number >= 0 else None
-        else:
+        if scores is None and id is None:
+            predicted = self._ask(attributes, votes)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes)
+            if predicted is not REFUSED:
+                return predicted
+        if id is not None:
             self._refuse_id(id)
         played = self._at_once(attributes, votes, scores) if id is None else None
         if played is not None:
             number = int(self._engine.judge(played, 1)[0][0])
             return self.classes[number] if number >= 0 else None
         given = self._read(attributes, votes, scores)
+        if id is None and self._from_zero and not given[2]:  # who is new has weight 0
+            numbers = {name: value for name, value in given[0].items() if name in self._attributes}
+            voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
+            predicted = self._ask(numbers, voted or None)
+            if predicted is not REFUSED:
+                return predicted
         number = int(self._judge(given)[0][0])
         predicted = self.classes[number] if number >= 0 else None
         if id is not None:
@@ -241,6 +258,14 @@ class Learner:
         With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
         then; the update is made with the present weights.
         """
+        if scores is None and id is None:
+            predicted = self._teach(attributes, votes, label)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes, label)
+            if predicted is FAILED and self._window is not None:
+                self._window.complain()
+            if predicted is not REFUSED:
+                return predicted
         if label is UNSET:
             raise TypeError("learn() needs label=; to ask for a prediction call predict()")
         try:
@@ -250,18 +275,18 @@ class Learner:
         if place < 0:
             self._check_label(label)
         if id is None:
-            if place >= 0:
-                if self._window is not None and votes is None and scores is None and type(attributes) is dict:
-                    first = self._window.learn_dict(self._attributes, attributes, place)
-                    if first >= 0:
-                        return self._count(self.classes[first], label)
-                number = self._quickly(attributes, votes, scores, place)
-                if number is not None:
-                    return self._count(self.classes[number] if number >= 0 else None, label)
-                played = self._at_once(attributes, votes, scores)
-                if played is not None:
-                    return self._count(self._play(played, place), label)
-            return self._count(self._learn(self._read(attributes, votes, scores), label), label)
+            played = self._at_once(attributes, votes, scores) if place >= 0 else None
+            if played is not None:
+                return self._count(self._play(played, place), label)
+            given = self._read(attributes, votes, scores)
+            with self._unharmed(given):
+                if place >= 0 and self._widened(given):
+                    predicted = self._teach(given[0], given[1] or None, label)
+                    if predicted is FAILED and self._window is not None:
+                        self._window.complain()
+                    if predicted is not REFUSED:
+                        return predicted
+                return self._count(self._learn(given, label), label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
         if id in self._labelled:
@@ -269,7 +294,9 @@ class Learner:
         if id not in self._waiting:
             raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
         kept = self._waiting[id]
-        self._learn((kept.attributes, kept.votes, kept.scores), label)
+        given = (kept.attributes, kept.votes, kept.scores)
+        with self._unharmed(given):
+            self._learn(given, label)
         del self._waiting[id]
         self._labelled[id] = None
         while len(self._labelled) > self.max_pending:
@@ -310,13 +337,8 @@ class Learner:
             constant=layout.constant,
         )
         places = np.ascontiguousarray(labels, np.int32)
-        predicted = self._engine.run(instances, places).predictions
-        first, mistakes = self.trials, self.mistakes + np.cumsum(predicted != places)
-        for trials in range(first + 1, first + size + 1):
-            if trials % self._stride == 0:
-                self._note(trials, int(mistakes[trials - first - 1]))
-        self.trials += size
-        self.mistakes = int(mistakes[-1]) if size else self.mistakes
+        predicted = self._alone().run(instances, places).predictions
+        one.note_all(self._tally, predicted, places)
         return predicted
 
     def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
@@ -331,6 +353,10 @@ class Learner:
         self._check_label(label)
         self._read(attributes, votes, scores)
 
+    def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
+        """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
+        return self._instances(self._read(attributes, votes, scores))
+
     def forget(self, id: Any) -> None:
         """Drop an instance whose label will not come."""
         if id not in self._waiting:
@@ -338,21 +364,8 @@ class Learner:
         del self._waiting[id]
 
     def _count(self, predicted: Any, label: Any) -> Any:
-        self.mistakes += bool(predicted != label)
-        self.trials += 1
-        if self.trials % self._stride == 0:
-            self._note(self.trials, self.mistakes)
+        one.note(self._tally, int(bool(predicted != label)))
         return predicted
-
-    def _note(self, trials: int, mistakes: int) -> None:
-        """A point of the curve, at a multiple of its stride."""
-        if self._points == POINTS:  # every other point goes
-            self._curve[: POINTS // 2] = self._curve[1::2]
-            self._points, self._stride = POINTS // 2, 2 * self._stride
-            if trials % self._stride:
-                return
-        self._curve[self._points] = trials, mistakes
-        self._points += 1
 
     def _refuse_id(self, id: Any) -> None:
         if not isinstance(id, (str, int)) or isinstance(id, bool):
@@ -417,6 +430,10 @@ class Learner:
             if values and max(values) - min(values) > 1.0 + 1e-12:
                 raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
 
+    @property
+    def _all_names(self) -> tuple[dict[Any, int], ...]:
+        return self._attributes, self._voters, self._raters, self._places
+
     def _columns(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Layout:
         """Give new names their columns and new classes their places; returns the layout that they need."""
         numbers, voted, rated = given
@@ -436,21 +453,27 @@ class Learner:
             self.classes.append(name)
         return self._places[name]
 
-    def _instances(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Instances:
+    def _instances(
+        self,
+        given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]],
+        layout: Layout | None = None,
+        columns: Sequence[Mapping[Any, int]] | None = None,
+    ) -> Instances:
         """The arrays of one instance, in columns that there are; others are left out."""
         numbers, voted, rated = given
-        layout, k = self._engine.layout, self._engine.k
+        layout, k = self._engine.layout if layout is None else layout, self._engine.k
+        attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
         votes = np.full((1, layout.voters), -1, np.int32)
         for name, choice in voted.items():
-            if name in self._voters and choice in self._places:
-                votes[0, self._voters[name]] = self._places[choice]
+            if name in voters and choice in self._places:
+                votes[0, voters[name]] = self._places[choice]
         scores = np.zeros((1, layout.raters, k if layout.raters else 0))
         for name, row in rated.items():
-            if name in self._raters:
+            if name in raters:
                 for choice, value in row.items():
                     if choice in self._places:
-                        scores[0, self._raters[name], self._places[choice]] = value
-        known = [(self._attributes[name], value) for name, value in numbers.items() if name in self._attributes]
+                        scores[0, raters[name], self._places[choice]] = value
+        known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
         return no_instances(1)._replace(
             votes=votes,
             signs=np.ones(layout.voters),
@@ -466,33 +489,80 @@ class Learner:
     def _judge(
         self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. The state does not change, so whoever is new is tried out on a copy."""
-        numbers, voted, rated = given
-        new = not (numbers.keys() <= self._attributes.keys() and voted.keys() <= self._voters.keys())
-        if self._from_zero or not (new or not rated.keys() <= self._raters.keys()):
+        """Predictions and scores. The state does not change, so whoever is new is a guest, or tried out on a copy."""
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
+        if self._from_zero or not any(fresh):
             return self._engine.judge(self._instances(given), 1)
+        guests = [
+            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
+            for new, names in zip(fresh, known, strict=True)
+        ]
+        attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
+        host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
+        if host is not None:
+            return host.judge(self._instances(given, host.layout, guests), 1)
         other = self.from_state(*self.state())
         layout = other._columns(given)
         other._engine.grow(layout, len(other.classes))
         return other._engine.judge(other._instances(given), 1)
 
     def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
-        layout = self._columns(given)
-        place = self._class(label)
-        if layout != self._engine.layout or len(self.classes) != self._engine.k:
-            self._engine.grow(layout, len(self.classes))
-        known = int(self._engine.state.shape[KNOWN])
+        engine = self._alone()
+        met = [len(names) for names in self._all_names]
+        try:
+            layout = self._columns(given)
+            place = self._class(label)
+            if layout != engine.layout or len(self.classes) != engine.k:
+                engine.grow(layout, len(self.classes))
+        except ValueError:  # too wide for a rule that keeps a matrix
+            for names, count in zip(self._all_names, met, strict=True):
+                while len(names) > count:
+                    names.popitem()
+            del self.classes[len(self._places) :]
+            raise
+        known = int(engine.state.shape[KNOWN])
         if place > known:  # the next class to become known takes the next place
             order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
             self.classes = [self.classes[i] for i in order]
-            self._engine.renumber(order)
+            engine.renumber(order)
             place = known
-        predicted = self._play(self._instances(given), place)
-        self._renamed()
-        return predicted
+        try:
+            return self._play(self._instances(given), place)
+        finally:
+            self._renamed()
+
+    @contextmanager
+    def _unharmed(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Iterator[None]:
+        """Where numbers are so large that the weights may leave the range of floats: all or nothing is learned."""
+        numbers = chain(given[0].values(), *(row.values() for row in given[2].values()))
+        if not any(abs(number) > LARGE for number in numbers):
+            yield
+            return
+        description, arrays = self.state()
+        arrays = {name: array.copy() for name, array in arrays.items()}
+        try:
+            yield
+        except OverflowError:
+            self.__dict__.update(vars(self.from_state(description, arrays)))
+            raise
+
+    def _widened(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> bool:
+        """Give new attributes their columns, if nothing else is new and the window can stay open; whether it can."""
+        numbers, voted, rated = given
+        engine = self._engine
+        new = [name for name in numbers if name not in self._attributes]
+        layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
+        if self._window is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+            return False
+        if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
+            return False
+        self._attributes.update((name, engine.layout.sparse + place) for place, name in enumerate(new))
+        engine.grow(layout, engine.k)
+        return True
 
     def _play(self, played: Instances, place: int) -> Any:
-        number = int(self._engine.run(played, np.array([place], np.int32)).predictions[0])
+        number = int(self._alone().run(played, np.array([place], np.int32)).predictions[0])
         return self.classes[number] if number >= 0 else None
 
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
@@ -507,7 +577,7 @@ class Learner:
             values = np.array(list(given.values()) if given else [], float)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return None
-        if not np.isfinite(values).all() or (attributes is None and votes is None):
+        if not (np.abs(values) <= LARGE).all() or (attributes is None and votes is None):
             return None
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
         return no_instances(1)._replace(
@@ -519,32 +589,60 @@ class Learner:
             constant=layout.constant,
         )
 
-    def _quickly(self, attributes: Any, votes: Any, scores: Any, label: int) -> int | None:
-        """The short way for a plain rule and names that are known: the class predicted, or None to go the long way."""
-        engine, count = self._engine, 0
-        if scores is not None or (attributes is None and votes is None) or not engine.plain or not JIT:
-            return None
-        if attributes is not None:
-            if type(attributes) is not dict or not attributes:
-                return None
-            count = len(attributes)
-        window = self._window if self._window is not None else self._voting
-        if window is None or window.longest < count:
-            window = Window(engine, max(32, 2 * count))
-            self._window, self._voting = (None, window) if engine.layout.voters else (window, None)
-        try:
-            if count:
-                window.write(map(self._attributes.__getitem__, attributes), attributes.values(), count)
-            if engine.layout.voters:
-                window.write_votes(self._codes(votes))
-            elif votes is not None:
-                return None
-        except (KeyError, TypeError, ValueError, OverflowError, struct.error):
-            return None  # something new, or something wrong
-        number = window.predict(count) if label < 0 else window.learn(count, label)
-        if number == FAILED:
-            engine.overflowed(0, self.trials)
-        return None if number == REFUSED else number
+    def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
+        """Try the short way once more, if the instance can be written more simply or a window be opened."""
+        given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if given[0] is not attributes or given[1] is not votes:
+            predicted = self._teach(*given, *label) if label else self._ask(*given)
+            if predicted is not REFUSED:
+                return predicted
+        if not self._open(*given):
+            return REFUSED
+        return self._teach(*given, *label) if label else self._ask(*given)
+
+    def _open(self, attributes: Any, votes: Any) -> bool:
+        """Open a window for an instance whose names are all known; whether there is a new one."""
+        engine = self._engine
+        if not JIT or not (engine.plain or sits(engine)):
+            return False
+        numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
+        count = len(numbers)
+        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) < HUGE), default=0.0)
+        if self._window is not None and self._window.has_room(count, largest):
+            return False
+        for given, met in (attributes, self._attributes), (votes, self._voters):
+            if isinstance(given, dict) and not given.keys() <= met.keys():
+                return False  # it would be closed before it is used
+        names = Names(
+            self._attributes, self._voters, self._chosen, self._known, self.classes,
+            numbered(self._attributes), numbered(self._voters),
+        )  # fmt: skip
+        longest = max(32, 2 * count)
+        if engine.plain:
+            self._window = Window(engine, names, self._tally, longest)
+        else:
+            self._settle()
+            self._window = Sitting(engine, names, self._tally, longest, 2.0 * largest)
+        self._ask, self._teach = self._window.ask, self._window.teach
+        return True
+
+    def _settle(self) -> None:
+        """Let the engine have what the window keeps."""
+        if self._window is not None:
+            self._window.settle()
+
+    def _alone(self) -> Engine:
+        """The engine, to play trials that the window does not see."""
+        self._settle()
+        if self._window is not None and self._window.remembers:
+            self._renamed()
+        return self._engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._engine
 
     def _codes(self, votes: Any) -> Iterable[int]:
         """The place that each voter voted for, in the order of the voters."""
@@ -555,7 +653,7 @@ class Learner:
             for name, choice in votes.items():
                 codes[self._voters[name]] = self._chosen[choice]
             return codes
-        if len(votes) != len(self._voters) or not self._by_number:
+        if len(votes) != len(self._voters) or numbered(self._voters) < len(votes):
             raise KeyError
         return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
 
@@ -585,11 +683,11 @@ class Learner:
             "raters": [files.plain(name) for name in self._raters],
             "attributes": [files.plain(name) for name in self._attributes],
             "mistakes": self.mistakes,
-            "stride": self._stride,
+            "stride": int(self._tally.counts[one.STRIDE]),
             "waiting": waiting,
             "labelled": list(self._labelled),
         }
-        return description, self._engine.arrays | {"curve": self._curve[: self._points]}
+        return description, self.engine.arrays | {"curve": self._points}
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -614,10 +712,9 @@ class Learner:
         own = {name: array for name, array in arrays.items() if name != "curve"}
         self._engine = Engine.restored(self.learner, layout, len(classes), self._settings, own)
         self._prepare()
-        self.mistakes, self._stride = description["mistakes"], description["stride"]
-        self.trials = int(self._engine.state.counts[0, TRIALS])
-        self._points = len(arrays["curve"])
-        self._curve[: self._points] = arrays["curve"]
+        trials, filled = int(self._engine.state.counts[0, TRIALS]), len(arrays["curve"])
+        self._tally.counts[:] = trials, description["mistakes"], filled, description["stride"]
+        self._tally.curve[:filled] = arrays["curve"]
         for kept in description["waiting"]:
             scores = {files.named(name): _unpaired(row) for name, row in kept["scores"]}
             self._waiting[kept["id"]] = Waiting(
@@ -625,6 +722,10 @@ class Learner:
             )
         self._labelled = dict.fromkeys(description["labelled"])
         return self
+
+    def __reduce__(self) -> Any:
+        # A learner knows compiled functions and open windows by their address in this process.
+        return type(self).from_state, self.state()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
@@ -678,10 +779,15 @@ def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
     return enumerate(values)
 
 
+def numbered(names: Mapping[Any, int]) -> int:
+    """How many names, from the first on, are 0, 1, ..."""
+    return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
+
+
 def _number(what: str, name: Any, value: Any) -> float:
     try:
         number = float(value) if not isinstance(value, str) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")

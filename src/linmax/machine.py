@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,6 @@ from linmax import means
 from linmax.contract import (
     EXPERTS,
     KNOWN,
-    MASS,
-    PEAK,
-    REACH,
-    SHIFT,
     SPREAD,
     STEP,
     STRIDE,
@@ -35,8 +33,18 @@ from linmax.contract import (
 )
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
-from linmax.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
-from linmax.playing import MANY, judge_by_weights, play_all, start_means
+from linmax.nodes import Automatic, BestOf, Chunk, Leaf, Run, Voting, Weighing, Working, lower, overwrite
+from linmax.playing import (
+    FIRST_MASS,
+    FIRST_SLOT,
+    FIRST_START,
+    FIRST_THICKNESS,
+    MANY,
+    appear,
+    judge_by_weights,
+    play_all,
+    start_means,
+)
 from linmax.presenting import RIVALS, presenting
 from linmax.search import fill_panel
 from linmax.straight import play_straight
@@ -74,15 +82,19 @@ def appearing(old: Layout, old_k: int, new: Layout, k: int, stride: int) -> np.n
     constant = [0] if new.constant else []  # its row is kept all the same, but its coordinates do not exist
     dense, sparse = 1 + old.dense, 1 + new.dense + old.sparse
     rows = np.concatenate([np.arange(dense, 1 + new.dense), np.arange(sparse, 1 + new.dense + new.sparse)])
-    kept = np.concatenate([constant, np.arange(1, dense), np.arange(1 + new.dense, sparse)])
     first = new.voters + new.raters
     table = (first + rows * stride)[:, None] + np.arange(k)
+    if k == old_k:
+        return np.concatenate([voters, raters, table.ravel()]).astype(np.int64)
+    kept = np.concatenate([constant, np.arange(1, dense), np.arange(1 + new.dense, sparse)])
     classes = (first + kept * stride)[:, None] + np.arange(old_k, k)
     return np.concatenate([voters, raters, table.ravel(), classes.ravel()]).astype(np.int64)
 
 
-def coordinates(old: Layout, old_stride: int, old_rows: int, new: Layout, stride: int) -> np.ndarray:
-    """The new coordinate of each old one."""
+def coordinates(old: Layout, old_stride: int, old_rows: int, new: Layout, stride: int) -> np.ndarray | slice:
+    """The new coordinate of each old one; a slice where none moves."""
+    if (old.voters, old.raters, old.dense, old_stride) == (new.voters, new.raters, new.dense, stride):
+        return slice(0, old.voters + old.raters + old_rows * stride)
     rows = np.arange(old_rows)
     rows[1 + old.dense :] += new.dense - old.dense  # sparse attributes come after dense ones
     table = (new.voters + new.raters + rows * stride)[:, None] + np.arange(old_stride)
@@ -256,7 +268,7 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Room for the kernels to work in."""
-        rows = self.k if self._small else 0
+        rows = self.k if self.small else 0
         return scratch_for(
             self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
@@ -276,47 +288,71 @@ class Engine:
         A new coordinate is one that has always been there and was never touched: it has the rule's first weight, in
         the averages and in the saved hypotheses as well (Mesterharm 2001, section 6.1).
         """
-        old, state = self.layout, self.state
-        stride, rows = int(state.shape[STRIDE]), self._capacity
+        old = self.layout
         experts = layout.voters + layout.raters
-        if k > stride or layout.rows > rows or experts > old.voters + old.raters or layout.dense > old.dense:
-            wider = max(stride, stride_for(k))
+        wider = k > self.state.shape[STRIDE] or layout.rows > self.capacity
+        if wider or experts > old.voters + old.raters or layout.dense > old.dense:
+            rows = self.capacity
             room = rows if layout.rows <= rows else max(layout.rows, rows + rows // 2)
-            places = coordinates(old, stride, rows, layout, wider)
-
-            def moved(array: np.ndarray, filling: float = 0.0) -> np.ndarray:
-                target = aligned(*array.shape[:-1], experts + room * wider)
-                target[...] = filling
-                target[..., places] = array
-                return target
-
-            self.state = state._replace(
-                weights=moved(state.weights),
-                memory=self._moved_memory(moved(state.memory, np.nan), places),
-                backlog=moved(state.backlog) if self.averages else state.backlog,
-            )
-            for node in self.top.walk():
-                node.move(moved)
-            state.shape[[EXPERTS, STRIDE]] = experts, wider
-            stride = wider
-        fresh = appearing(old, self.k, layout, k, stride)
-        for member, run in enumerate(self.runs):
-            self._appear(member, run, fresh)
-        for node in self.top.walk():
-            node.appear(fresh, k)
+            self._move(layout, max(int(self.state.shape[STRIDE]), stride_for(k)), room, range(len(self.runs)))
+        self._appear(layout, k, range(len(self.runs)))
         self.layout, self.k = layout, k
         if self.tail is not None:
             self.tail = widen(self.tail, layout, k)
         for node in self.top.walk():
             node.grown(self)
 
-    def _moved_memory(self, memory: np.ndarray, places: np.ndarray) -> np.ndarray:
+    def hosting(self, layout: Layout) -> Engine | None:
+        """An engine to judge instances with further columns by; this one stays as it is. None if that needs a copy.
+
+        It has the state of those members only that are asked.
+        """
+        nodes = self.top.walk()
+        if not all(isinstance(node, (Leaf, BestOf, Weighing, Voting)) for node in nodes):
+            return None
+        asked = sorted({output // 2 for output in self.top.asked()})
+        host = copy(self)
+        host.top = self.top.twin()
+        scalars, sums, shape = (array.copy() for array in (self.state.scalars, self.state.means, self.state.shape))
+        host.state = self.state._replace(scalars=scalars, means=sums, shape=shape)
+        host._move(layout, int(shape[STRIDE]), max(self.capacity, layout.rows), asked)
+        host._appear(layout, self.k, asked)
+        host.layout = layout
+        return host
+
+    def _move(self, layout: Layout, stride: int, rows: int, which: Sequence[int]) -> None:
+        """Put the coordinates of the members ``which`` where they are to be; others have none any more."""
+        state, old = self.state, self.layout
+        experts = layout.voters + layout.raters
+        places = coordinates(old, int(state.shape[STRIDE]), self.capacity, layout, stride)
+
+        def moved(array: np.ndarray, filling: float = 0.0, parts: Sequence[int] | None = None) -> np.ndarray:
+            target = aligned(*array.shape[:-1], experts + rows * stride)
+            for part in range(len(array)) if parts is None else parts:
+                if filling != 0.0:
+                    target[part] = filling
+                target[part][..., places] = array[part]
+            return target
+
+        memory = moved(state.memory, np.nan, which)
+        self.state = state._replace(
+            weights=moved(state.weights, 0.0, which),
+            memory=self._moved_memory(memory, places),
+            backlog=moved(state.backlog, 0.0, which) if self.averages else state.backlog,
+        )
+        for node in self.top.walk():
+            node.move(lambda array: moved(array) if array.ndim > 1 else moved(array[None])[0])
+        state.shape[[EXPERTS, STRIDE]] = experts, stride
+
+    def _moved_memory(self, memory: np.ndarray, places: np.ndarray | slice) -> np.ndarray:
         """The rows of matrices go where their columns have gone."""
         size = memory.shape[2]
         rows = max((run.rule.rows_of_memory(size) for run in self.runs), default=0)
         if not any(run.rule.matrix for run in self.runs):
             return memory
+        places = np.arange(size)[places]
         target = np.full((len(self.runs), rows, size), np.nan)
+        places = np.arange(places.stop) if isinstance(places, slice) else places
         for member, run in enumerate(self.runs):
             slots = len(run.rule.slots)
             target[member, :slots] = memory[member, :slots]
@@ -325,26 +361,31 @@ class Engine:
         return target
 
     @property
-    def _capacity(self) -> int:
+    def capacity(self) -> int:
         """Rows of the linear machine that there is room for."""
         experts, stride = self.state.shape[[EXPERTS, STRIDE]]
         return int((self.state.weights.shape[1] - experts) // stride) if stride else 0
 
-    def _appear(self, member: int, run: Run, fresh: np.ndarray) -> None:
-        """Coordinates come into being for one member."""
-        state, rule = self.state, run.rule
-        scalars, unit = state.scalars[member], math.exp(-state.scalars[member, SHIFT])
-        state.weights[member, fresh] = state.means[member, means.START] = rule.start * unit
-        backlog = state.backlog[member] if run.averaging else np.zeros(0)
-        if run.averaging:
-            backlog[fresh] = state.means[member, means.UNSEEN]
-        means.join(run.averaging, len(fresh), scalars, state.weights[member], backlog, state.means[member])
-        rule.fill(state.memory[member], fresh)
-        added = rule.mass * len(fresh) * unit
-        scalars[MASS] += added
-        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
-        if rule.thickness:
-            scalars[REACH] += rule.thickness * added
+    def _appear(self, layout: Layout, k: int, which: Sequence[int]) -> None:
+        """Coordinates that a layout and further classes bring come into being for the members ``which``."""
+        fresh = appearing(self.layout, self.k, layout, k, int(self.state.shape[STRIDE]))
+        appear(self.members, self.state, self._firsts, fresh, np.array(which, np.int64))
+        for member in which:
+            if self.runs[member].rule.matrix:
+                self.runs[member].rule.fill(self.state.memory[member], fresh)
+        for node in self.top.walk():
+            node.appear(fresh, k)
+
+    @cached_property
+    def _firsts(self) -> np.ndarray:
+        """What each rule gives a coordinate that comes into being (see `linmax.playing.appear`)."""
+        table = np.full(
+            (len(self.runs), FIRST_SLOT + max((len(run.rule.slots) for run in self.runs), default=0)), np.nan
+        )
+        for row, run in zip(table, self.runs, strict=True):
+            row[[FIRST_START, FIRST_MASS, FIRST_THICKNESS]] = run.rule.start, run.rule.mass, run.rule.thickness
+            row[FIRST_SLOT : FIRST_SLOT + len(run.rule.slots)] = run.rule.slots
+        return table
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
@@ -377,7 +418,7 @@ class Engine:
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
         room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
-        return min(LONGEST, room) if self._small else LONGEST if self.memory else size
+        return min(LONGEST, room) if self.small else LONGEST if self.memory else size
 
     @property
     def plain(self) -> bool:
@@ -411,7 +452,7 @@ class Engine:
         )
 
     @property
-    def _small(self) -> bool:
+    def small(self) -> bool:
         """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
         looks = self.memory or self.averages
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
@@ -427,9 +468,10 @@ class Engine:
         uses = np.zeros((len(self.runs), size if self.memory else 0), np.int32)
         if self.memory:
             uses[:, :offset] = self.tail_uses
-        panel = self._panel(instances, size)
-        if outcome.margins is not None:
-            panel = NO_PANEL  # which passes over what it need not look at
+        panel = NO_PANEL
+        if self.small and outcome.margins is None:  # a panel passes over what need not be looked at
+            ones = instances.constant in (0.0, 1.0) and bool((instances.signs == 1.0).all())
+            panel = self.panel(size, largest_rating(instances), ones)
         if panel.codes.size or panel.ratings.size:
             fill_panel(instances, labels, self.state, panel)
         step = self.chunk_length(size - offset)
@@ -442,14 +484,13 @@ class Engine:
             self.tail_labels = labels[size - keep :].copy()
             self.tail_uses = uses[:, size - keep :].copy()
 
-    def _panel(self, instances: Instances, size: int) -> Panel:
-        """Room for a panel of these instances, or none."""
-        largest = largest_rating(instances) if self._small else np.inf
-        if not 1e-30 < largest < 1e30:  # too small or too large for single precision
+    def panel(self, size: int, largest: float, ones: bool) -> Panel:
+        """Room for a panel of instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
+        if not self.small or not 1e-30 < largest < 1e30:  # too small or too large for single precision
             return NO_PANEL
         places = -(-size // LANES) * self.state.weights.shape[1] * LANES
         voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
-        if voters_only and instances.constant in (0.0, 1.0) and (instances.signs == 1.0).all() and self.k < 128:
+        if voters_only and ones and self.k < 128:
             return Panel(aligned(places, dtype=np.int8), NO_PANEL.ratings, largest)
         return Panel(NO_PANEL.codes, aligned(places * self.k, dtype=np.float32), largest)
 
@@ -543,15 +584,20 @@ class Engine:
             )
         )
 
-    def _log(self, size: int) -> Log:
+    def state_log(self) -> Log:
+        """A log of one trial that is the state itself, or none."""
         count, coordinates = self.state.weights.shape
         if not self.logged:
             return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, NUMBERS)), np.zeros((0, 0), np.int32))
+        weights, backlog = self.state.weights.reshape(count, 1, coordinates), self.state.backlog.reshape(count, 1, -1)
+        return Log(weights, backlog, np.zeros((count, 1, NUMBERS)), np.zeros((count, 1), np.int32))
+
+    def _log(self, size: int) -> Log:
+        """Room for the hypotheses of a chunk."""
+        count, coordinates = self.state.weights.shape
+        if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
+            return self.state_log()
         versions = np.zeros((count, size), np.int32)
-        if size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1:
-            numbers = np.zeros((count, 1, NUMBERS))
-            weights = self.state.weights.reshape(count, 1, coordinates)
-            return Log(weights, self.state.backlog.reshape(count, 1, -1), numbers, versions)
         room = (count, size + 1, coordinates)
         backlog, numbers = np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((*room[:2], NUMBERS))
         return Log(np.zeros(room), backlog, numbers, versions)

@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, int64, types
+from numba import float64, int64
 
-from linmax.contract import GAUGE, L1, MAX, RAW, SHIFT, Vector, deferred, kernel
+from linmax.contract import GAUGE, L1, MAX, RAW, SHIFT, Vector, kernel
 
 __all__ = [
     "advance",
@@ -211,7 +211,7 @@ def advance(kind: int, trials: int, means: np.ndarray) -> None:
         means[AGE] += trials * means[FADE]
 
 
-@deferred(types.void(int64, int64, Vector, Vector, Vector, Vector))
+@kernel()
 def join(
     kind: int, count: int, scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray
 ) -> None:

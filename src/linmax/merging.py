@@ -30,10 +30,11 @@ from linmax.checks import finite, one_of
 from linmax.composition import as_learner
 from linmax.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, TRIALS, Rule
 from linmax.instances import Layout
-from linmax.learner import POINTS, Learner
+from linmax.learner import Learner
 from linmax.machine import Engine, Settings
 from linmax.mixtures import MULTIPLICATIVE, Part, mix, refuse_unmixable
 from linmax.nodes import BestOf, Leaf, Node, Stacking, Voting, Weighing
+from linmax.one import POINTS
 from linmax.playing import start_means
 from linmax.scaling import Scaling
 from linmax.streams.model import Model
@@ -360,7 +361,7 @@ def _add_up(
 
 
 def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:
-    """Counts of trials and updates, and of the mistakes by which nodes choose."""
+    """Counts of trials and updates, and of the mistakes and sizes by which nodes choose."""
 
     def together(count: np.ndarray, others: Sequence[np.ndarray], before: np.ndarray | None) -> None:
         count[...] = sum(others) - (len(others) - 1) * (0 if before is None else before)
@@ -375,8 +376,9 @@ def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> Non
     start = None if base is None else base.engine.top.walk()
     for place, node in enumerate(merged.top.walk()):
         if isinstance(node, (BestOf, Weighing)):
-            others = [walk[place].arrays["mistakes"] for walk in walks]
-            together(node.mistakes, others, None if start is None else start[place].arrays["mistakes"])
+            for name, array in node.arrays.items():
+                others = [walk[place].arrays[name] for walk in walks]
+                together(array, others, None if start is None else start[place].arrays[name])
 
 
 # -- names -----------------------------------------------------------------------------------------------------------
@@ -405,7 +407,7 @@ def _merge_learners(
     base: Learner | None, learners: Sequence[Learner], shares: np.ndarray, multiplicative: str
 ) -> Learner:
     all_of = [*learners, *([] if base is None else [base])]
-    engines = [learner._engine for learner in all_of]
+    engines = [learner.engine for learner in all_of]
     known = [int(engine.state.shape[KNOWN]) for engine in engines]
     classes, count, class_maps = _union_of_classes([learner.classes for learner in all_of], known)
     voters, voter_maps = _union([learner.voters for learner in all_of])

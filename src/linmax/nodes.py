@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from linmax import means
 from linmax.composition import votes_pool
-from linmax.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
+from linmax.contract import GAUGE, KNOWN, LARGEST, SHIFT, Instances, Panel, Rule
 from linmax.instances import Layout, cut
 from linmax.learners import Auto, Whole
 from linmax.learners.attributes import CHUNK, SLOTS, AttributeWorker
@@ -192,6 +193,10 @@ class Node:
         """Weights over the coordinates and the logarithm of their scale."""
         raise ValueError("this learner is no single weight vector; look at its members")
 
+    def scoring(self, engine: Engine) -> np.ndarray:
+        """The weights that give its scores: its hypothesis at the scale at which it scores."""
+        return self.hypothesis(engine)[0]
+
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """The state of this node alone."""
@@ -203,7 +208,24 @@ class Node:
 
     def walk(self) -> list[Node]:
         """This node and all below it."""
+        return self._below
+
+    @cached_property
+    def _below(self) -> list[Node]:
         return [self, *(node for child in self.children for node in child.walk())]
+
+    def asked(self) -> list[int]:
+        """The outputs that it would ask to `judge` an instance now."""
+        return [output for child in self.children for output in child.asked()]
+
+    def twin(self) -> Node:
+        """A node like this one that may be given other arrays; itself if it has none."""
+        if not any(isinstance(node, Voting) for node in self.walk()):
+            return self
+        other = copy(self)
+        other.__dict__.pop("_below", None)
+        other.children = [child.twin() for child in self.children]
+        return other
 
 
 class Leaf(Node):
@@ -217,6 +239,9 @@ class Leaf(Node):
     @property
     def output(self) -> int:
         return self._output
+
+    def asked(self) -> list[int]:
+        return [self._output]
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         member, averaged = divmod(self.output, 2)
@@ -245,6 +270,11 @@ class Leaf(Node):
         total = means.multiple(kind, scalars, state.means[member]) * weights - state.backlog[member]
         scale = float(state.means[member, means.ANCHOR]) if kind == AVERAGES["raw"] else 0.0
         return total / engine.terms(member), scale
+
+    def scoring(self, engine: Engine) -> np.ndarray:
+        weights, _ = self.hypothesis(engine)
+        norm = float(np.linalg.norm(weights))
+        return weights / norm if norm > 0.0 else weights
 
 
 class Working(Node):
@@ -322,6 +352,9 @@ class BestOf(Node):
     def output(self) -> int:
         return self.best.output
 
+    def asked(self) -> list[int]:
+        return self.best.asked()
+
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         played = play_children(self, engine, chunk)
         size = len(chunk.seen)
@@ -340,19 +373,26 @@ class BestOf(Node):
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         return self.best.hypothesis(engine)
 
+    def scoring(self, engine: Engine) -> np.ndarray:
+        return self.best.scoring(engine)
+
 
 class Weighing(Node):
-    """All children vote, or add their scores, with weights that fall with their mistakes."""
+    """All children vote, or add their scores, with weights that fall with their mistakes.
+
+    The sum of scores, each divided by its size so far, is that of one weight vector.
+    """
 
     def __init__(self, children: Sequence[Node], combined: Combined) -> None:
         self.children = children
         self.how, self.beta = WAYS[combined.how], combined.beta
         self.wants_scores = combined.how == "weighted"
         self.mistakes = np.zeros(len(children), np.int64)
+        self.squares, self.trials = np.zeros(len(children)), np.zeros(1)  # of the scores (see `weigh`)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        return {"mistakes": self.mistakes}
+        return {"mistakes": self.mistakes, "squares": self.squares, "trials": self.trials}
 
     def _weigh(
         self, engine: Engine, proposals: np.ndarray, scores: Any, labels: np.ndarray, learning: bool
@@ -367,6 +407,8 @@ class Weighing(Node):
             cube,
             labels,
             self.mistakes,
+            self.squares,
+            self.trials,
             engine.state,
             np.zeros(len(proposals)),
             predictions,
@@ -386,6 +428,16 @@ class Weighing(Node):
         none = np.zeros(0, np.int32)
         proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
         return self._weigh(engine, proposals, scores, none, False)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        if not self.wants_scores:
+            return super().hypothesis(engine)
+        factors = np.zeros(len(self.children))
+        weights_of(self.how, self.beta, self.mistakes, factors)
+        sizes = np.sqrt(self.squares / np.maximum(self.trials, 1.0))
+        factors = np.divide(factors, sizes, out=np.zeros_like(factors), where=sizes > 0.0)
+        parts = [factor * child.scoring(engine) for factor, child in zip(factors, self.children, strict=True)]
+        return np.sum(parts, axis=0), 0.0
 
 
 class Voting(Node):
@@ -450,10 +502,13 @@ class Voting(Node):
             table,
         )
         if failed >= 0:
-            raise OverflowError(
-                f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
-            )
+            self.overflowed()
         return Played(predictions, np.ones(size, np.uint8), table if chunk.tables.size else None)
+
+    def overflowed(self) -> None:
+        raise OverflowError(
+            f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
+        )
 
     @property
     def trusted(self) -> bool:
@@ -464,6 +519,10 @@ class Voting(Node):
         if not self.trusted:
             return self.children[0].hypothesis(engine)
         return self.ballot.total + self._current(engine), 0.0
+
+    def scoring(self, engine: Engine) -> np.ndarray:
+        current = self._current(engine)
+        return (self.ballot.total + current) / (self.ballot.marks[SIZE] + 1.0) if self.trusted else current
 
     def _current(self, engine: Engine) -> np.ndarray:
         """The child's hypothesis at the scale at which it votes."""
@@ -631,7 +690,8 @@ class Automatic(Node):
         shape = engine.state.shape
         shape[KNOWN] = chunk.known
         size = chunk.end - chunk.begin
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
+        predictions = silent(shape, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1])[:size])
+        table = np.zeros((size, engine.k))
         for begin in range(chunk.begin, chunk.end, CHUNK):
             end = min(chunk.end, begin + CHUNK)
             place, members = slice(begin - chunk.begin, end - chunk.begin), None
@@ -646,8 +706,8 @@ class Automatic(Node):
         return Played(predictions, np.ones(size, np.uint8), table)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        members = None
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
+        members, known = None, np.full(size, engine.state.shape[KNOWN])
+        predictions, table = silent(engine.state.shape, known), np.zeros((size, engine.k))
         if self.attributes is not None:
             none = np.zeros(0, np.int32)
             predictions, table, votes = self.attributes.votes(
@@ -659,19 +719,15 @@ class Automatic(Node):
         return predictions, table
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        """For voters and raters alone: the members' weights at 2-norm 1, summed as their scores are."""
+        """For voters and raters alone: that of their pool."""
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
-        top = self.votes.top
-        assert isinstance(top, Weighing)
-        factors = np.zeros(len(top.children))
-        weights_of(top.how, top.beta, top.mistakes, factors)
-        total = np.zeros(engine.state.weights.shape[1])
-        for factor, child in zip(factors, top.children, strict=True):
-            weights, _ = child.hypothesis(self.votes)
-            norm = float(np.linalg.norm(weights))
-            total += factor * weights / norm if norm > 0.0 else 0.0
-        return total, 0.0
+        return self.votes.top.hypothesis(self.votes)
+
+
+def silent(shape: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """What is predicted when nothing speaks, ``known`` classes at each trial."""
+    return np.where((shape[LARGEST] != 0) | (known == 0), known - 1, 0).astype(np.int32)
 
 
 def no_instances(size: int) -> Instances:

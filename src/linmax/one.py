@@ -1,54 +1,137 @@
-"""A plain rule, one trial at a time, at the price of a call with three numbers.
+"""One trial at a time at the price of a call: compiled code reads Python's objects, plays, counts, and answers.
 
 Taking apart the tuples of arrays that a kernel works on costs Python several microseconds, more than the trial. So they
-are taken apart once, and kept as the kernels hold them in a piece of memory; a call hands over its address. The arrays
-must stay where they are meanwhile: whoever opens a `Window` closes it when the state has grown.
+are taken apart once, and kept as the kernels hold them in a piece of memory. What Python calls is a built-in function
+made of compiled code: it is handed the objects as they are, and reads dicts, lists and labels where they lie. The
+arrays must stay where they are meanwhile: whoever opens a `Window` closes it when the state has grown.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable
-from typing import Any
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import float64, int32, int64, types
+from numba import cfunc, float64, int32, int64, types
 
 from linmax.contract import (
     JIT,
+    OPTIONS,
     Bytes,
-    Deferred,
     Indices,
     Instances,
     InstancesT,
     Labels,
-    Matrix,
+    Members,
     MembersT,
+    State,
     StateT,
     Vector,
+    cache_folder,
+    caching_in,
+    deferred,
     kernel,
 )
 from linmax.machine import Engine
-from linmax.member import ScratchT, scratch_for
+from linmax.member import Scratch, ScratchT, scratch_for
 from linmax.nodes import no_instances
-from linmax.playing import judge
-from linmax.straight import play_straight
+from linmax.straight import judge_here, play_here
 
-__all__ = ["FAILED", "REFUSED", "Window"]
+__all__ = ["FAILED", "REFUSED", "Names", "Tally", "Window", "built_in", "new_tally", "note", "note_all", "refuse"]
 
-ROOM = 2**14  # bytes; the arguments take about half of it
-REFUSED = -3  # a value is not finite, or out of the range that the rule needs
-FAILED = -4  # the weights left the range of floats
+REFUSED = object()  # an instance that is not for the short way: something new, something wrong, or something rare
+FAILED = object()  # the weights left the range of floats
+LARGE = 1e50  # numbers beyond this may carry the weights out of the range of floats at once
+ROOM = 2**14  # bytes; what is kept takes about half of it
+POINTS = 1024  # of the mistake curve
 
-ArgumentsT = types.Tuple([MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Matrix, Indices])
+# -- what has happened --------------------------------------------------------------------------------------------
 
-# Of CPython: a dict is read where it lies, which takes a fifth of the time of handing its items over.
+TRIALS, MISTAKES, FILLED, STRIDE = range(4)  # of the counts
+
+
+class Tally(NamedTuple):
+    """Trials and mistakes, and the curve: points filled, and the trials from one to the next."""
+
+    counts: np.ndarray  # int64 (4,)
+    curve: np.ndarray  # int64 (POINTS, 2)
+
+
+TallyT = types.NamedTuple([Indices, int64[:, ::1]], Tally)
+
+
+def new_tally() -> Tally:
+    """Before the first trial."""
+    return Tally(np.array([0, 0, 0, 1], np.int64), np.zeros((POINTS, 2), np.int64))
+
+
+@kernel()
+def note(tally: Tally, mistake: int) -> None:
+    """Count a trial; at a multiple of the stride it is a point of the curve."""
+    counts, curve = tally.counts, tally.curve
+    counts[TRIALS] += 1
+    counts[MISTAKES] += mistake
+    if counts[TRIALS] % counts[STRIDE]:
+        return
+    if counts[FILLED] == POINTS:  # every other point goes
+        for point in range(POINTS // 2):
+            curve[point, 0], curve[point, 1] = curve[2 * point + 1, 0], curve[2 * point + 1, 1]
+        counts[FILLED] = POINTS // 2
+        counts[STRIDE] *= 2
+        if counts[TRIALS] % counts[STRIDE]:
+            return
+    curve[counts[FILLED], 0], curve[counts[FILLED], 1] = counts[TRIALS], counts[MISTAKES]
+    counts[FILLED] += 1
+
+
+@deferred(types.void(TallyT, Labels, Labels))
+def note_all(tally: Tally, predicted: np.ndarray, labels: np.ndarray) -> None:
+    """Count many trials."""
+    for t in range(labels.size):
+        note(tally, int(predicted[t] != labels[t]))
+
+
+# -- Python's objects, read in compiled code ----------------------------------------------------------------------
+
 next_item = types.ExternalFunction("PyDict_Next", int32(int64, int64, int64, int64))
-get_item = types.ExternalFunction("PyDict_GetItem", int64(int64, int64))
+get_item = types.ExternalFunction("PyDict_GetItemWithError", int64(int64, int64))
+list_size = types.ExternalFunction("PyList_Size", int64(int64))
+list_item = types.ExternalFunction("PyList_GetItem", int64(int64, int64))
+tuple_size = types.ExternalFunction("PyTuple_Size", int64(int64))
+tuple_item = types.ExternalFunction("PyTuple_GetItem", int64(int64, int64))
 to_whole = types.ExternalFunction("PyLong_AsLong", int64(int64))
+whole_to_float = types.ExternalFunction("PyLong_AsDouble", float64(int64))
 to_float = types.ExternalFunction("PyFloat_AsDouble", float64(int64))
-TEXT, FLOAT = id(str), id(float)
+error_set = types.ExternalFunction("PyErr_Occurred", int64())
+clear_error = types.ExternalFunction("PyErr_Clear", types.void())
+count_reference = types.ExternalFunction("Py_IncRef", types.void(int64))
+
+KINDS: tuple[Any, ...] = (str, int, bool, float, np.float64, dict, list, tuple)
+TEXT, WHOLE, TRUTH, FLOAT, DOUBLE, DICT, LIST, TUPLE = range(8)
+NONE, NO, BAD = range(8, 11)
+ATTRIBUTES, VOTERS, CHOSEN, KNOWN_CLASSES, CLASSES, ATTRIBUTES_BY_NUMBER, VOTERS_BY_NUMBER = range(11, 18)
+NOT_READ = -3
+
+
+class Names(NamedTuple):
+    """What compiled code looks names up in."""
+
+    attributes: dict[Any, int]
+    voters: dict[Any, int]
+    chosen: dict[Any, int]  # the place of each class that may be voted for; None is an abstention
+    known: dict[Any, int]  # the place of each class that has had a label
+    classes: list[Any]
+    attributes_by_number: int  # how many, from the first on, are named 0, 1, ...
+    voters_by_number: int
+
+    def addresses(self) -> np.ndarray:
+        """Where all the objects are, in the order of the constants above."""
+        fixed = (*KINDS, None, REFUSED, FAILED, self.attributes, self.voters, self.chosen, self.known, self.classes)
+        return np.array([*map(id, fixed), self.attributes_by_number, self.voters_by_number], np.int64)
+
 
 if JIT:
     from numba.extending import intrinsic
@@ -63,196 +146,351 @@ if JIT:
 
         return types.void(int64, arguments), codegen
 
+    def keeper(kind: Any) -> Any:
+        """What reads arguments of a kind back."""
+
+        @intrinsic
+        def kept(_, address):  # type: ignore[no-untyped-def]
+            def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+                whole = context.get_value_type(kind)
+                return _load(builder, builder.inttoptr(args[0], whole.as_pointer()), whole)
+
+            return kind(int64), codegen
+
+        return kept
+
+    def _load(builder: Any, pointer: Any, kind: Any) -> Any:
+        """Number by number, so that what is not used is not loaded."""
+        parts = getattr(kind, "elements", None) or ([kind.element] * kind.count if hasattr(kind, "count") else None)
+        if parts is None:
+            return builder.load(pointer)
+        found = ir.Constant(kind, ir.Undefined)
+        for place, part in enumerate(parts):
+            at = builder.gep(pointer, [ir.IntType(32)(0), ir.IntType(32)(place)], inbounds=True)
+            found = builder.insert_value(found, _load(builder, at, part), place)
+        return found
+
     @intrinsic
-    def kept(_, address):  # type: ignore[no-untyped-def]
-        """Read them back."""
+    def word_at(_, address):  # type: ignore[no-untyped-def]
+        """The word in memory at an address."""
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            kind = context.get_value_type(ArgumentsT)
-            return builder.load(builder.inttoptr(args[0], kind.as_pointer()))
-
-        return ArgumentsT(int64), codegen
-
-    @intrinsic
-    def type_of(_, thing):  # type: ignore[no-untyped-def]
-        """The address of the type of the Python object at an address: its second word."""
-
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            word = ir.IntType(64)
-            return builder.load(builder.inttoptr(builder.add(args[0], word(8)), word.as_pointer()))
+            return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
 
         return int64(int64), codegen
 
 
-# The loops as compiled functions; set when the kernels below are compiled.
-straight: Any = None
-judged: Any = None
+@kernel(hot=True)
+def type_of(thing: int) -> int:
+    """The address of the type of the Python object at an address: its second word."""
+    return word_at(thing + 8)
 
 
-def _compile(signature: Any, locked: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """A kernel that calls the loops, compiled when it is first called."""
-
-    def compile_it(function: Any) -> Any:
-        global straight, judged
-        straight, judged = play_straight.compiled, judge.compiled
-        return kernel(signature, locked=locked)(function)
-
-    return lambda function: Deferred(lambda: compile_it(function))
+@kernel(hot=True)
+def length_of(objects: np.ndarray, given: int) -> int:
+    """The length of a list or tuple, -1 for anything else."""
+    kind = type_of(given)
+    if kind == objects[LIST]:
+        return list_size(given)
+    return tuple_size(given) if kind == objects[TUPLE] else -1
 
 
-@_compile(types.void(int64, ArgumentsT))
-def keep_arguments(address: int, arguments: Any) -> None:
-    keep(address, arguments)
+@kernel(hot=True)
+def item_of(objects: np.ndarray, given: int, place: int) -> int:
+    """An item of a list or tuple."""
+    return list_item(given, place) if type_of(given) == objects[LIST] else tuple_item(given, place)
 
 
-@kernel()
-def in_order(values: np.ndarray, count: int, bound: float) -> bool:
-    """Whether the values are within the bound, and so finite."""
-    for j in range(count):
-        if not abs(values[j]) <= bound:
-            return False
-    return True
+@kernel(hot=True)
+def plain_name(objects: np.ndarray, thing: int) -> bool:
+    """Whether a name is text or a whole number, so that looking it up runs nothing of the user's."""
+    kind = type_of(thing)
+    return kind == objects[TEXT] or kind == objects[WHOLE] or kind == objects[TRUTH]
 
 
-@_compile(int64(int64, int64, float64))
-def predict_one(address: int, count: int, bound: float) -> int:
-    """The class of the instance in the window, whose sparse attributes are ``count``."""
-    members, state, room, instances, _, predictions, _, _, table, _ = kept(address)
-    if not in_order(instances.values, count, bound):
-        return REFUSED
-    if instances.indptr.size:
-        instances.indptr[1] = count
-    judged(members, state, room, 0, instances, 1, predictions, table)
-    return predictions[0]
-
-
-@_compile(int64(int64, int64, float64, int64))
-def learn_one(address: int, count: int, bound: float, label: int) -> int:
-    """The same, then the rule sees the label."""
-    members, state, room, instances, labels, predictions, changes, margins, _, _ = kept(address)
-    if not in_order(instances.values, count, bound):
-        return REFUSED
-    if instances.indptr.size:
-        instances.indptr[1] = count
-    labels[0] = label
-    failed = straight(members, state, room, instances, labels, predictions, changes, margins)
-    return FAILED if failed >= 0 else predictions[0]
+@kernel(hot=True)
+def number_of(objects: np.ndarray, thing: int) -> float:
+    """The value of a Python number, nan for anything else."""
+    kind = type_of(thing)
+    if kind == objects[FLOAT] or kind == objects[DOUBLE]:
+        return to_float(thing)
+    if kind != objects[WHOLE] and kind != objects[TRUTH]:
+        return np.nan
+    value = whole_to_float(thing)
+    if value == -1.0 and error_set() != 0:  # too large
+        clear_error()
+        return np.nan
+    return value
 
 
 @kernel()
-def read_dict(
-    vocabulary: int, given: int, text: int, number: int, instances: Instances, cursor: np.ndarray, bound: float
+def read_attributes(
+    objects: np.ndarray, given: int, instances: Instances, start: int, cursor: np.ndarray, bound: float
 ) -> int:
-    """Write the dict at an address, of floats by text, into the window: how many, or REFUSED."""
-    count = 0
+    """Write a dict of numbers by name, or a list of numbers, into the sparse attributes from ``start`` on.
+
+    Returns where it ends, or NOT_READ.
+    """
+    size, place = length_of(objects, given), start
+    if size >= 0:
+        if size > objects[ATTRIBUTES_BY_NUMBER] or start + size > instances.values.size:
+            return NOT_READ
+        for column in range(size):
+            value = number_of(objects, item_of(objects, given, column))
+            if not abs(value) <= bound:
+                return NOT_READ
+            instances.indices[start + column] = column
+            instances.values[start + column] = value
+        return start + size
+    if type_of(given) != objects[DICT]:
+        return NOT_READ
     item = cursor.ctypes.data
     cursor[0] = 0
     while next_item(given, item, item + 8, item + 16) != 0:
-        if count == instances.values.size or type_of(cursor[1]) != text or type_of(cursor[2]) != number:
-            return REFUSED
-        place = get_item(vocabulary, cursor[1])
-        if place == 0:
-            return REFUSED
-        value = to_float(cursor[2])
-        if not abs(value) <= bound:
-            return REFUSED
-        instances.indices[count] = to_whole(place)
-        instances.values[count] = value
-        count += 1
-    if instances.indptr.size:
-        instances.indptr[1] = count
-    return count
+        if place == instances.values.size or not plain_name(objects, cursor[1]):
+            return NOT_READ
+        column = get_item(objects[ATTRIBUTES], cursor[1])
+        value = number_of(objects, cursor[2])
+        if column == 0 or not abs(value) <= bound:
+            return NOT_READ
+        instances.indices[place] = to_whole(column)
+        instances.values[place] = value
+        place += 1
+    return place
 
 
-@_compile(int64(int64, int64, int64, int64, int64, float64), locked=True)
-def predict_dict(address: int, vocabulary: int, given: int, text: int, number: int, bound: float) -> int:
-    """`predict_one` for a dict."""
-    members, state, room, instances, _, predictions, _, _, table, cursor = kept(address)
-    if read_dict(vocabulary, given, text, number, instances, cursor, bound) < 0:
-        return REFUSED
-    judged(members, state, room, 0, instances, 1, predictions, table)
-    return predictions[0]
+@kernel(hot=True)
+def place_of(objects: np.ndarray, choice: int) -> int:
+    """The place of the class that a vote is for, -1 for an abstention, or NOT_READ."""
+    kind = type_of(choice)
+    if kind == objects[FLOAT] or kind == objects[DOUBLE]:
+        value = to_float(choice)
+        return -1 if value != value else NOT_READ
+    if choice != objects[NONE] and not plain_name(objects, choice):
+        return NOT_READ
+    place = get_item(objects[CHOSEN], choice)
+    return NOT_READ if place == 0 else to_whole(place)
 
 
-@_compile(int64(int64, int64, int64, int64, int64, float64, int64), locked=True)
-def learn_dict(address: int, vocabulary: int, given: int, text: int, number: int, bound: float, label: int) -> int:
-    """`learn_one` for a dict."""
-    members, state, room, instances, labels, predictions, changes, margins, _, cursor = kept(address)
-    if read_dict(vocabulary, given, text, number, instances, cursor, bound) < 0:
-        return REFUSED
+@kernel()
+def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.ndarray) -> bool:
+    """Write votes, a dict by name or a list in the order of the voters, into one row; whether that could be done."""
+    if type_of(given) == objects[DICT]:
+        votes[:] = -1
+        item = cursor.ctypes.data
+        cursor[0] = 0
+        while next_item(given, item, item + 8, item + 16) != 0:
+            if not plain_name(objects, cursor[1]):
+                return False
+            voter = get_item(objects[VOTERS], cursor[1])
+            place = place_of(objects, cursor[2])
+            if voter == 0 or place == NOT_READ:
+                return False
+            votes[to_whole(voter)] = place
+        return True
+    if length_of(objects, given) != votes.size or objects[VOTERS_BY_NUMBER] != votes.size:
+        return False
+    for voter in range(votes.size):
+        place = place_of(objects, item_of(objects, given, voter))
+        if place == NOT_READ:
+            return False
+        votes[voter] = place
+    return True
+
+
+@kernel()
+def read_instance(
+    objects: np.ndarray, attributes: int, votes: int, instances: Instances, t: int, cursor: np.ndarray, bound: float
+) -> bool:
+    """Write an instance as number t, after which nothing has been written yet; whether that could be done."""
+    sparse, voters = instances.indptr.size > 0, instances.signs.size
+    start = instances.indptr[t] if sparse else 0
+    end = start
+    if attributes != objects[NONE]:
+        end = read_attributes(objects, attributes, instances, start, cursor, bound)
+        if end == NOT_READ:
+            return False
+    if sparse:
+        instances.indptr[t + 1] = end
+    if votes == objects[NONE]:
+        instances.votes[t, :] = -1
+        return attributes != objects[NONE]
+    return voters > 0 and read_votes(objects, votes, instances.votes[t], cursor)
+
+
+@kernel(hot=True)
+def place_of_label(objects: np.ndarray, label: int) -> int:
+    """The place of a label that has been met before, or NOT_READ."""
+    place = get_item(objects[KNOWN_CLASSES], label)
+    if place == 0:
+        clear_error()  # of a label that cannot be looked up
+        return NOT_READ
+    return to_whole(place)
+
+
+@kernel(hot=True)
+def answer(objects: np.ndarray, place: int) -> int:
+    """The class at a place, or None, to be returned to Python."""
+    thing = list_item(objects[CLASSES], place) if place >= 0 else objects[NONE]
+    count_reference(thing)
+    return thing
+
+
+@kernel(hot=True)
+def answer_no(objects: np.ndarray, which: int) -> int:
+    """REFUSED or FAILED, to be returned to Python."""
+    count_reference(objects[which])
+    return objects[which]
+
+
+# -- built-in functions -------------------------------------------------------------------------------------------
+
+
+class MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+METH_FASTCALL = 0x80
+
+
+@cache
+def definition_of(function: Callable[[int, int, int], int]) -> MethodDefinition:
+    """Compile what gets (self, address of the arguments, their number) and returns the address of a new reference."""
+    options = OPTIONS | {"_nrt": False, "nogil": False}
+    with caching_in(cache_folder(function.__code__.co_filename)):
+        compiled = cfunc(int64(int64, int64, int64), cache=True, **options)(function)
+    definition = MethodDefinition(function.__name__.encode(), compiled.address, METH_FASTCALL, None)
+    definition.kept = compiled  # or its code would go
+    return definition
+
+
+def built_in(function: Callable[[int, int, int], int], address: int) -> Callable[..., Any]:
+    """A built-in function whose self is the number ``address``."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), ctypes.py_object
+    made: Callable[..., Any] = make(ctypes.byref(definition_of(function)), address, None)
+    return made
+
+
+def refuse(*_: Any) -> Any:
+    """What stands in for a built-in function where there is no window."""
+    return REFUSED
+
+
+# -- a plain rule -------------------------------------------------------------------------------------------------
+
+
+class Trial(NamedTuple):
+    """Everything that a trial is played with."""
+
+    members: Members
+    state: State
+    room: Scratch
+    instances: Instances  # room for one
+    labels: np.ndarray  # (1,), like what follows
+    predictions: np.ndarray
+    changes: np.ndarray
+    margins: np.ndarray  # none
+    objects: np.ndarray  # where Python's objects are
+    cursor: np.ndarray  # int64 (3,): a place in a dict, a key and a value
+    bound: np.ndarray  # (1,): the largest magnitude that an attribute may have
+    tally: Tally
+
+
+TrialT = types.NamedTuple(
+    [MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Indices, Indices, Vector, TallyT], Trial
+)
+if JIT:
+    kept = keeper(TrialT)
+
+
+@deferred(types.void(int64, TrialT))
+def keep_trial(address: int, trial: Trial) -> None:
+    """Write it to memory."""
+    keep(address, trial)
+
+
+def ask(itself: int, arguments: int, _: int) -> int:
+    """(attributes, votes) -> the class predicted, or REFUSED."""
+    trial = kept(to_whole(itself))
+    objects, instances = trial.objects, trial.instances
+    given, votes = word_at(arguments), word_at(arguments + 8)
+    if not read_instance(objects, given, votes, instances, 0, trial.cursor, trial.bound[0]):
+        return answer_no(objects, NO)
+    return answer(objects, judge_here(trial.members, trial.state, trial.room, instances, 0))
+
+
+def teach(itself: int, arguments: int, _: int) -> int:
+    """(attributes, votes, label) -> the class predicted before the rule saw the label, or REFUSED, or FAILED."""
+    trial = kept(to_whole(itself))
+    objects, instances, labels, predictions = trial.objects, trial.instances, trial.labels, trial.predictions
+    given, votes, label = word_at(arguments), word_at(arguments + 8), place_of_label(objects, word_at(arguments + 16))
+    if label == NOT_READ or not read_instance(objects, given, votes, instances, 0, trial.cursor, trial.bound[0]):
+        return answer_no(objects, NO)
     labels[0] = label
-    failed = straight(members, state, room, instances, labels, predictions, changes, margins)
-    return FAILED if failed >= 0 else predictions[0]
+    failed = play_here(
+        trial.members, trial.state, trial.room, instances, labels, predictions, trial.changes, trial.margins
+    )
+    if failed >= 0:
+        return answer_no(objects, BAD)
+    note(trial.tally, int(predictions[0] != label))
+    return answer(objects, predictions[0])
 
 
 class Window:
     """An engine of one plain rule, opened for trials that come one by one. It has room for ``longest`` attributes.
 
-    ``votes``, ``columns`` and ``values`` are where an instance is written before a call.
+    `ask` and `teach` are built-in functions: ``ask(attributes, votes)`` and ``teach(attributes, votes, label)`` return
+    a class, or REFUSED for what they leave to others, with nothing changed. They live no longer than the window.
     """
 
-    def __init__(self, engine: Engine, longest: int) -> None:
+    remembers = False  # whether it keeps what the engine will need
+
+    def __init__(self, engine: Engine, names: Names, tally: Tally, longest: int) -> None:
         layout = engine.layout
-        self.longest = longest
-        self.votes = np.full((1, layout.voters), -1, np.int32)
-        self.columns, self.values = np.zeros(longest, np.int32), np.zeros(longest)
-        indptr = np.zeros(2 if layout.sparse else 0, np.int64)
+        self._engine, self._names, self._longest = engine, names, longest
         instances = no_instances(1)._replace(
-            votes=self.votes,
+            votes=np.full((1, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
-            indptr=indptr,
-            indices=self.columns,
-            values=self.values,
+            indptr=np.zeros(2 if layout.sparse else 0, np.int64),
+            indices=np.zeros(longest, np.int32),
+            values=np.zeros(longest),
             constant=layout.constant,
         )
-        one = np.zeros(1, np.int32)
-        scratch = scratch_for(engine.state, False, 0, layout.voters + 2 * (longest + 1), 0, False)
-        self._arguments = (
-            engine.members,
-            engine.state,
-            scratch,
-            instances,
-            one,
-            one.copy(),
-            np.zeros(1, np.uint8),
-            np.zeros(0),
-            np.zeros((0, 0)),
-            np.zeros(3, np.int64),
+        bounded = engine.runs[0].rule.bounded
+        self._trial = Trial(
+            members=engine.members,
+            state=engine.state,
+            room=scratch_for(engine.state, False, 0, layout.voters + 2 * (longest + 1), 0, False),
+            instances=instances,
+            labels=np.zeros(1, np.int32),
+            predictions=np.zeros(1, np.int32),
+            changes=np.zeros(1, np.uint8),
+            margins=np.zeros(0),
+            objects=names.addresses(),
+            cursor=np.zeros(3, np.int64),
+            bound=np.array([1.0 + 1e-12 if bounded else LARGE]),
+            tally=tally,
         )
         self._memory = np.zeros(ROOM, np.uint8)
-        self._address = int(self._memory.ctypes.data)
-        bounded = engine.runs[0].rule.bounded
-        self._bound = 1.0 + 1e-12 if bounded else np.finfo(float).max
-        keep_arguments(self._address, self._arguments)
-        self._predict, self._learn = predict_one.compiled, learn_one.compiled
-        self._predict_dict, self._learn_dict = predict_dict.compiled, learn_dict.compiled
-        self._pack_votes: Any = struct.Struct(f"{layout.voters}i").pack_into
-        self._packing: dict[int, tuple[Any, Any]] = {}
+        address = int(self._memory.ctypes.data)
+        keep_trial(address, self._trial)
+        self.ask, self.teach = built_in(ask, address), built_in(teach, address)
 
-    def predict_dict(self, vocabulary: dict[Any, int], given: dict[Any, Any]) -> int:
-        """`predict` for a dict of floats by text, all in the vocabulary; REFUSED for any other."""
-        return self._predict_dict(self._address, id(vocabulary), id(given), TEXT, FLOAT, self._bound)
+    def has_room(self, count: int, _: float) -> bool:
+        """Whether an instance of ``count`` attributes fits in."""
+        return count <= self._longest
 
-    def learn_dict(self, vocabulary: dict[Any, int], given: dict[Any, Any], label: int) -> int:
-        """`learn` for such a dict."""
-        return self._learn_dict(self._address, id(vocabulary), id(given), TEXT, FLOAT, self._bound, label)
+    def settle(self) -> None:
+        """There is nothing to hand to the engine: all is in its state."""
 
-    def write(self, columns: Iterable[int], values: Iterable[float], count: int) -> None:
-        """Put an instance of ``count`` attributes into the window."""
-        if count not in self._packing:
-            self._packing[count] = struct.Struct(f"{count}i").pack_into, struct.Struct(f"{count}d").pack_into
-        pack_columns, pack_values = self._packing[count]
-        pack_columns(self.columns, 0, *columns)
-        pack_values(self.values, 0, *values)
-
-    def write_votes(self, codes: Iterable[int]) -> None:
-        """Put the places voted for into the window, -1 for an abstention."""
-        self._pack_votes(self.votes, 0, *codes)
-
-    def predict(self, count: int) -> int:
-        """The class of the instance in the window, -1 before one is known, or REFUSED."""
-        return int(self._predict(self._address, count, self._bound))
-
-    def learn(self, count: int, label: int) -> int:
-        """The same, then learn its label; FAILED where the weights left the range of floats."""
-        return int(self._learn(self._address, count, self._bound, label))
+    def complain(self) -> None:
+        """Say what has FAILED."""
+        self._engine.overflowed(0, int(self._trial.tally.counts[TRIALS]))

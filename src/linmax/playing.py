@@ -12,9 +12,14 @@ from linmax.contract import (
     ALL,
     KNOWN,
     LEFT,
+    MASS,
+    PEAK,
+    REACH,
+    SHIFT,
     TRIALS,
     UPDATES,
     VIOLATED,
+    Indices,
     Instances,
     InstancesT,
     Labels,
@@ -45,7 +50,7 @@ from linmax.search import doubt, filled, lane_leads, lane_scores, search, to_sin
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 from linmax.techniques.voting import Log, LogT, take_version
 
-__all__ = ["MANY", "judge", "judge_by_weights", "play_all", "start_means"]
+__all__ = ["JUDGE", "MANY", "PLAY", "appear", "judge", "judge_by_weights", "play_all", "start_means"]
 
 UseTable = int32[:, ::1]
 LabelCube = int32[:, :, ::1]
@@ -227,12 +232,13 @@ def play(
     return -1
 
 
-@deferred(
-    int64(
-        MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
-        Vector, LogT, Tables,
-    )
+PLAY = int64(
+    MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
+    Vector, LogT, Tables,
 )  # fmt: skip
+
+
+@deferred(PLAY)
 def play_all(
     members: Members,
     state: State,
@@ -268,7 +274,10 @@ def play_all(
     return -1
 
 
-@deferred(types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix))
+JUDGE = types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix)
+
+
+@deferred(JUDGE)
 def judge(
     members: Members,
     state: State,
@@ -318,6 +327,34 @@ def judge_by_weights(
         predictions[t] = top_two(scratch.scores, state.shape)[0]
         for c in range(table.shape[1]):
             table[t, c] = scratch.scores[c]
+
+
+FIRST_START, FIRST_MASS, FIRST_THICKNESS, FIRST_SLOT = range(4)  # of what a rule gives a coordinate
+
+
+@deferred(types.void(MembersT, StateT, Matrix, Indices, Indices))
+def appear(members: Members, state: State, firsts: np.ndarray, fresh: np.ndarray, which: np.ndarray) -> None:
+    """The coordinates ``fresh`` come into being for the members ``which``; ``firsts`` has a row for each member."""
+    for place in range(which.size):
+        member = which[place]
+        bench = lay_out(members, state, member, 1)
+        first, scalars, sums = firsts[member], bench.scalars, bench.sums
+        unit = math.exp(-scalars[SHIFT])
+        sums[means.START] = first[FIRST_START] * unit
+        for j in range(fresh.size):
+            bench.weights[fresh[j]] = sums[means.START]
+            if bench.kind:
+                bench.backlog[fresh[j]] = sums[means.UNSEEN]
+            for slot in range(first.size - FIRST_SLOT):
+                value = first[FIRST_SLOT + slot]
+                if value == value:  # nan: the rule has fewer slots
+                    bench.memory[slot, fresh[j]] = value
+        means.join(bench.kind, fresh.size, scalars, bench.weights, bench.backlog, sums)
+        added = first[FIRST_MASS] * fresh.size * unit
+        scalars[MASS] += added
+        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+        if first[FIRST_THICKNESS] != 0.0:
+            scalars[REACH] += first[FIRST_THICKNESS] * added
 
 
 @kernel(types.void(MembersT, StateT, int64))

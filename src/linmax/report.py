@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linmax.checks import about
+
 if TYPE_CHECKING:
     import rich.table
     from matplotlib.axes import Axes
@@ -395,7 +397,8 @@ def _replace(path: Path, content: bytes) -> None:
         return
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        draft.write_bytes(content)
+        with about(path):
+            draft.write_bytes(content)
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)

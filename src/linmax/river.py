@@ -20,11 +20,12 @@ except ImportError as error:
 
 from linmax.calibration import Calibration
 from linmax.checks import boolean, one_of
-from linmax.estimators import DEFAULT_LEARNER, unit_scores
+from linmax.estimators import DEFAULT_LEARNER, scale_for, unit_scores
 from linmax.learner import Learner
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
+ATTRIBUTES_LEARNER = "vr-combine"
 OFTEN = 100  # trials after which probabilities are fitted anew, at the latest
 
 
@@ -62,8 +63,7 @@ class OneByOne(base.Classifier):  # type: ignore[misc]
     def _unit_scores(self, instance: dict[str, Any]) -> np.ndarray:
         """The scores of the known classes. One not seen before has equal weights for all, and changes no difference."""
         learner = self._learner
-        given = learner._read(instance.get("attributes"), instance.get("votes"), instance.get("scores"))
-        return unit_scores(learner._engine, learner._instances(given), 1)[1][0, : len(learner.known)]
+        return unit_scores(learner.engine, learner.instances_of(**instance), 1)[1][0, : len(learner.known)]
 
     def _probabilities(self, instance: dict[str, Any]) -> dict[Any, float]:
         if not self.calibrate:
@@ -100,10 +100,12 @@ class LinearMaxClassifier(OneByOne):
     Parameters
     ----------
     learner
-        A rule, a technique, or text such as "AR-winnow(1.1)".
+        A rule, a technique, or text such as "AR-winnow(1.1)". The default is not "auto": River gives attributes by name
+        whether they are counts or measurements, and that pool would take all of them for counts.
     scale
         "max": each attribute is divided by its largest magnitude so far, the present instance included, because many
-        rules need attributes in [-1, 1]. "none": attributes are taken as they are.
+        rules need attributes in [-1, 1]. "none": attributes are taken as they are. None: "none" for the pools that
+        scale attributes by themselves ("auto", "attributes"), and "max" for all other learners.
     thresholds
         Learn a threshold for each class.
     calibrate
@@ -127,16 +129,18 @@ class LinearMaxClassifier(OneByOne):
 
     def __init__(
         self,
-        learner: str = DEFAULT_LEARNER,
-        scale: str = "max",
+        learner: str = ATTRIBUTES_LEARNER,
+        scale: str | None = None,
         thresholds: bool = True,
         calibrate: bool = True,
     ) -> None:
-        one_of("scale", scale, ["max", "none"])
+        if scale is not None:
+            one_of("scale", scale, ["max", "none"])
         self.learner = learner
         self.scale = scale
         self.thresholds = boolean("thresholds", thresholds)
         self.calibrate = boolean("calibrate", calibrate)
+        self._kind = scale_for(learner, scale)
         self._maxima: dict[Any, float] = {}
         self._begin(thresholds)
 
@@ -145,7 +149,7 @@ class LinearMaxClassifier(OneByOne):
         scaled = self._scaled(x)
         self._calibrate({"attributes": scaled}, y)
         self._learner.learn(scaled, label=y)
-        if self.scale == "max":
+        if self._kind == "max":
             maxima = self._maxima
             for name, value in scaled.items():
                 if value in (1.0, -1.0):  # the largest so far
@@ -162,7 +166,7 @@ class LinearMaxClassifier(OneByOne):
     def _scaled(self, x: dict[Any, Any]) -> dict[Any, float]:
         """The attributes over their maxima so far, these ones included; by name, as sums depend on their order."""
         names = ordered(x)
-        if self.scale == "none":
+        if self._kind == "none":
             return {name: x[name] for name in names}
         maxima = self._maxima
         try:

@@ -27,14 +27,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import boolean, float64, int32, int64, types
-from scipy import sparse
 
 from linmax import checks
 from linmax.contract import Instances, deferred, kernel
+from linmax.later import Later
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = ["KINDS", "LIMIT", "Scaling"]
 
@@ -257,11 +262,11 @@ class Scaling:
                 np.zeros((csr.shape[0], 0)),
                 csr.indptr.astype(np.int64),
                 csr.indices.astype(np.int32),
-                np.ascontiguousarray(csr.data, np.float64),
+                np.require(csr.data, np.float64, ["C", "W", "A"]),
             )
             _, indptr, indices, values, _ = self.scale(*blocks, self.constant, csr.shape[1], learn)
             return sparse.csr_array((values, indices, indptr), shape=(csr.shape[0], csr.shape[1] + self.prepends))
-        dense = np.require(attributes, np.float64, ["C"])
+        dense = np.require(attributes, np.float64, ["C", "W", "A"])  # kernels take no array that is read-only
         if dense.ndim != 2:
             raise ValueError(f"attributes must be (trials, attributes), got shape {dense.shape}; reshape it")
         _refuse_wild(dense)

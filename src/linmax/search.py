@@ -37,7 +37,7 @@ from linmax.linear_max import TINY, rescore, score, top_two
 from linmax.member import LANES, Bench, Scratch, only_votes
 from linmax.simd import add_lanes, next_lane, sum_codes
 
-__all__ = ["doubt", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
+__all__ = ["doubt", "fill_lane", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
 
 
 @kernel()
@@ -46,43 +46,48 @@ def row_of(cls: int, label: int) -> int:
     return 0 if cls == label else (cls + 1 if cls < label else cls)
 
 
-@deferred(types.void(InstancesT, Labels, StateT, PanelT))
-def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: Panel) -> None:
-    """Write the instances out, one lane each."""
+@kernel()
+def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Panel) -> None:
+    """Write instance t out into its lane, which is zeros."""
     shape = state.shape
     stride, base, known, size = shape[STRIDE], shape[EXPERTS], shape[KNOWN], state.weights.shape[1]
     voters, raters, dense = instances.signs.size, instances.scores.shape[1], instances.dense.shape[1]
     ratings = panel.ratings
-    for t in range(labels.size):
-        label = labels[t]
-        if panel.codes.size:
-            start = t // LANES * size * LANES + t % LANES
-            for i in range(size):
-                panel.codes[start + i * LANES] = -1
-            for i in range(voters):
-                if instances.votes[t, i] >= 0:
-                    panel.codes[start + i * LANES] = row_of(instances.votes[t, i], label)
-            if instances.constant != 0.0:
-                for c in range(known):
-                    panel.codes[start + (base + c) * LANES] = row_of(c, label)
-            continue
-        start = t // LANES * known * size * LANES + t % LANES
+    if panel.codes.size:
+        start = t // LANES * size * LANES + t % LANES
+        for i in range(size):
+            panel.codes[start + i * LANES] = -1
         for i in range(voters):
-            vote = instances.votes[t, i]
-            if vote >= 0:
-                ratings[start + (row_of(vote, label) * size + i) * LANES] = instances.signs[i]
-        for c in range(known):
-            row = start + row_of(c, label) * size * LANES
-            for i in range(raters):
-                ratings[row + (voters + i) * LANES] = instances.scores[t, i, c]
-            if instances.constant != 0.0:
-                ratings[row + (base + c) * LANES] = instances.constant
-            for f in range(dense):
-                ratings[row + (base + (1 + f) * stride + c) * LANES] = instances.dense[t, f]
-            if instances.indptr.size:
-                for place in range(instances.indptr[t], instances.indptr[t + 1]):
-                    at = base + (1 + dense + instances.indices[place]) * stride + c
-                    ratings[row + at * LANES] = instances.values[place]
+            if instances.votes[t, i] >= 0:
+                panel.codes[start + i * LANES] = row_of(instances.votes[t, i], label)
+        if instances.constant != 0.0:
+            for c in range(known):
+                panel.codes[start + (base + c) * LANES] = row_of(c, label)
+        return
+    start = t // LANES * known * size * LANES + t % LANES
+    for i in range(voters):
+        vote = instances.votes[t, i]
+        if vote >= 0:
+            ratings[start + (row_of(vote, label) * size + i) * LANES] = instances.signs[i]
+    for c in range(known):
+        row = start + row_of(c, label) * size * LANES
+        for i in range(raters):
+            ratings[row + (voters + i) * LANES] = instances.scores[t, i, c]
+        if instances.constant != 0.0:
+            ratings[row + (base + c) * LANES] = instances.constant
+        for f in range(dense):
+            ratings[row + (base + (1 + f) * stride + c) * LANES] = instances.dense[t, f]
+        if instances.indptr.size:
+            for place in range(instances.indptr[t], instances.indptr[t + 1]):
+                at = base + (1 + dense + instances.indices[place]) * stride + c
+                ratings[row + at * LANES] = instances.values[place]
+
+
+@deferred(types.void(InstancesT, Labels, StateT, PanelT))
+def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: Panel) -> None:
+    """Write the instances out, one lane each."""
+    for t in range(labels.size):
+        fill_lane(instances, t, labels[t], state, panel)
 
 
 @kernel(hot=True)

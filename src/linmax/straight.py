@@ -37,11 +37,11 @@ from linmax.contract import (
     deferred,
     kernel,
 )
-from linmax.linear_max import TINY, difference, rescore, score
+from linmax.linear_max import TINY, difference, rescore, score, top_two
 from linmax.member import Scratch, ScratchT, lay_out, rescale
 from linmax.simd import best_but
 
-__all__ = ["play_straight"]
+__all__ = ["judge_here", "play_here", "play_straight"]
 
 
 def written_out(helper: Any) -> Any:
@@ -71,8 +71,21 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
     return largest
 
 
-@deferred(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
-def play_straight(
+@kernel(hot=True)
+def judge_here(members: Members, state: State, room: Scratch, instances: Instances, t: int) -> int:
+    """The class of instance t, without learning; `linmax.playing.judge` for this rule."""
+    shape, scores, spread = state.shape, room.scores, members.spreads[0]
+    score_here(instances, t, shape, state.weights[0], scores)
+    first, _ = top_two(scores, shape)
+    if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
+        memory, scalars, params = state.memory[0], state.scalars[0], members.params[0]
+        rescore(instances, t, shape, spread, memory, scalars, params, room.support, room.z, scores)
+        first, _ = top_two(scores, shape)
+    return first
+
+
+@kernel(hot=True)
+def play_here(
     members: Members,
     state: State,
     room: Scratch,
@@ -132,3 +145,18 @@ def play_straight(
         elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
             rescale(lay_out(members, state, 0, 0))
     return -1
+
+
+@deferred(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
+def play_straight(
+    members: Members,
+    state: State,
+    room: Scratch,
+    instances: Instances,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+) -> int:
+    """`play_here`, for Python to call."""
+    return int(play_here(members, state, room, instances, labels, predictions, changes, margins))

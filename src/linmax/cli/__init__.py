@@ -10,6 +10,7 @@ and raises ``ValueError`` or ``OSError`` for what the user can put right.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -18,7 +19,7 @@ from typing import Any, NoReturn
 
 from linmax import __version__
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "script"]
 
 COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
@@ -33,6 +34,7 @@ COMMANDS = {
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+GARBAGE = 100_000  # new objects after which it is looked for
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,6 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"linmax: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
+
+
+def script() -> int:
+    """`main` in a process of its own: what it imports is no garbage, and need not be looked through, nor at the end."""
+    gc.set_threshold(GARBAGE)
+    status = main()
+    gc.freeze()
+    return status
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,7 +2,7 @@
 
 import sys
 
-from linmax.cli import main
+from linmax.cli import script
 
 if __name__ == "__main__":  # a process that a command starts imports this file too
-    sys.exit(main())
+    sys.exit(script())

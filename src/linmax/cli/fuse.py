@@ -1,7 +1,9 @@
 """Fuse the votes in a table, on-line, and say whether it beats plurality and the best voter.
 
 VOTES is a table with a header (.csv, .tsv or .parquet): one column holds the
-right label, every other one is a voter that names a class in each row. An
+right label, every other one is a voter that names a class in each row, but
+for those that --ignore leaves out and those that --by names: on each value
+of such a column, say a subject, the voters get weights of their own. An
 empty field abstains, and so does a vote for what is never a label. Rows are
 learned in their order, each predicted before its label is seen.
 """
@@ -42,7 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("votes", metavar="VOTES", help="a .csv, .tsv or .parquet file with a column for each voter")
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
-    add("--learner", metavar="TEXT", default="vr-combine", help="what learns the weights (default: vr-combine)")
+    add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
+    add("--learner", metavar="TEXT", default="auto", help="what learns the weights (default: auto)")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
@@ -60,25 +63,26 @@ def run(arguments: argparse.Namespace) -> None:
     screen = console(arguments)
     if not screen.is_terminal:
         screen.width = PIPED
-    voters, labels = _read(arguments)
+    voters, sides, labels = _read(arguments)
     classes, notes = _classes(arguments, voters, labels)
-    table, order, held = _laid_out(arguments, voters, len(labels))
+    votes, order, held = _laid_out(arguments, voters, len(labels))
+    table, names = _with_sides(votes, sides, order), [*voters, *sides]
     y = _objects(labels)[order]
     start = time.perf_counter()
     from linmax.fusion import VoteFusion  # once the input has been looked at: it loads the compiler
 
-    fusion = VoteFusion(arguments.learner, classes=classes)
+    fusion = VoteFusion(arguments.learner, classes=classes, by=list(sides) or None)
     learned = len(y) - held
     with _progress(screen, learned) as advance:
         for begin in range(0, learned, STEP):
             end = min(learned, begin + STEP)
-            fusion.partial_fit(_ballots(table[begin:end], voters), y[begin:end])
+            fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end])
             advance(end - begin)
-    test = (_ballots(table[learned:], voters), y[learned:]) if held else (None, None)
+    test = (_ballots(table[learned:], names), y[learned:]) if held else (None, None)
     told = fusion.report(*test)
     seconds = time.perf_counter() - start
 
-    screen.print(_headline(arguments, table, classes), soft_wrap=True, markup=False)
+    screen.print(_headline(arguments, votes, sides, classes), soft_wrap=True, markup=False)
     for note in notes:
         screen.print(note, soft_wrap=True, markup=False, style="yellow")
     screen.print()
@@ -125,11 +129,14 @@ def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, advance=done, description="learning")
 
 
-def _headline(arguments: argparse.Namespace, table: np.ndarray, classes: Sequence[Any]) -> str:
-    silent = sum(vote is None for vote in table.flat) / table.size
+def _headline(
+    arguments: argparse.Namespace, votes: np.ndarray, sides: Mapping[str, list[Any]], classes: Sequence[Any]
+) -> str:
+    silent = sum(vote is None for vote in votes.flat) / votes.size
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
+    by = "".join(f", by {name} ({len(set(values) - {None})} values)" for name, values in sides.items())
     return (
-        f"{Path(arguments.votes).name}: {len(table):,d} rows{shuffled}, {table.shape[1]} voters, "
+        f"{Path(arguments.votes).name}: {len(votes):,d} rows{shuffled}, {votes.shape[1]} voters{by}, "
         f"{len(classes)} classes; {100.0 * silent:.1f} % of the votes abstain"
     )
 
@@ -137,8 +144,8 @@ def _headline(arguments: argparse.Namespace, table: np.ndarray, classes: Sequenc
 # -- from the file to trials -----------------------------------------------------------------------------------------
 
 
-def _read(arguments: argparse.Namespace) -> tuple[Columns, list[Any]]:
-    """Voters and labels of the file; None abstains."""
+def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
+    """Voters, side columns and labels of the file; None abstains, or is missing."""
     path = Path(arguments.votes)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give a file")
@@ -149,11 +156,15 @@ def _read(arguments: argparse.Namespace) -> tuple[Columns, list[Any]]:
         columns = _read_text(path, TABLES[ending])
     else:
         raise ValueError(f"{path.name}: the ending {ending!r} is not known; known: {', '.join([*TABLES, '.parquet'])}")
-    for name in [arguments.label, *_listed(arguments.ignore)]:
+    ignored, by = _listed(arguments.ignore), list(dict.fromkeys(_listed(arguments.by)))
+    for name in [arguments.label, *ignored, *by]:
         if name not in columns:
             raise ValueError(f"{path.name} has no column {name!r}; it has {', '.join(columns)}")
+    if arguments.label in by:
+        raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
     labels = columns.pop(arguments.label)
-    voters = {name: values for name, values in columns.items() if name not in _listed(arguments.ignore)}
+    sides = {name: columns[name] for name in by}
+    voters = {name: values for name, values in columns.items() if name not in [*ignored, *by]}
     if not labels:
         raise ValueError(f"{path.name} has no rows below its header")
     if not voters:
@@ -167,7 +178,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Columns, list[Any]]:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
-    return voters, labels
+    return voters, sides, labels
 
 
 def _listed(text: str) -> list[str]:
@@ -275,6 +286,13 @@ def _laid_out(
     return table[order], order, held
 
 
+def _with_sides(votes: np.ndarray, sides: Mapping[str, list[Any]], order: np.ndarray) -> np.ndarray:
+    """Votes with the side columns at their right."""
+    import numpy as np
+
+    return np.column_stack([votes, *(_objects(values)[order] for values in sides.values())]) if sides else votes
+
+
 def _objects(values: Sequence[Any]) -> np.ndarray:
     import numpy as np
 
@@ -283,7 +301,7 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
     return array
 
 
-def _ballots(table: np.ndarray, voters: Mapping[str, Any]) -> Any:
+def _ballots(table: np.ndarray, names: Sequence[str]) -> Any:
     from linmax.ballots import Ballots
 
-    return Ballots(table, tuple(voters))
+    return Ballots(table, tuple(names))

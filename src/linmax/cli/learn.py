@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from linmax.checks import about
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.output import add_json_option, console
 from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
@@ -229,20 +230,31 @@ class Job:
         """Save what was learned before things went wrong, where the user asked for it."""
         given = self.arguments
         interrupted = isinstance(error, KeyboardInterrupt)
-        if self.stream is not None and not given.quiet:
+        if self.stream is not None and not (given.quiet or given.strict):
             show_refusals(self.screen, self.stream.refusals)
-        try:
-            if self.work.model.trials:
-                if given.checkpoint and interrupted:
-                    self._keep()
-                if given.model:
-                    self.work.model.save(given.model)
-                    trials = self.work.model.trials
-                    self.screen.print(f"What was learned from {trials:,} trials is saved in {given.model}.")
-            if self.output is not None:
-                self.output.close(keep=interrupted, part=given.checkpoint is not None and interrupted)
-        except OSError as second:  # the first error is the one to be told, and this beside it
-            self.screen.print(f"It could not be saved: {second}")
+        if interrupted and self.work.passes[0].trials:
+            self._tell(self._figures(time.perf_counter() - self.started))
+        for save in (self._save_model, self._save_predictions):
+            try:
+                save(interrupted)
+            except OSError as second:  # the first error is the one to be told, and this beside it
+                self.screen.print(f"It could not be saved: {second}", soft_wrap=True)
+
+    def _save_model(self, interrupted: bool) -> None:
+        given, trials = self.arguments, self.work.model.trials
+        if trials and given.checkpoint and interrupted:
+            self._keep()
+        if trials and given.model:
+            self.work.model.save(given.model)
+            told = f"What was learned from {trials:,} trials is saved in {given.model}."
+            self.screen.print(told, soft_wrap=True)
+
+    def _save_predictions(self, interrupted: bool) -> None:
+        if self.output is None:
+            return
+        self.output.close(keep=False, part=interrupted)
+        if interrupted and self.output.path != STANDARD:
+            self.screen.print(f"The predictions so far are in {self.output.draft}.", soft_wrap=True)
 
     def finish(self) -> None:
         """Save, test and tell."""
@@ -250,11 +262,14 @@ class Job:
 
         given, assert_stream = self.arguments, self.stream
         assert assert_stream is not None
-        seconds = time.perf_counter() - self.started
-        if self.output is not None:
-            self.output.close(keep=True)
-        if given.model:
-            self.work.model.save(given.model)
+        seconds, failed = time.perf_counter() - self.started, None
+        try:
+            if self.output is not None:
+                self.output.close(keep=True)
+            if given.model:
+                self.work.model.save(given.model)
+        except OSError as error:  # what came out is told all the same
+            failed = error
         if not given.quiet:
             show_refusals(self.screen, assert_stream.refusals)
         figures = self._figures(seconds)
@@ -266,6 +281,8 @@ class Job:
             report.plot_error(trials, mistakes, given.plot, subtitle=str(self.work.model.learner))
         if given.json:
             report.write_json(figures, given.json)
+        if failed is not None:
+            raise failed
         if given.checkpoint:
             Path(given.checkpoint).unlink(missing_ok=True)
 
@@ -314,8 +331,9 @@ class Job:
         told = "no labels" if error is None else f"progressive error {error:.4f}"
         self.screen.print(
             f"{figures['learner']}: {told}, {figures['mistakes']:,} mistakes in {figures['trials']:,} trials; "
-            f"{figures['classes']:,} classes, {figures['features']:,} attributes ({figures['scale']}); "
-            f"{figures['seconds']:.1f} s"
+            f"{figures['classes']:,} classes, {figures['features']:,} attributes, scaled: {figures['scale']}; "
+            f"{figures['seconds']:.1f} s",
+            soft_wrap=True,
         )
         if figures["unlabelled"]:
             self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
@@ -345,11 +363,13 @@ class Predictions:
         else:
             pairs = zip(predicted.tolist(), batch.tags, strict=True)
             lines = [f"{names[number]} {tag}" if tag else names[number] for number, tag in pairs]
-        self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+        with about(self.path):
+            self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
 
     def sync(self) -> int:
         """Have all on disk; returns the number of bytes."""
-        self.file.flush()
+        with about(self.path):
+            self.file.flush()
         if self.path == STANDARD:
             return 0
         os.fsync(self.file.fileno())
@@ -358,7 +378,8 @@ class Predictions:
     def close(self, keep: bool, part: bool = False) -> None:
         """End; the file takes its place if it is to be kept, unless it waits as a part to be continued."""
         try:
-            self.file.close()
+            with about(self.path):
+                self.file.close()
             if self.path != STANDARD and keep and not part:
                 self.draft.replace(self.path)
         finally:
@@ -407,13 +428,14 @@ class Live:
         self.job = job
         self.quiet = job.arguments.quiet
         self.status: Any = None
+        self.headed = False
         self.shown = 0.0
         self.before = (0, 0, 0.0)  # trials, mistakes and time when the line was last shown
+        self.first = (0.0, 0.0)  # share of the data read and time when it first was
 
     def __enter__(self) -> Live:
         if not self.quiet:
             self.job.work.watch = self.milestone
-            self._line(*self.HEAD)
             if self.job.screen.is_terminal:
                 self.status = self.job.screen.status("reading")
                 self.status.start()
@@ -431,6 +453,9 @@ class Live:
 
     def milestone(self, made: Milestone) -> None:
         """One row of the table."""
+        if not self.headed:
+            self._line(*self.HEAD)
+            self.headed = True
         error, since = made.mistakes / made.trials, made.since_mistakes / made.since_trials
         cells = (f"{error:.4f}", f"{since:.4f}", f"{made.trials:,}", made.label, made.predicted, f"{made.features:,}")
         self._line(*cells)
@@ -449,11 +474,14 @@ class Live:
             f"error {counts.error or 0.0:.4f}, recently {recent:.4f}",
             f"{len(job.work.model.classes):,} classes",
             f"{job.work.model.features:,} attributes",
-            f"{speed:,.0f} a second",
         ]
-        if batch.done:
-            left = (now - job.started) * (1.0 - batch.done) / batch.done
-            parts.append(f"{left:.0f} s left")
+        if then:
+            parts.append(f"{speed:,.0f} a second")
+            if batch.done and batch.done > self.first[0]:
+                left = (now - self.first[1]) * (1.0 - batch.done) / (batch.done - self.first[0])
+                parts.append(f"{left:.0f} s left")
+        else:
+            self.first = (batch.done or 0.0, now)
         self.status.update("  ".join(parts))
         self.shown, self.before = now, (counts.trials, counts.mistakes, now)
 

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from linmax.checks import about
 from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
 
 if TYPE_CHECKING:
@@ -74,18 +75,23 @@ def run(arguments: argparse.Namespace) -> None:
         if form == "csv":
             target.write(_head(arguments.output, model))
         for batch in rows:
-            target.write(_written(batch, model, arguments.output, form))
-            if draft is None:
-                target.flush()
+            with about(arguments.out or "standard output"):
+                target.write(_written(batch, model, arguments.output, form))
+                if draft is None:
+                    target.flush()
             count += len(batch)
         if draft is not None:
-            target.close()
+            with about(arguments.out):
+                target.close()
             os.replace(draft, arguments.out)
     finally:
-        if draft is not None:
-            target.close()
-            draft.unlink(missing_ok=True)
         show_refusals(screen, rows.refusals)
+        if draft is not None:
+            try:
+                with about(arguments.out):
+                    target.close()
+            finally:
+                draft.unlink(missing_ok=True)
     if not count:
         raise ValueError(nothing_read(data, rows.refusals))
     if arguments.json is not None:

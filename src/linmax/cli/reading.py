@@ -51,9 +51,14 @@ def show_refusals(screen: Console, refusals: Refusals) -> None:
     from rich.markup import escape
 
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in refusals.counts.items())
-    screen.print(f"{refusals.total:,} lines could not be read ({escape(reasons)}), the first of them:")
+    if refusals.total == 1:
+        screen.print("1 line could not be read:")
+    else:
+        screen.print(
+            f"{refusals.total:,} lines could not be read ({escape(reasons)}), the first of them:", soft_wrap=True
+        )
     for file, line, reason in refusals.first[:SHOWN]:
-        screen.print(f"  {escape(file)}, line {line}: {escape(reason)}")
+        screen.print(f"  {escape(file)}, line {line}: {escape(reason)}", soft_wrap=True)
 
 
 def nothing_read(data: list[str], refusals: Refusals) -> str:

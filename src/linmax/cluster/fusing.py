@@ -28,7 +28,7 @@ def fuse(
     models: Mapping[str, Any],
     shards: Any,
     *,
-    learner: Any = "vr-combine",
+    learner: Any = "auto",
     client: Any = None,
     store: str | os.PathLike[str] | None = None,
     reading: Mapping[str, Any] | None = None,

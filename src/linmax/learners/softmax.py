@@ -19,11 +19,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64, int32, int64, types
-from scipy import linalg
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from linmax.checks import positive
@@ -40,8 +39,14 @@ from linmax.contract import (
     deferred,
     kernel,
 )
+from linmax.later import Later
 from linmax.learners import Whole, Worker
 from linmax.linear_max import top_two
+
+if TYPE_CHECKING:
+    from scipy import linalg
+else:
+    linalg = Later("scipy.linalg")
 
 __all__ = ["RobustSoftmax", "Softmax", "robust_softmax", "softmax"]
 

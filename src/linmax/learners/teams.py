@@ -33,12 +33,15 @@ import numpy as np
 from numba import boolean, float32, int32, int64, types
 
 from linmax.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
+from linmax.fetching import fetch
+from linmax.learners.lanes import add_row, log_row, shrink_row, sum_row
 from linmax.scaling import squash, standardise
 
 __all__ = ["MEMBERS", "DenseTeam", "SparseTeam"]
 
 MEMBERS = 3
 ROWS = 5  # numbers for each attribute and class
+LINE = 16  # of them in a cache line
 SMOOTHING = 0.1  # of naive Bayes
 AROW = 0.1
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
@@ -58,28 +61,6 @@ def best_rival(scores: np.ndarray, label: int, known: int) -> int:
     return rival
 
 
-@kernel()
-def logarithms(values: np.ndarray, bits: np.ndarray, exponents: np.ndarray) -> None:
-    """-ln of positive single-precision numbers, in place, to 1e-6; ``bits`` are the same numbers as integers.
-
-    The exponent is read off the bits and the rest is a polynomial. Plain loops, which become vectors: a call of the
-    library's logarithm for every class would cost more than all other work.
-    """
-    for c in range(values.size):
-        exponents[c] = np.float32((bits[c] >> 23) - 127)
-        bits[c] = (bits[c] & 0x7FFFFF) | 0x3F800000
-    for c in range(values.size):
-        t = values[c] - np.float32(1.0)
-        p = np.float32(0.0107644244)
-        p = p * t - np.float32(0.0551448926)
-        p = p * t + np.float32(0.134674124)
-        p = p * t - np.float32(0.225897743)
-        p = p * t + np.float32(0.328242114)
-        p = p * t - np.float32(0.499471771)
-        p = p * t + np.float32(0.999981137)
-        values[c] = -(p * t + exponents[c] * np.float32(0.6931471805599453))
-
-
 # -- sparse -------------------------------------------------------------------------------------------------------
 
 PA, MEAN, LOG, VARIANCE, COUNT = range(ROWS)  # of an attribute; 0 is the constant
@@ -92,12 +73,11 @@ class Room(NamedTuple):
     rare: np.ndarray  # float32: the same weighted by idf
     scores: np.ndarray  # float32 (4, classes): PA, AROW, naive Bayes and AROW's variances
     steps: np.ndarray  # float32 (2, classes)
-    logs: np.ndarray  # float32
-    bits: np.ndarray  # int32, the memory of ``logs``
-    exponents: np.ndarray  # float32
+    logs: np.ndarray  # ln 1, ln 2, ...
 
 
-RoomT = types.NamedTuple((Single, Single, float32[:, ::1], float32[:, ::1], Single, Ints, Single), Room)
+LOGS = np.log(np.arange(1.0, 4097.0))
+RoomT = types.NamedTuple((Single, Single, float32[:, ::1], float32[:, ::1], Vector), Room)
 
 
 @kernel()
@@ -112,7 +92,8 @@ def scale_sparse(instances: Instances, t: int, trials: float, frequency: np.ndar
         count = frequency[instances.indices[j]] + 1.0
         if learn:
             frequency[instances.indices[j]] = count
-        weighted = value * (rarity - math.log(count))
+        log = room.logs[int(count) - 1] if count <= room.logs.size else math.log(count)
+        weighted = value * (rarity - log)
         plain += value * value
         rare += weighted * weighted
         room.plain[j - lo + 1], room.rare[j - lo + 1] = value, weighted
@@ -126,26 +107,34 @@ def scale_sparse(instances: Instances, t: int, trials: float, frequency: np.ndar
 
 
 @kernel()
-def score_sparse(instances: Instances, first: int, size: int, cells: np.ndarray, room: Room) -> None:
-    """Scores of PA, AROW and naive Bayes, and AROW's variances."""
-    scores = room.scores
+def fetch_trial(instances: Instances, t: int, j: int, cells: np.ndarray, frequency: np.ndarray) -> None:
+    """Have the cells of a trial's j-th attribute ready soon, if there is such a one."""
+    if t + 1 < instances.indptr.size and j < instances.indptr[t + 1] - instances.indptr[t]:
+        column = instances.indices[instances.indptr[t] + j]
+        if column < frequency.size:
+            long = ROWS * cells.shape[2]
+            place = (column + 1) * long
+            fetch(frequency, column)
+            for part in range(0, long, LINE):
+                fetch(cells, place + part)
+
+
+@kernel()
+def score_sparse(instances: Instances, t: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: Room) -> None:
+    """Scores of PA, AROW and naive Bayes, and AROW's variances; the next trial's cells are asked for meanwhile."""
+    scores, first = room.scores, instances.indptr[t]
     width = scores.shape[1]
     for q in range(4):
         for c in range(width):
             scores[q, c] = 0.0
-    pa, mean, log, variance = scores[0], scores[1], scores[2], scores[3]
     for j in range(size):
-        row = cells[instances.indices[first + j - 1] + 1 if j else 0]
+        fetch_trial(instances, t + 1, j, cells, frequency)
+        place = ROWS * width * (instances.indices[first + j - 1] + 1 if j else 0)
         rare, plain = room.rare[j], room.plain[j]
-        square = plain * plain
-        for c in range(width):
-            pa[c] += rare * row[PA, c]
-        for c in range(width):
-            mean[c] += plain * row[MEAN, c]
-        for c in range(width):
-            log[c] += plain * row[LOG, c]
-        for c in range(width):
-            variance[c] += square * row[VARIANCE, c]
+        add_row(scores, 0, cells, place + PA * width, width, rare)
+        add_row(scores, width, cells, place + MEAN * width, width, plain)
+        add_row(scores, 2 * width, cells, place + LOG * width, width, plain)
+        add_row(scores, 3 * width, cells, place + VARIANCE * width, width, plain * plain)
 
 
 @kernel()
@@ -180,32 +169,22 @@ def learn_sparse(
             shrink[c] = np.float32(1.0) / (scores[3, c] + np.float32(AROW))
             factor[c] = sign * loss * shrink[c]
             active = True
-    total, logs = np.float32(0.0), room.logs
+    total = np.float32(0.0)
     for j in range(size):
-        row = cells[instances.indices[first + j - 1] + 1 if j else 0]
-        plain = room.plain[j]
+        column = instances.indices[first + j - 1] + 1 if j else 0
+        place, plain = ROWS * width * column, room.plain[j]
         if step > 0.0:
-            row[PA, label] += step * room.rare[j]
-            row[PA, rival] -= step * room.rare[j]
+            cells[column, PA, label] += step * room.rare[j]
+            cells[column, PA, rival] -= step * room.rare[j]
         if active:
-            for c in range(width):
-                along = row[VARIANCE, c] * plain
-                row[MEAN, c] += factor[c] * along
-                row[VARIANCE, c] -= shrink[c] * along * along
+            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain, room.steps)
         amount = abs(plain)
         total += amount
-        count = np.float32(0.0)
-        for c in range(width):
-            count += row[COUNT, c]
+        count = sum_row(cells, place + COUNT * width, width)
         if count == 0.0:
             totals[-1] += 1.0
-        row[COUNT, label] += amount
-        count += amount + np.float32(SMOOTHING)
-        for c in range(width):
-            logs[c] = count - row[COUNT, c]
-        logarithms(logs, room.bits, room.exponents)
-        for c in range(width):
-            row[LOG, c] = logs[c]
+        cells[column, COUNT, label] += amount
+        log_row(cells, place + LOG * width, place + COUNT * width, width, count + amount + np.float32(SMOOTHING))
     totals[label] += total
 
 
@@ -233,7 +212,7 @@ def play_sparse(
     for t in range(begin, end):
         first = instances.indptr[t]
         size = scale_sparse(instances, t, trials[0], frequency, learn, room)
-        score_sparse(instances, first, size, cells, room)
+        score_sparse(instances, t, size, cells, frequency, room)
         amount = np.float32(0.0)
         for j in range(size):
             amount += abs(room.plain[j])
@@ -278,9 +257,9 @@ class SparseTeam:
             return
         room = max(columns + 1, rows + rows // 2) if columns + 1 > rows else rows
         cells = np.zeros((room, ROWS, width), np.float32)
-        cells[:, LOG] = -np.log(np.float32(SMOOTHING))
-        cells[:, VARIANCE] = 1.0
         cells[:rows, :, :old] = self.cells
+        cells[rows:, LOG] = -np.log(np.float32(SMOOTHING))
+        cells[rows:, VARIANCE] = cells[:rows, VARIANCE, old:] = 1.0
         if old and width > old:  # a class without labels: all that was counted belongs to others
             cells[:rows, LOG, old:] = -np.log(self.cells[:, COUNT].sum(axis=1) + np.float32(SMOOTHING))[:, None]
         self.cells = cells
@@ -294,15 +273,12 @@ class SparseTeam:
         self.fit(int(instances.indices.max(initial=-1)) + 1, width)
         longest = int(np.diff(instances.indptr[begin : end + 1]).max(initial=0)) + 1
         width = self.cells.shape[2]
-        logs = np.ones(width, np.float32)
         room = Room(
             np.zeros(longest, np.float32),
             np.zeros(longest, np.float32),
             np.zeros((4, width), np.float32),
             np.zeros((2, width), np.float32),
-            logs,
-            logs.view(np.int32),
-            np.zeros(width, np.float32),
+            LOGS,
         )
         table = np.zeros((end - begin, MEMBERS, width), np.float32)
         play_sparse(

@@ -6,13 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from linmax.instances import Experts, Scale
+from linmax.later import Later
 from linmax.streams.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = ["Batch", "Classes", "Position", "canonical"]
 

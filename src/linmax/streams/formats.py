@@ -358,7 +358,7 @@ class JsonLines(_Aside):
         for raw in block[begin:end].tobytes().split(b"\n")[:-1]:
             place += len(raw) + 1
             label, text, first, reason = (0, 0), (0, 0), len(names), 0
-            if raw.strip():
+            if raw.strip(b" \t\r"):
                 row = self._row(raw)
                 if isinstance(row, int):
                     reason = row

@@ -6,18 +6,23 @@ Columns of numbers are dense attributes (null and nan are missing), columns of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
+from linmax.later import Later
 from linmax.streams.batches import Batch, Classes, Position
 from linmax.streams.formats import dense_columns, known_kinds
 from linmax.streams.parsing import LARGEST, NOT_FINITE, REASONS
 from linmax.streams.reader import ROWS, Refusals
 from linmax.streams.vocabulary import ABSENT, Vocabulary
+
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = Later("scipy.sparse")
 
 __all__ = ["TableReader", "is_table", "open_tables"]
 
@@ -98,7 +103,7 @@ class TableReader:
         self.settled: dict[str, Any] = {}
         self._passed = 0
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows. A piece of a table is never joined with the next."""
         for table in self.tables:
             if _pair(table):

@@ -91,7 +91,7 @@ def parse_packed(
                 put += length
                 size += length
                 count += 1
-            needs = put_row(work, names, scratch, block, place, count, size, SUMMED, label, 1.0)
+            needs = put_row(work, names, scratch, block, place, count, size, SUMMED, label, 1.0, False)
             if needs != ENDED:
                 return needs
         first += entry[FEATURES]

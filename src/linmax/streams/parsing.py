@@ -13,28 +13,30 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.streams.scan import GOOD, HARD, WILD, byte, fetch, number, shifted
+from linmax.streams.scan import GOOD, HARD, WILD, byte, number
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,
+    KEYED,
     NUMBER,
+    PREFIX,
     SERIAL,
-    SHIFT,
     SIZE,
+    SLOT,
+    SPAN,
     STAMP,
+    START,
+    TOKEN,
+    WHOLE,
     Names,
+    approach,
     cell,
+    find,
     has_room,
     look_up,
-    look_up_short,
-    short_hash,
-    short_key,
-)
-from linmax.streams.vocabulary import (
-    WIDTH as SLOT,
 )
 
-__all__ = ["REASONS", "Work", "WorkT"]
+__all__ = ["REASONS", "TOKEN", "Work", "WorkT"]
 
 # What a parser says when it stops.
 (
@@ -87,7 +89,7 @@ REASONS = (
     "more fields than columns",
     "a quote is not closed",
     "no tab between label and text",
-    "longer than the longest line allowed",
+    "longer than 16 MB",
     "not JSON",
     "not a JSON object with label and features, or label and text",
     "a feature that is neither a number, text, true or false",
@@ -132,9 +134,7 @@ class Work(NamedTuple):
     """The arrays that a parser works in."""
 
     state: np.ndarray  # int64 (WIDTH,)
-    tokens: (
-        np.ndarray
-    )  # int64 (most tokens of a line, 5): start, length, prefix of each name; key and slot of a short one
+    tokens: np.ndarray  # int64 (most tokens of a line, TOKEN): what is known of each name
     amounts: np.ndarray  # float64: their values
     labels: np.ndarray  # int32 (rows,): class, NO_CLASS without a label
     importance: np.ndarray  # float64 (rows,)
@@ -213,6 +213,28 @@ def class_of(work: Work, labels: Names, block: np.ndarray, start: int, end: int)
     return work.classes[labels.slots[cell(slot, NUMBER)]]
 
 
+@kernel(hot=True)
+def put_token(work: Work, count: int, start: int, length: int, prefix: int, index: int, value: float) -> None:
+    """Write down an attribute of the row, with the whole number that its name is."""
+    place = np.uint64(count)
+    work.tokens[place, START], work.tokens[place, SPAN], work.tokens[place, PREFIX] = start, length, prefix
+    work.tokens[place, WHOLE], work.amounts[place] = index, value
+
+
+@kernel(hot=True)
+def end_row(work: Work, block: np.ndarray, place: int, put: int, label: int, weight: float) -> None:
+    """A row whose values go up to ``put`` is complete."""
+    state = work.state
+    row = state[ROWS]
+    work.labels[row] = label
+    work.importance[row] = weight
+    work.lines[row] = state[LINE]
+    work.indptr[row + 1] = put
+    state[ROWS] = row + 1
+    state[PLACED] = put
+    finished(work, block, place)
+
+
 @kernel()
 def put_row(
     work: Work,
@@ -225,11 +247,13 @@ def put_row(
     twice: int,
     label: int,
     weight: float,
+    whole: bool,
 ) -> int:
     """Write a row of ``count`` tokens; returns ENDED, or what is missing.
 
     Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. ``twice``
-    says what happens to an attribute that comes twice: SUMMED, TURNED_DOWN with its line, or IMPOSSIBLE.
+    says what happens to an attribute that comes twice: SUMMED, TURNED_DOWN with its line, or IMPOSSIBLE. With
+    ``whole`` the tokens tell which names are whole numbers.
     """
     state = work.state
     if state[PLACED] + count > work.indices.size:
@@ -240,23 +264,18 @@ def put_row(
     begin = put = state[PLACED]
     names.sizes[SERIAL] += 1
     serial = names.sizes[SERIAL] * STAMPS
-    hashed, grows, shift = names.sizes[HASHED] != 0, state[GROWS] != 0, names.sizes[SHIFT]
+    hashed, grows = names.sizes[HASHED] != 0, state[GROWS] != 0
     tokens, slots = work.tokens, names.slots
     if not hashed:
-        for i in range(count):  # all slots are on their way before the first is looked at
-            total = tokens[i, 1] + names.prefixes[tokens[i, 2], SIZE]
-            if 0 < total <= 8:
-                key = short_key(names, source, tokens[i, 0], total, tokens[i, 2])
-                slot = shifted(short_hash(key), shift)
-                tokens[i, 3], tokens[i, 4] = key, slot
-                fetch(slots, SLOT * slot)
+        approach(names, source, tokens, count)
     for i in range(count):
-        total = tokens[i, 1] + names.prefixes[tokens[i, 2], SIZE]
-        slot = ABSENT
-        if 0 < total <= 8 and not hashed:
-            slot = look_up_short(names, tokens[i, 3], total, tokens[i, 4])
-        if slot == ABSENT:
-            slot = look_up(names, source, tokens[i, 0], tokens[i, 1], tokens[i, 2], grows)
+        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
+        slot, there = 0, False
+        if not hashed:
+            total = length + names.prefixes[prefix, SIZE]
+            slot, there = find(names, source, start, length, prefix, tokens[i, KEYED], total, tokens[i, SLOT])
+        if not there:
+            slot = look_up(names, source, start, length, prefix, grows)
             if slot == ABSENT:
                 state[UNKNOWN] += 1
                 continue
@@ -270,15 +289,31 @@ def put_row(
                 work.values[begin + met - serial] += work.amounts[i]
                 continue
             slots[mark] = serial + put - begin
-        work.indices[np.uint64(put)] = slot if hashed else slots[cell(slot, NUMBER)]
+        named = slot if hashed else slots[cell(slot, NUMBER)]
+        if whole and tokens[i, WHOLE] != ABSENT:
+            names.direct[tokens[i, WHOLE]] = named + 1
+        work.indices[np.uint64(put)] = named
         work.values[np.uint64(put)] = work.amounts[i]
         put += 1
-    row = state[ROWS]
-    work.labels[row] = label
-    work.importance[row] = weight
-    work.lines[row] = state[LINE]
-    work.indptr[row + 1] = put
-    state[ROWS] = row + 1
-    state[PLACED] = put
-    finished(work, block, place)
+    end_row(work, block, place, put, label, weight)
     return ENDED
+
+
+@kernel(hot=True)
+def put_whole_row(
+    work: Work, names: Names, block: np.ndarray, place: int, count: int, label: int, weight: float
+) -> bool:
+    """`put_row` for names that are rising whole numbers; False when one is not in the table of them, or no room."""
+    begin = work.state[PLACED]
+    if begin + count > work.indices.size:
+        return False
+    least = np.int32(0)
+    for i in range(count):
+        number = names.direct[np.uint64(work.tokens[np.uint64(i), WHOLE])] - np.int32(1)
+        least = min(least, number)
+        work.indices[np.uint64(begin + i)] = number
+        work.values[np.uint64(begin + i)] = work.amounts[np.uint64(i)]
+    if least < 0:
+        return False
+    end_row(work, block, place, begin + count, label, weight)
+    return True

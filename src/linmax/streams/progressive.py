@@ -193,8 +193,8 @@ class Progressive:
         """Keep points of the mistake curve, evenly spread, at most POINTS of them."""
         begin = self.counts.trials
         end = begin + len(mistakes)
-        for trial in range((begin // self.every + 1) * self.every, end + 1, self.every):
-            self.points.append((trial, int(mistakes[trial - begin - 1])))
+        trials = np.arange((begin // self.every + 1) * self.every, end + 1, self.every)
+        self.points += zip(trials.tolist(), mistakes[trials - begin - 1].tolist(), strict=True)
         while len(self.points) > POINTS:
             self.points = self.points[1::2]
             self.every *= 2

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +21,11 @@ from linmax.streams.vocabulary import Vocabulary
 
 __all__ = ["BLOCK", "LONGEST_LINE", "LineReader", "Refusals", "ahead"]
 
-BLOCK = 2**20  # bytes read at a time
+BLOCK = 2**19  # bytes read at a time: they stay in the cache until they are parsed
 LONGEST_LINE = 2**24
 ROWS = 4096  # of a batch
 VALUES = 2**18  # of a batch, unless one row has more
+ROOMS = 8  # batches whose memory may be used again
 KEPT = 20  # refused lines that are remembered
 
 
@@ -81,10 +83,11 @@ class LineReader:
         self._block = np.zeros(block + PADDING, np.uint8)
         self._base = self._filled = 0
         self._ended = True  # the current source
+        self._rooms: list[dict[str, np.ndarray]] = []
         tens, table = powers()
         self._work = Work(
             state=np.zeros(parsing.WIDTH, np.int64),
-            tokens=np.zeros((1024, 5), np.int64),
+            tokens=np.zeros((1024, parsing.TOKEN), np.int64),
             amounts=np.zeros(1024),
             classes=self.classes.numbers,
             refusals=np.zeros((KEPT, 2), np.int64),
@@ -104,10 +107,22 @@ class LineReader:
             "tags": np.zeros((self.rows, 2), np.int64),
             "lines": np.zeros(self.rows, np.int64),
             "indptr": np.zeros(self.rows + 1, np.int64),
-            "indices": np.empty(self.values, np.int32),
-            "values": np.empty(self.values),
             "dense": np.zeros((self.rows, wide)),
+            **self._values_room(),
         }
+
+    def _values_room(self) -> dict[str, np.ndarray]:
+        """Room for the values of a batch: that of an earlier one of which nothing is held, before there is a new one.
+
+        Fresh memory is cleared by the operating system, which takes a tenth of the time of parsing.
+        """
+        for room in self._rooms:
+            # Referred to by the dict and by the call itself; every view, and so every user of the batch, counts.
+            if len(room["values"]) == self.values and all(sys.getrefcount(room[name]) == 2 for name in room):
+                return room
+        room = {"indices": np.empty(self.values, np.int32), "values": np.empty(self.values)}
+        self._rooms = [*self._rooms[1 - ROOMS :], room]
+        return room
 
     @property
     def _state(self) -> np.ndarray:
@@ -243,10 +258,10 @@ class LineReader:
         assert self.format is not None
         if needs == parsing.MORE_VALUES:
             self.values *= 2
-            self._work = work._replace(indices=np.empty(self.values, np.int32), values=np.empty(self.values))
+            self._work = work._replace(**self._values_room())
         elif needs == parsing.MORE_TOKENS:
             size = 2 * work.amounts.size
-            self._work = work._replace(tokens=np.zeros((size, 5), np.int64), amounts=np.zeros(size))
+            self._work = work._replace(tokens=np.zeros((size, parsing.TOKEN), np.int64), amounts=np.zeros(size))
         elif needs == parsing.MORE_NAMES:
             self.vocabulary.reserve(begin, end)
         else:
@@ -271,8 +286,15 @@ class LineReader:
         for begin, end in self._work.tags[before : int(self._state[parsing.ROWS])].tolist():
             tags.append(self._block[begin:end].tobytes().decode("utf-8", "backslashreplace"))
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, as full as they go, until the input ends."""
+        try:
+            yield from self._batches()
+        finally:
+            if self._source is not None:
+                self._source.close()
+
+    def _batches(self) -> Iterator[Batch]:
         state = self._state
         wide = 0
         more = True
@@ -308,8 +330,6 @@ class LineReader:
             if self.strict and self.refusals.total:
                 file, line, reason = self.refusals.first[0]
                 raise ValueError(f"{file}, line {line}: {reason}")
-        if self._source is not None:
-            self._source.close()
 
     def _wide(self) -> int:
         """Dense attributes: known before the first line is parsed, when there are any."""
@@ -351,7 +371,7 @@ class LineReader:
         )
 
 
-def ahead(batches: Iterator[Batch], many: int = 2) -> Iterator[Batch]:
+def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
     """The same batches, read by another thread while these are worked on."""
     waiting: queue.Queue[Any] = queue.Queue(many)
     stop = threading.Event()
@@ -373,6 +393,8 @@ def ahead(batches: Iterator[Batch], many: int = 2) -> Iterator[Batch]:
             put((None, None))
         except BaseException as error:
             put((None, error))
+        finally:
+            batches.close()
 
     thread = threading.Thread(target=work, name="linmax-reader", daemon=True)
     thread.start()

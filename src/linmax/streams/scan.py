@@ -24,23 +24,26 @@ from linmax.contract import JIT, deferred, kernel
 __all__ = [
     "PADDING",
     "byte",
-    "fetch",
     "fold",
     "last_line_end",
+    "next_stop",
     "number",
     "ones",
+    "plain_number",
     "powers",
     "same_bytes",
     "shifted",
     "stops",
     "trailing",
+    "whole_number",
     "word",
 ]
 
 PADDING = 64
-VECTOR = 32  # bytes looked at together
+VECTOR = 64  # bytes looked at together
 I64, I8 = ir.IntType(64), ir.IntType(8)
 WORD = 2**64
+UP_TO_NINE, HIGH_BITS = 0x7676767676767676, 0x8080808080808080  # added to a byte, 10 and more reach its highest bit
 
 Block = uint8[::1]
 
@@ -96,23 +99,9 @@ if JIT:
             for wanted in args[2:]:
                 equal = builder.icmp_unsigned("==", data, all_lanes(builder.trunc(wanted, I8)))
                 found = builder.or_(found, equal)
-            return builder.zext(builder.bitcast(found, ir.IntType(VECTOR)), I64)
+            return builder.bitcast(found, I64)
 
         return int64(Block, int64, int64, int64), codegen
-
-    @intrinsic
-    def fetch(_, array, place):  # type: ignore[no-untyped-def]
-        """Have a place of an array ready soon."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            pointer = builder.bitcast(_pointer(context, builder, sig.args[0], args[0], args[1]), I8.as_pointer())
-            i32 = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), i32, i32, i32])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-            builder.call(function, [pointer, i32(1), i32(3), i32(1)])
-            return context.get_dummy_value()
-
-        return types.void(int64[::1], int64), codegen
 
     @intrinsic
     def trailing(_, bits):  # type: ignore[no-untyped-def]
@@ -151,6 +140,21 @@ if JIT:
         return int64(int64, int64), lambda context, builder, sig, args: builder.lshr(*args)
 
     @intrinsic
+    def lifted(_, bits, count):  # type: ignore[no-untyped-def]
+        """bits moved left; what leaves the word is lost."""
+        return int64(int64, int64), lambda context, builder, sig, args: builder.shl(*args)
+
+    @intrinsic
+    def others(_, digits):  # type: ignore[no-untyped-def]
+        """The highest bit of each byte that is not 0 to 9; those above the first such byte may be wrong."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            carried = builder.or_(builder.add(args[0], ir.Constant(I64, UP_TO_NINE)), args[0])
+            return builder.and_(carried, ir.Constant(I64, HIGH_BITS))
+
+        return int64(int64), codegen
+
+    @intrinsic
     def below(_, a, b):  # type: ignore[no-untyped-def]
         """a < b, both without sign."""
         return types.boolean(int64, int64), lambda context, builder, sig, args: builder.icmp_unsigned("<", *args)
@@ -173,9 +177,6 @@ else:
         found = (part <= 32) | (part == extra) | (part == other)
         return int(sum(1 << i for i in np.flatnonzero(found).tolist()))
 
-    def fetch(array: np.ndarray, place: int) -> None:
-        """Nothing to be done."""
-
     def trailing(bits: int) -> int:
         bits = int(bits) % WORD
         return (bits & -bits).bit_length() - 1 if bits else 64
@@ -190,11 +191,26 @@ else:
     def shifted(bits: int, count: int) -> int:
         return signed((int(bits) % WORD) >> int(count))
 
+    def lifted(bits: int, count: int) -> int:
+        return signed(int(bits) << int(count))
+
+    def others(digits: int) -> int:
+        return ((int(digits) + UP_TO_NINE) | int(digits)) & HIGH_BITS
+
     def below(a: int, b: int) -> bool:
         return int(a) % WORD < int(b) % WORD
 
     def as_double(bits: int) -> float:
         return float(np.int64(bits).view(np.float64))
+
+
+@kernel(hot=True)
+def next_stop(block: np.ndarray, base: int, marks: int, extra: int, other: int) -> tuple[int, int, int]:
+    """The next place that `stops` finds, when ``marks`` are left of those from ``base`` on; and what is left then."""
+    while marks == 0:
+        base += VECTOR
+        marks = stops(block, base, extra, other)
+    return base + trailing(marks), base, marks & (marks - 1)
 
 
 # -- names --------------------------------------------------------------------------------------------------------
@@ -260,6 +276,66 @@ def powers() -> tuple[np.ndarray, np.ndarray]:
         scaled >>= scaled.bit_length() - 128
         table[q - LOWEST] = signed(scaled >> 64), signed(scaled)
     return np.array([10.0**e for e in range(23)]), table
+
+
+ZEROS = 0x3030303030303030
+POINT = 0x2E ^ 0x30
+
+
+@kernel(hot=True)
+def eight_digits(digits: int) -> int:
+    """The number whose digits are the bytes of a word, the first lowest: pairs, fours, then all (Lemire 2021)."""
+    digits = (digits * 2561) >> 8
+    digits = ((digits & 0x00FF00FF00FF00FF) * 6553601) >> 16
+    return (((digits & 0x0000FFFF0000FFFF) * 42949672960001) >> 32) & 0xFFFFFFFF
+
+
+@kernel(hot=True)
+def whole_number(block: np.ndarray, place: int, length: int) -> int:
+    """The number written by ``length`` digits, 1 to 8; -1 when not all of them are digits."""
+    digits = lifted(word(block, place) ^ ZEROS, 64 - 8 * length)
+    return -1 if others(digits) else eight_digits(digits)
+
+
+@kernel(hot=True)
+def plain_number(block: np.ndarray, place: int, length: int, tens: np.ndarray) -> float:
+    """The number written by ``length`` digits with or without a point among them; -1 when it is not that plain.
+
+    At most 15 digits, so that mantissa and power of ten are exact and their quotient is rounded once, as by `number`.
+    """
+    if length < 1 or length > 16:
+        return -1.0
+    if length <= 8:
+        digits = lifted(word(block, place) ^ ZEROS, 64 - 8 * length)
+        strange = others(digits)
+        if strange == 0:
+            return float(eight_digits(digits))
+        shift = trailing(strange) - 7
+        if (strange & (strange - 1)) != 0 or (shifted(digits, shift) & 0xFF) != POINT or length == 1:
+            return -1.0
+        before = digits & (lifted(1, shift) - 1)
+        digits = (digits & lifted(-256, shift)) | lifted(before, 8)
+        return float(eight_digits(digits)) / tens[np.uint64(7 - (shift >> 3))]
+    digits = word(block, place) ^ ZEROS
+    strange = others(digits)
+    shift = trailing(strange) - 7
+    if strange == 0 or (shifted(digits, shift) & 0xFF) != POINT:
+        return -1.0
+    mantissa = eight_digits(lifted(lifted(digits, 8), 56 - shift))
+    start = place + (shift >> 3) + 1
+    places = place + length - start
+    ahead = 0
+    if places > 8:
+        ahead = 8
+        more = whole_number(block, start, 8)
+        if more < 0:
+            return -1.0
+        mantissa = mantissa * 100_000_000 + more
+    more = whole_number(block, start + ahead, places - ahead)
+    if more < 0:
+        return -1.0
+    power = tens[np.uint64(places - ahead)]
+    return float(mantissa * int(power) + more) / tens[np.uint64(places)]
 
 
 @kernel()

@@ -78,7 +78,12 @@ class Source:
             self.name, self._raw = getattr(path, "name", type(path).__name__), path
         if not hasattr(self._raw, "peek"):
             self._raw = io.BufferedReader(self._raw)
-        self._file = _unpacked(self._raw)
+        self._file = self._raw
+        try:
+            self._file = _unpacked(self._raw)
+        except BaseException:
+            self.close()
+            raise
         self.packed = self._file is not self._raw
         if isinstance(path, (str, os.PathLike)) and path != STANDARD_INPUT and Path(path).is_file():
             self.raw_size = os.path.getsize(path)

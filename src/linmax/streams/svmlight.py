@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.contract import deferred
+from linmax.contract import deferred, kernel
 from linmax.streams.parsing import (
     ASK_NUMBER,
     AT,
@@ -37,16 +37,41 @@ from linmax.streams.parsing import (
     class_of,
     finished,
     put_row,
+    put_token,
+    put_whole_row,
     read_number,
     refuse,
 )
-from linmax.streams.scan import GOOD, HARD, WILD, Block, byte
-from linmax.streams.vocabulary import Names, NamesT
+from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number, word
+from linmax.streams.vocabulary import ABSENT, Names, NamesT, whole_name
 
 __all__ = ["parse_svmlight"]
 
-COLON, HASH, COMMA = 58, 35, 44
-INDEX_LIMIT = 2**31 - 1
+COLON, HASH, COMMA, MINUS, ZERO, NINE = 58, 35, 44, 45, 48, 57
+INDEX_LIMIT, LONGEST_INDEX = 2**31 - 1, 10
+QID_COLON = int.from_bytes(b"qid:", "little")
+QID = -1  # not wrong, but to be passed over
+
+
+@kernel()
+def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
+    """What stands at ``at`` instead of a colon behind one to eight digits: an index, or what is wrong, or a qid."""
+    c = byte(block, at)
+    while c == ZERO and ZERO <= byte(block, at + 1) <= NINE:
+        at += 1
+        c = byte(block, at)
+    start, index = at, 0
+    while ZERO <= c <= NINE and at - start <= LONGEST_INDEX:
+        index = 10 * index + (c - ZERO)
+        at += 1
+        c = byte(block, at)
+    if index > INDEX_LIMIT:
+        return -1, LARGE_INDEX
+    if at == start:
+        return -1, QID if (word(block, at) & 0xFFFFFFFF) == QID_COLON else INDEX
+    if c != COLON:
+        return -1, NO_COLON if c <= 32 else INDEX
+    return index, 0
 
 
 @deferred(int64(Block, WorkT, NamesT, NamesT))
@@ -77,64 +102,67 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
         label = class_of(work, labels, block, start, at)
         if label < NO_CLASS:
             return NEW_CLASS
-        count, wrong, last, rising = 0, 0, -1, True
+        count, wrong, last, plain = 0, 0, -1, True
+        rising = True
+        base, marks = at, stops(block, at, COLON, HASH)
         while True:
-            while blank(byte(block, at)):
-                at += 1
-            c = byte(block, at)
-            if c == NEWLINE or c == HASH:
+            place, base, marks = next_stop(block, base, marks, COLON, HASH)
+            c, start, length = byte(block, place), at, place - at
+            at = place + 1
+            if length == 0 and blank(c):
+                continue
+            if length == 0 and (c == NEWLINE or c == HASH):
                 break
-            while c == 48 and 48 <= byte(block, at + 1) <= 57:  # leading zeros
-                at += 1
-                c = byte(block, at)
-            start, index = at, 0
-            while 48 <= c <= 57:
-                index = 10 * index + (c - 48)
-                at += 1
-                c = byte(block, at)
-            length = at - start
-            if length > 9 and (length > 10 or index > INDEX_LIMIT):
-                wrong = LARGE_INDEX
-                break
-            if length == 0:
-                if (
-                    c == 113
-                    and byte(block, at + 1) == 105
-                    and byte(block, at + 2) == 100
-                    and byte(block, at + 3) == COLON
-                ):
-                    while byte(block, at) > 32 and byte(block, at) != HASH:
-                        at += 1
+            index = whole_number(block, start, length) if c == COLON and 0 < length <= 8 else -1
+            if index < 0:
+                index, wrong = long_index(block, start)
+                if wrong == QID:
+                    wrong = 0
+                    while byte(block, place) == COLON:
+                        place, base, marks = next_stop(block, base, marks, COLON, HASH)
+                    at = base = place
+                    marks = stops(block, base, COLON, HASH)
                     continue
-                wrong = INDEX
-                break
-            if c != COLON:
-                wrong = NO_COLON if c <= 32 else INDEX
-                break
-            value, end, status = read_number(work, block, at + 1)
-            at = end
-            c = byte(block, at)
-            if status == HARD:
-                return ASK_NUMBER
-            if status == WILD:
-                wrong = NOT_FINITE
-                break
-            if status != GOOD or not (c == NEWLINE or blank(c) or c == HASH):
+                if wrong:
+                    break
+            while byte(block, start) == ZERO and length > 1:
+                start += 1
+                length -= 1
+            place, base, marks = next_stop(block, base, marks, COLON, HASH)
+            c = byte(block, place)
+            minus = byte(block, at) == MINUS
+            value = plain_number(block, at + minus, place - at - minus, work.tens)
+            if value < 0.0:
+                value, end, status = read_number(work, block, at)
+                if status == HARD:
+                    return ASK_NUMBER
+                if status != GOOD or end != place:
+                    wrong = NOT_FINITE if status == WILD else VALUE
+                    break
+            elif minus:
+                value = -value
+            if not (c == NEWLINE or blank(c) or c == HASH):
                 wrong = VALUE
                 break
             if value != 0.0:
                 if count == work.amounts.size:
                     return MORE_TOKENS
-                work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = start, length, 0
-                work.amounts[count] = value
-                count += 1
                 rising = rising and index > last
                 last = index
+                index = whole_name(names, index)
+                plain = plain and index != ABSENT
+                put_token(work, count, start, length, 0, index, value)
+                count += 1
+            if c == NEWLINE or c == HASH:
+                break
+            at = place + 1
         if wrong:
-            refuse(work, block, at, wrong)
+            refuse(work, block, place, wrong)
+            continue
+        if plain and rising and put_whole_row(work, names, block, place, count, label, 1.0):
             continue
         twice = IMPOSSIBLE if rising else TURNED_DOWN
-        needs = put_row(work, names, block, block, at, count, at - state[AT], twice, label, 1.0)
+        needs = put_row(work, names, block, block, place, count, place - state[AT], twice, label, 1.0, True)
         if needs != ENDED:
             return needs
     return FILLED

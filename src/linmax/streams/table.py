@@ -164,7 +164,7 @@ def parse_table(
         if wrong:
             refuse(work, block, at, wrong)
             continue
-        needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, 1.0)
+        needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, 1.0, False)
         if needs != ENDED:
             return needs
     return FILLED

@@ -131,7 +131,7 @@ def parse_text(
         count, at, size = words_of(work, block, at + 1, scratch, folded, most)
         if count < 0:
             return MORE_TOKENS
-        needs = put_row(work, names, scratch, block, at, count, size, SUMMED, label, 1.0)
+        needs = put_row(work, names, scratch, block, at, count, size, SUMMED, label, 1.0, False)
         if needs != ENDED:
             return needs
     return FILLED

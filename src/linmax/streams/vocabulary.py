@@ -2,7 +2,8 @@
 
 Open addressing over the bytes of the names. A slot holds the name's first eight bytes when it has no more (else a
 hash of it), its length, its number, and a stamp that says where in the present line it was met last. Longer names are
-compared byte by byte with the store, so that two names never become one unless hashing is asked for.
+compared byte by byte with the store, so that two names never become one unless hashing is asked for. Names that are
+small whole numbers, once met, are found without any of this, in a table of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numba import int64, typeof, types
 
 from linmax.contract import deferred, kernel
+from linmax.fetching import fetch
 from linmax.streams.scan import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
 
 __all__ = [
@@ -28,14 +30,19 @@ __all__ = [
     "cell",
     "has_room",
     "look_up",
+    "whole_name",
 ]
 
 KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when names are hashed
 WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL = range(5)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
+# Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot; the
+# whole number that it is, ABSENT when it is none (only when `put_row` is told so).
+START, SPAN, PREFIX, KEYED, SLOT, WHOLE, TOKEN = range(7)
 ABSENT = -1
 MOST_BITS = 30
+DIRECT = 4  # whole numbers looked up directly, for each slot
 
 
 class Names(NamedTuple):
@@ -47,6 +54,7 @@ class Names(NamedTuple):
     sizes: np.ndarray  # int64 (5,): names, bytes used, 64 - lg slots, whether hashed, lines stamped
     prefixes: np.ndarray  # int64 (prefixes, 5): what a name may begin with
     heads: np.ndarray  # uint8: their bytes
+    direct: np.ndarray  # int32: one more than the number of the name that is this whole number, 0 when not met yet
 
 
 @kernel(hot=True)
@@ -83,6 +91,26 @@ def short_hash(key: int) -> int:
     return fold(key ^ SEED, MIX)
 
 
+@kernel(hot=True)
+def find(
+    names: Names, block: np.ndarray, start: int, length: int, prefix: int, key: int, total: int, slot: int
+) -> tuple[int, bool]:
+    """The slot of a name from its first slot on, and True; or the empty one where it belongs, and False."""
+    slots = names.slots
+    last = slots.size // WIDTH - 1
+    while slots[cell(slot, NUMBER)] >= 0:
+        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
+            if total <= 8:
+                return slot, True
+            at, before = names.offsets[slots[cell(slot, NUMBER)]], total - length
+            if same_bytes(block, start, names.store, at + before, length) and (
+                before == 0 or same_bytes(names.heads, names.prefixes[prefix, OFFSET], names.store, at, before)
+            ):
+                return slot, True
+        slot = (slot + 1) & last
+    return slot, False
+
+
 @kernel()
 def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: int, add: bool) -> int:
     """The slot of a name, ABSENT when it has none and may not be added. There must be room for one name more."""
@@ -96,17 +124,9 @@ def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: in
     key = hashed
     if total <= 8:
         key = short_key(names, block, start, total, prefix) if total else 0
-    last = slots.size // WIDTH - 1
-    while slots[cell(slot, NUMBER)] >= 0:
-        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
-            if total <= 8:
-                return slot
-            at, before = names.offsets[slots[cell(slot, NUMBER)]], total - length
-            if same_bytes(block, start, names.store, at + before, length) and (
-                before == 0 or same_bytes(names.heads, names.prefixes[prefix, OFFSET], names.store, at, before)
-            ):
-                return slot
-        slot = (slot + 1) & last
+    slot, there = find(names, block, start, length, prefix, key, total, slot)
+    if there:
+        return slot
     if not add:
         return ABSENT
     number, used = names.sizes[COUNT], names.sizes[USED]
@@ -121,15 +141,40 @@ def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: in
 
 
 @kernel(hot=True)
-def look_up_short(names: Names, key: int, total: int, slot: int) -> int:
-    """The slot of a name of up to 8 bytes from its first slot on, ABSENT when it has none."""
-    slots = names.slots
-    last = slots.size // WIDTH - 1
-    while slots[cell(slot, NUMBER)] >= 0:
-        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
-            return slot
-        slot = (slot + 1) & last
-    return ABSENT
+def approach(names: Names, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
+    """Note the key and the first slot of each name of a row, and have ready all that `find` will look at."""
+    shift, slots = names.sizes[SHIFT], names.slots
+    long = 0
+    for i in range(count):
+        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
+        total = length + names.prefixes[prefix, SIZE]
+        if 0 < total <= 8:
+            key = short_key(names, source, start, total, prefix)
+            hashed = short_hash(key)
+        else:
+            ahead = names.prefixes[prefix]
+            hashed = hash_of(source, start, length, ahead[MIXED], ahead[CARRY], ahead[REST])
+            key = hashed if total else 0
+            long += 1
+        tokens[i, KEYED], tokens[i, SLOT] = key, shifted(hashed, shift)
+        fetch(slots, WIDTH * tokens[i, SLOT])
+    if not long:
+        return
+    for i in range(count):
+        if tokens[i, SPAN] + names.prefixes[tokens[i, PREFIX], SIZE] > 8:
+            fetch(names.offsets, max(0, slots[cell(tokens[i, SLOT], NUMBER)]))
+    for i in range(count):
+        if tokens[i, SPAN] + names.prefixes[tokens[i, PREFIX], SIZE] > 8:
+            fetch(names.store, names.offsets[max(0, slots[cell(tokens[i, SLOT], NUMBER)])])
+
+
+@kernel(hot=True)
+def whole_name(names: Names, index: int) -> int:
+    """A whole number if the table of them can tell the name's number, which will then be wanted soon; else ABSENT."""
+    if not 0 <= index < names.direct.size:
+        return ABSENT
+    fetch(names.direct, index)
+    return index
 
 
 @kernel(hot=True)
@@ -148,7 +193,7 @@ def has_room(names: Names, count: int, size: int) -> bool:
 NamesT = typeof(
     Names(
         np.zeros(1, np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64),
-        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8),
+        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int32),
     )
 )  # fmt: skip
 
@@ -194,6 +239,7 @@ class Vocabulary:
             sizes,
             np.zeros((1, 5), np.int64),
             np.zeros(PADDING, np.uint8),
+            np.zeros(0 if bits else DIRECT * 64, np.int32),
         )
 
     def __len__(self) -> int:
@@ -241,7 +287,9 @@ class Vocabulary:
         if 2 * after > 2**bits:
             while 2 * after > 2**bits:
                 bits += 1
-            names = names._replace(slots=np.full(2**bits * WIDTH, -1, np.int64))
+            # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
+            direct = np.zeros(DIRECT * 2**bits, np.int32)
+            names = names._replace(slots=np.full(2**bits * WIDTH, -1, np.int64), direct=direct)
             names.sizes[SHIFT] = 64 - bits
             refill(names)
         self.names = names

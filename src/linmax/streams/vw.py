@@ -42,15 +42,17 @@ from linmax.streams.parsing import (
     class_of,
     finished,
     put_row,
+    put_token,
+    put_whole_row,
     read_number,
     refuse,
 )
-from linmax.streams.scan import GOOD, HARD, VECTOR, WILD, Block, byte, stops, trailing
-from linmax.streams.vocabulary import ABSENT, NUMBER, SIZE, Names, NamesT, cell, look_up
+from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number
+from linmax.streams.vocabulary import ABSENT, NUMBER, SIZE, Names, NamesT, cell, look_up, whole_name
 
 __all__ = ["parse_vw"]
 
-COLON, BAR, QUOTE = 58, 124, 39
+COLON, BAR, QUOTE, MINUS, ZERO = 58, 124, 39, 45, 48
 
 
 @deferred(int64(Block, WorkT, NamesT, NamesT, NamesT))
@@ -117,35 +119,40 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
             label = class_of(work, labels, block, label_from, label_to)
             if label < NO_CLASS:
                 return NEW_CLASS
-        count, prefix, factor, room = 0, 0, 1.0, 0
+        count, prefix, factor, room, last, plain = 0, 0, 1.0, 0, -1, True
+        at += 1
+        base, marks, bar = at, stops(block, at, COLON, BAR), True
         while True:
-            while blank(byte(block, at)):
-                at += 1
-            c = byte(block, at)
-            if c == NEWLINE:
-                break
-            start = at + (c == BAR)
-            at = start
-            bits = stops(block, at, COLON, BAR)
-            while bits == 0:
-                at += VECTOR
-                bits = stops(block, at, COLON, BAR)
-            at += trailing(bits)
-            length = at - start
-            value, stop = 1.0, byte(block, at)
+            place, base, marks = next_stop(block, base, marks, COLON, BAR)
+            stop, start, length = byte(block, place), at, place - at
+            at = place + 1
+            if length == 0 and not bar and blank(stop):
+                continue
+            value = 1.0
             if stop == COLON:
-                value, end, status = read_number(work, block, at + 1)
-                at = end
-                stop = byte(block, at)
-                if status == HARD:
-                    return ASK_NUMBER
-                if status != GOOD:
-                    wrong = NOT_FINITE if status == WILD else VALUE
+                place, base, marks = next_stop(block, base, marks, COLON, BAR)
+                stop = byte(block, place)
+                minus = byte(block, at) == MINUS
+                value = plain_number(block, at + minus, place - at - minus, work.tens)
+                if value < 0.0:
+                    value, end, status = read_number(work, block, at)
+                    if status == HARD:
+                        return ASK_NUMBER
+                    if status != GOOD or end != place:
+                        wrong = NOT_FINITE if status == WILD else VALUE
+                        break
+                elif minus:
+                    value = -value
+                at = place + 1
+            elif length == 0 and not bar and (stop == NEWLINE or stop == BAR):
+                if stop == NEWLINE:
                     break
+                bar = True
+                continue
             if not (stop == NEWLINE or stop == BAR or blank(stop)):
                 wrong = CONTROL if stop < 32 else VALUE
                 break
-            if c == BAR:
+            if bar:
                 prefix, factor = 0, value
                 if length:
                     slot = look_up(spaces, block, start, length, 0, False)
@@ -153,29 +160,38 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
                         state[FROM], state[TO] = start, start + length
                         return NEW_PREFIX
                     prefix = spaces.slots[cell(slot, NUMBER)] + 1
-                continue
-            if length == 0:
+            elif length == 0:
                 wrong = NAMELESS
                 break
-            value *= factor
-            if abs(value) > LARGEST:
-                wrong = NOT_FINITE
+            else:
+                value *= factor
+                if abs(value) > LARGEST:
+                    wrong = NOT_FINITE
+                    break
+                if value != 0.0:
+                    if count == work.amounts.size:
+                        return MORE_TOKENS
+                    index = -1
+                    if prefix == 0 and length <= 8 and (byte(block, start) != ZERO or length == 1):
+                        index = whole_number(block, start, length)
+                    index = whole_name(names, index)
+                    plain = plain and index > last
+                    last = index
+                    put_token(work, count, start, length, prefix, index, value)
+                    room += length + names.prefixes[prefix, SIZE]
+                    count += 1
+            if stop == NEWLINE:
                 break
-            if value != 0.0:
-                if count == work.amounts.size:
-                    return MORE_TOKENS
-                work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = start, length, prefix
-                work.amounts[count] = value
-                room += length + names.prefixes[prefix, SIZE]
-                count += 1
+            bar = stop == BAR
         if wrong:
-            refuse(work, block, at, wrong)
+            refuse(work, block, place, wrong)
             continue
         row = state[ROWS]
         work.tags[row, 0], work.tags[row, 1] = tag_from, tag_to
-        needs = put_row(work, names, block, block, at, count, room, SUMMED, label, weight)
-        if needs != ENDED:
-            return needs
+        if not (plain and put_whole_row(work, names, block, place, count, label, weight)):
+            needs = put_row(work, names, block, block, place, count, room, SUMMED, label, weight, True)
+            if needs != ENDED:
+                return needs
         if tag_to > tag_from and state[ROWS] > row:
             state[TAGGED] = 1
     return FILLED

@@ -1,5 +1,5 @@
 """Combining whole learners: follow the best so far (Mesterharm and Hsu), let all vote with weights that fall with
-their mistakes (the Weighted Majority Algorithm, Littlestone and Warmuth 1994), or add their normalised scores."""
+their mistakes (the Weighted Majority Algorithm, Littlestone and Warmuth 1994), or add their scores so weighted."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ __all__ = ["WAYS", "Combined", "Stacked", "follow_best", "weigh", "weights_of"]
 
 BEST, WMA, WEIGHTED = 0, 1, 2
 WAYS = {"best": BEST, "wma": WMA, "weighted": WEIGHTED}
+ROUNDING = 1e-24  # of squares, relative
 ByteTable = types.Array(types.uint8, 2, "C")
 
 
@@ -45,7 +46,10 @@ def least(mistakes: np.ndarray) -> int:
     return best
 
 
-@deferred(types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes))
+FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes)
+
+
+@deferred(FOLLOW)
 def follow_best(
     proposals: np.ndarray,
     changes: np.ndarray,
@@ -76,7 +80,23 @@ def weights_of(how: int, beta: float, mistakes: np.ndarray, weights: np.ndarray)
         weights[i] = math.exp(-eta * (mistakes[i] - fewest))
 
 
-@deferred(types.void(int64, float64, LabelTable, Cube, Labels, Indices, StateT, Vector, Labels, Matrix, types.boolean))
+@kernel()
+def spread(scores: np.ndarray, known: int) -> float:
+    """Mean square of the scores of the known classes about their mean; 0 where it is but rounding."""
+    mean = 0.0
+    for c in range(known):
+        mean += scores[c] / known
+    square = 0.0
+    for c in range(known):
+        square += (scores[c] - mean) ** 2 / known
+    return square if square > ROUNDING * mean * mean else 0.0
+
+
+@deferred(
+    types.void(
+        int64, float64, LabelTable, Cube, Labels, Indices, Vector, Vector, StateT, Vector, Labels, Matrix, types.boolean
+    )
+)
 def weigh(
     how: int,
     beta: float,
@@ -84,34 +104,40 @@ def weigh(
     scores: np.ndarray,
     labels: np.ndarray,
     mistakes: np.ndarray,
+    squares: np.ndarray,
+    trials: np.ndarray,
     state: State,
     weights: np.ndarray,
     predictions: np.ndarray,
     table: np.ndarray,
     learning: bool,
 ) -> None:
-    """Weighted votes (WMA) or weighted sums of scores divided by their 2-norm; ``table`` receives the sums.
+    """Weighted votes (WMA) or weighted sums of scores divided by their size; ``table`` receives the sums.
 
-    ``weights`` is room for the members' weights.
+    The size of a member's scores is the root of their mean `spread` over the trials before, which ``squares`` sums up;
+    as long as that is 0, of the trial at hand. ``weights`` is room for the members' weights.
     """
     weights_of(how, beta, mistakes, weights)
     for t in range(predictions.size):
         total = table[t]
         for c in range(total.size):
             total[c] = 0.0
+        known = state.shape[KNOWN]
         for i in range(mistakes.size):
             if how == WMA:
                 if proposals[i, t] >= 0:
                     total[proposals[i, t]] += weights[i]
                 continue
-            norm = 0.0
-            for c in range(state.shape[KNOWN]):
-                norm += scores[i, t, c] * scores[i, t, c]
-            if norm > 0.0:
-                for c in range(state.shape[KNOWN]):
-                    total[c] += weights[i] * scores[i, t, c] / math.sqrt(norm)
+            present = spread(scores[i, t], known)
+            size = squares[i] / trials[0] if squares[i] > 0.0 else present
+            if size > 0.0:
+                for c in range(known):
+                    total[c] += weights[i] * scores[i, t, c] / math.sqrt(size)
+            if learning:
+                squares[i] += present
         predictions[t] = top_two(total, state.shape)[0]
         if learning:
+            trials[0] += 1.0
             if labels[t] >= state.shape[KNOWN]:  # discovered by this trial
                 state.shape[KNOWN] = labels[t] + 1
             for i in range(mistakes.size):

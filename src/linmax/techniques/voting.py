@@ -295,12 +295,13 @@ def slot_for(ballot: Ballot) -> int:
     return oldest
 
 
-@deferred(
-    int64(
-        InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
-        Labels, Labels, Bytes, Labels, Vector, Labels, Matrix,
-    )
+VOTE = int64(
+    InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
+    Labels, Labels, Bytes, Labels, Vector, Labels, Matrix,
 )  # fmt: skip
+
+
+@deferred(VOTE)
 def vote_on(
     instances: Instances,
     panel: Panel,
