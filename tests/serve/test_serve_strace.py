@@ -82,7 +82,7 @@ def traced(folder):
         pid = server.process.pid
         assert server.stop() == 0
     end = time.monotonic() + PATIENCE
-    while f"{pid} +++ exited" not in (text := file.read_text()):
+    while not re.search(rf"^{pid} +\+\+\+ exited", text := file.read_text(), re.MULTILINE):  # short numbers are padded
         assert time.monotonic() < end, "the trace does not end"
         time.sleep(0.01)
     return calls(text)
