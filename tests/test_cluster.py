@@ -1,6 +1,6 @@
 """The cluster: same bits anywhere, what goes wrong is named, and what was done is kept.
 
-One `LocalCluster` of two processes serves the whole module; a test that kills a worker waits for its successor.
+One `LocalCluster` of two processes serves the whole module, but for the tests that kill workers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,8 @@ WORKERS = 2
 PLANE = np.random.default_rng(7).normal(size=(30, 4))
 
 
-@pytest.fixture(scope="module")
-def started():
+@contextmanager
+def running():
     settings = {
         "distributed.worker.memory.terminate": 0.95,
         "distributed.scheduler.allowed-failures": 2,
@@ -51,11 +52,17 @@ def started():
         yield connected
 
 
+@pytest.fixture(scope="module")
+def client():
+    with running() as connected:
+        yield connected
+
+
 @pytest.fixture
-def client(started):
-    """The cluster, whole again: a worker that a test has killed has its successor."""
-    started.wait_for_workers(WORKERS, timeout=120)
-    return started
+def doomed():
+    """A cluster of its own, for who kills workers."""
+    with running() as connected:
+        yield connected
 
 
 def lines(seed, count=200):
@@ -174,20 +181,20 @@ def deadly(marker, rows, how):
 
 
 @pytest.mark.parametrize("how", ["kill", "memory"])
-def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, client):
+def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, doomed):
     parts = [list(lines(seed, 100)) for seed in range(4)]
     marker = str(tmp_path / "died")
     fatal = [dask.delayed(parts[0]), dask.delayed(deadly)(marker, parts[1], how), parts[2], dask.delayed(parts[3])]
-    result = cluster.fit("A-perceptron", fatal, epochs=2, client=client)
+    result = cluster.fit("A-perceptron", fatal, epochs=2, client=doomed)
     assert Path(marker).exists()
     assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, epochs=2).model)
 
 
-def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, client):
+def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):
     parts = [list(lines(seed, 50)) for seed in range(3)]
     fatal = [parts[0], dask.delayed(deadly)(str(tmp_path / "died"), parts[1], "always"), parts[2]]
     with pytest.raises(cluster.ShardError, match="1 of 3 shards failed in epoch 1: shard 1: its worker died") as caught:
-        cluster.fit("perceptron", fatal, client=client, checkpoint=tmp_path / "kept")
+        cluster.fit("perceptron", fatal, client=doomed, checkpoint=tmp_path / "kept")
     assert list(caught.value.shards) == ["shard 1"]
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["shard-0.linmax", "shard-2.linmax"]
     ran = []
