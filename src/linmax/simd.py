@@ -241,14 +241,16 @@ def _loop(
     return [j, *phis]
 
 
-def _call_own(builder: Any, name: str, result: Any, write: Callable[..., None], *arguments: Any) -> Any:
+def _call_own(
+    builder: Any, name: str, result: Any, write: Callable[..., None], *arguments: Any, how: str = "noinline"
+) -> Any:
     """Call a function of the module, written when it is first wanted."""
     function = builder.module.globals.get(name)
     if function is None:
         kind = ir.FunctionType(result, [argument.type for argument in arguments])
         function = ir.Function(builder.module, kind, name)
         function.linkage = "linkonce_odr"  # modules are linked together: one of them is enough
-        for attribute in ("noinline", "nounwind"):
+        for attribute in (how, "nounwind"):
             function.attributes.add(attribute)
         write(ir.IRBuilder(function.append_basic_block("entry")), *function.args)
     return builder.call(function, arguments)
@@ -648,7 +650,7 @@ if JIT:
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             row = _array(context, builder, sig.args[0], args[0])
             there, left = builder.gep(row.data, [args[1]]), builder.sub(row.nitems, args[1])
-            return _call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, there, left)
+            return _call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, there, left, how="alwaysinline")
 
         return int64(values, int64), codegen
 
