@@ -250,14 +250,15 @@ def merge_engines(
         merged, *(np.arange(n) for n in (layout.voters, layout.raters, layout.dense, layout.sparse, classes))
     )
     exist = everyone.coordinates(merged)[0]
-    spots = [one.coordinates(merged) for one in placed]
-    since = None if base is None else base.coordinates(merged)
+    place = np.zeros(merged.state.weights.shape[1], np.int64)  # among those that exist
+    place[exist] = np.arange(len(exist))
+    spots = [(here, place[there]) for here, there in (one.coordinates(merged) for one in placed)]
     _count(base, placed, merged)
     for member, run in enumerate(merged.runs):
         rule, state = run.rule, merged.state
         blank = _part(rule, merged, member, exist)
         parts = [
-            _spread_out(rule, one.engine, member, here, np.searchsorted(exist, there), blank)
+            _spread_out(rule, one.engine, member, here, there, blank)
             for one, (here, there) in zip(placed, spots, strict=True)
         ]
         target = Part(*(array.copy() for array in blank))
@@ -267,12 +268,13 @@ def merge_engines(
             raise OverflowError(f"the mixed weights of {rule} left the range of floats")
         if run.averaging:
             sums = [
-                _sums(one.engine, member, here, np.searchsorted(exist, there), len(exist))
+                _sums(one.engine, member, here, there, len(exist))
                 for one, (here, there) in zip(placed, spots, strict=True)
             ]
             before = None
-            if base is not None and since is not None:
-                before = _sums(base.engine, member, since[0], np.searchsorted(exist, since[1]), len(exist))
+            if base is not None:
+                here, there = base.coordinates(merged)
+                before = _sums(base.engine, member, here, place[there], len(exist))
             _add_up(run.averaging, merged, member, exist, sums, before)
         state.means[member, means.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
         if merged.tracked:
