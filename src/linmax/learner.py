@@ -20,7 +20,7 @@ import numpy as np
 from linmax import files, one
 from linmax.checks import boolean, one_of, whole
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, HUGE, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.contract import EXPERTS, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
@@ -607,7 +607,7 @@ class Learner:
             return False
         numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
         count = len(numbers)
-        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) < HUGE), default=0.0)
+        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) <= LARGE), default=0.0)
         if self._window is not None and self._window.has_room(count, largest):
             return False
         for given, met in (attributes, self._attributes), (votes, self._voters):
