@@ -13,7 +13,7 @@ from scipy import sparse
 from linmax import combine, experts, majority_problem, naive_bayes, parse, recent_label, run, stack, vr_combine
 from linmax.contract import JIT, kernel
 from linmax.learners.attributes import CHUNK, exponentials
-from linmax.learners.lanes import add_row, log_row, shrink_row, sum_row
+from linmax.learners.lanes import add_log_row, add_row, shrink_row, sum_row
 from reference_learners import ReferenceBayes, ReferencePool
 
 TRIALS = 150 if JIT else 20
@@ -259,7 +259,7 @@ def along_a_row(cells: np.ndarray, target: np.ndarray, steps: np.ndarray, width:
     add_row(target, 1, cells, 1, width, np.float32(0.5))
     shrink_row(cells, 1, 1 + width, width, np.float32(0.25), steps)
     total = sum_row(cells, 1 + 2 * width, width)
-    log_row(cells, 1 + 3 * width, 1 + 2 * width, width, np.float32(1e6))
+    add_log_row(cells, 1 + 3 * width, cells, 1 + 2 * width, width, np.float32(1e6), np.float32(0.5), np.float32(2.0))
     return total
 
 
@@ -279,7 +279,7 @@ def test_rows_in_eights_and_what_is_left(width: int) -> None:
     np.testing.assert_allclose(found[0], rows[0] + steps[0] * 0.25 * rows[1], rtol=1e-6)
     np.testing.assert_allclose(found[1], rows[1] - steps[1] * (0.25 * rows[1]) ** 2, rtol=1e-6)
     np.testing.assert_allclose(total, rows[2].sum(), rtol=1e-6)
-    np.testing.assert_allclose(found[3], -np.log(1e6 - rows[2]), rtol=1e-6)
+    np.testing.assert_allclose(found[3], rows[3] - 2.0 * np.log(1e6 - rows[2] + 0.5), rtol=1e-6)
     assert (cells[[0, -1]] == before[[0, -1]]).all()
 
 

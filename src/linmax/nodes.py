@@ -20,7 +20,7 @@ from linmax.composition import votes_pool
 from linmax.contract import GAUGE, KNOWN, LARGEST, SHIFT, Instances, Panel, Rule
 from linmax.instances import Layout, cut
 from linmax.learners import Auto, Whole
-from linmax.learners.attributes import CHUNK, SLOTS, AttributeWorker
+from linmax.learners.attributes import SLOTS, AttributeWorker
 from linmax.member import Scratch
 from linmax.playing import judge
 from linmax.techniques.averaging import SCALES as AVERAGES
@@ -674,14 +674,14 @@ class Automatic(Node):
     def grown(self, engine: Engine) -> None:
         self._fit(engine)
 
-    def _fused(self, instances: Instances, begin: int, end: int, members: np.ndarray | None, k: int) -> Instances:
-        """Trials begin..end as the pool for votes sees them."""
+    def _fused(self, instances: Instances, begin: int, end: int, votes: np.ndarray | None, k: int) -> Instances:
+        """Trials begin..end as the pool for voters and raters sees them, with the votes of the other's members."""
         part = cut(instances, begin, end)
         scores = np.zeros((end - begin, len(self.columns), k if len(self.columns) else 0))
         given = self.columns >= 0
         scores[:, given] = part.scores[:, self.columns[given], :k] if given.any() else 0.0
-        if members is not None and not given.all():
-            scores[:, ~given] = members[:, -1 - self.columns[~given]]
+        if self.attributes is not None and votes is not None and not given.all():
+            scores[:, ~given] = self.attributes.in_slots(votes, k)[:, -1 - self.columns[~given]]
         return no_instances(end - begin)._replace(
             votes=part.votes, signs=part.signs, scores=scores, constant=part.constant
         )
@@ -692,30 +692,41 @@ class Automatic(Node):
         size = chunk.end - chunk.begin
         predictions = silent(shape, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1])[:size])
         table = np.zeros((size, engine.k))
-        for begin in range(chunk.begin, chunk.end, CHUNK):
-            end = min(chunk.end, begin + CHUNK)
-            place, members = slice(begin - chunk.begin, end - chunk.begin), None
-            if self.attributes is not None:
-                played = self.attributes.votes(shape, chunk.instances, chunk.labels, begin, end, engine.k, True)
-                predictions[place], table[place], votes = played
-                members = self.attributes.in_slots(votes, engine.k)
-            if self.votes is not None:
-                fused = self._fused(chunk.instances, begin, end, members, engine.k)
-                outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=True)
-                predictions[place], table[place] = outcome.predictions, outcome.scores
+        if self.attributes is None:
+            self._vote(engine, chunk, chunk.begin, chunk.end, None, predictions, table)
+        else:
+            fused = self.attributes.chunks(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+            for begin, end, classes, scores, votes in fused:
+                place = slice(begin - chunk.begin, end - chunk.begin)
+                predictions[place], table[place] = classes, scores
+                self._vote(engine, chunk, begin, end, votes, predictions, table)
         return Played(predictions, np.ones(size, np.uint8), table)
 
+    def _vote(
+        self,
+        engine: Engine,
+        chunk: Chunk,
+        begin: int,
+        end: int,
+        votes: np.ndarray | None,
+        predictions: np.ndarray,
+        table: np.ndarray,
+    ) -> None:
+        """Have the pool for voters and raters decide trials begin..end, if there is one."""
+        if self.votes is None:
+            return
+        fused = self._fused(chunk.instances, begin, end, votes, engine.k)
+        outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=True)
+        place = slice(begin - chunk.begin, end - chunk.begin)
+        predictions[place], table[place] = outcome.predictions, outcome.scores
+
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        members, known = None, np.full(size, engine.state.shape[KNOWN])
+        votes, known = None, np.full(size, engine.state.shape[KNOWN])
         predictions, table = silent(engine.state.shape, known), np.zeros((size, engine.k))
         if self.attributes is not None:
-            none = np.zeros(0, np.int32)
-            predictions, table, votes = self.attributes.votes(
-                engine.state.shape, instances, none, 0, size, engine.k, False
-            )
-            members = self.attributes.in_slots(votes, engine.k)
+            *_, predictions, table, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
         if self.votes is not None:
-            return self.votes.judge(self._fused(instances, 0, size, members, engine.k), size)
+            return self.votes.judge(self._fused(instances, 0, size, votes, engine.k), size)
         return predictions, table
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:

@@ -10,9 +10,10 @@ S <- S - b Sz (Sz)' + 10^-4 I. What is added keeps it tracking. Nothing is to be
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, float32, int32, types
@@ -23,7 +24,7 @@ from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam
 from linmax.linear_max import top_two
 
-__all__ = ["CHUNK", "SLOTS", "AttributePool", "AttributeWorker"]
+__all__ = ["SLOTS", "AttributePool", "AttributeWorker"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
@@ -160,6 +161,27 @@ SPARSE, DENSE = 0, 1
 SLOTS = 2 * MEMBERS + 1  # members that there can be: a team for sparse attributes with the voter, one for dense ones
 
 
+class Task(NamedTuple):
+    """Trials for the members."""
+
+    known: int  # classes before them
+    instances: Instances
+    labels: np.ndarray
+    begin: int
+    end: int
+    learn: bool
+
+
+class Fused(NamedTuple):
+    """What came of trials."""
+
+    begin: int
+    end: int
+    predictions: np.ndarray
+    table: np.ndarray  # scores
+    votes: np.ndarray  # of the members, (trials, members, classes and more)
+
+
 class AttributeWorker(Worker):
     """The teams, in the order in which they joined, and the weights by which they are fused."""
 
@@ -187,14 +209,16 @@ class AttributeWorker(Worker):
         for place, team in enumerate(self.teams):
             team.restore({name: arrays[f"team{place}.{name}"] for name in team.names})
 
-    def _fit(self, instances: Instances) -> None:
-        """Let teams join for the attributes that these instances are the first to have."""
+    def _fit(self, instances: Instances, width: int) -> None:
+        """Let teams join for the attributes that these instances are the first to have, and make room."""
         if instances.indptr.size and SPARSE not in self.order:
             self._join(SPARSE, SparseTeam(), MEMBERS + 1)
         if instances.dense.shape[1] and DENSE not in self.order:
             self._join(DENSE, DenseTeam(), MEMBERS)
         if not self.teams:
             raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
+        for team in self.teams:
+            team.fit(instances, width)
 
     def _join(self, kind: int, team: SparseTeam | DenseTeam, members: int) -> None:
         old = len(self.weights)
@@ -204,56 +228,95 @@ class AttributeWorker(Worker):
         self.squares = np.append(self.squares, np.zeros(members))
         self.order, self.teams = np.append(self.order, kind), [*self.teams, team]
 
-    def votes(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int, learn: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Predictions and scores of trials begin..end, and the members' votes behind them."""
-        self._fit(instances)
-        known, size = int(shape[KNOWN]), end - begin
-        parts = []
+    def chunks(
+        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
+    ) -> Iterator[Fused]:
+        """Predict and learn trials begin..end, CHUNK at a time.
+
+        The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
+        """
+        self._fit(instances, int(shape[STRIDE]))
+        known, tasks = int(shape[KNOWN]), []
+        for first in range(begin, end, CHUNK):
+            last = min(end, first + CHUNK)
+            tasks.append(Task(known, instances, labels, first, last, True))
+            known = max(known, int(labels[first:last].max()) + 1)
+        if len(tasks) == 1:
+            yield self._follow(tasks[0], *self._lead(tasks[0]), shape, k)
+            return
+        with ThreadPoolExecutor(1, "linmax-members") as beside:
+            led = beside.submit(self._lead, tasks[0])
+            for task, coming in zip(tasks, [*tasks[1:], None], strict=True):
+                votes, scaled = led.result()
+                if coming is not None:
+                    led = beside.submit(self._lead, coming)
+                yield self._follow(task, votes, scaled, shape, k)
+
+    def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> Fused:
+        """Predictions, scores and votes without learning."""
+        self._fit(instances, int(shape[STRIDE]))
+        task = Task(int(shape[KNOWN]), instances, np.zeros(0, np.int32), 0, size, False)
+        return self._follow(task, *self._lead(task), shape, k)
+
+    def _places(self) -> Iterator[tuple[int, SparseTeam | DenseTeam]]:
+        """Each team, after the place of its first member; the recent-label voter comes last among sparse ones."""
+        place = 0
         for kind, team in zip(self.order, self.teams, strict=True):
-            shape[KNOWN] = known
-            parts.append(team.scores(shape, instances, labels, begin, end, int(shape[STRIDE]), learn))
-            if kind == SPARSE:
-                voter = np.zeros((size, 1, parts[-1].shape[2]), np.float32)
+            yield place, team
+            place += MEMBERS + 1 if kind == SPARSE else MEMBERS
+
+    def _lead(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """The members' scores, (trials, members, classes), but for those that follow; and what these need."""
+        votes = np.zeros((task.end - task.begin, len(self.weights), self.teams[0].cells.shape[2]), np.float32)
+        scaled = np.zeros(0, np.float32)
+        for place, team in self._places():
+            if isinstance(team, SparseTeam):
+                scaled = team.lead(*task, votes, place)
+            else:
+                team.play(*task, votes, place)
+        return votes, scaled
+
+    def _follow(self, task: Task, votes: np.ndarray, scaled: np.ndarray, shape: np.ndarray, k: int) -> Fused:
+        """The others' scores, and all of them fused."""
+        known, instances, labels, begin, end, learn = task
+        size = end - begin
+        for place, team in self._places():
+            if isinstance(team, SparseTeam):
+                team.follow(*task, scaled, votes, place)
+                shape[KNOWN] = known
                 if learn:
-                    voter[:, 0, :k] = self.recent.play(shape, instances, labels, begin, end, k)[1]
+                    votes[:, place + MEMBERS, :k] = self.recent.play(shape, instances, labels, begin, end, k)[1]
                 else:
-                    voter[:, 0, :k] = self.recent.judge(shape, instances, size, k)[1]
-                parts.append(voter)
+                    votes[:, place + MEMBERS, :k] = self.recent.judge(shape, instances, size, k)[1]
         shape[KNOWN] = known
-        votes = np.ascontiguousarray(np.concatenate(parts, axis=1)) if len(parts) > 1 else parts[0]
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         learned = labels[begin:end] if learn else labels
         fuse(
             votes, votes.view(np.int32), learned, shape, self.weights, self.matrix, self.squares, self.trials, learn,
             predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
-        return predictions, table, votes
+        return Fused(begin, end, predictions, table, votes)
 
     def in_slots(self, votes: np.ndarray, k: int) -> np.ndarray:
         """The members' votes, (trials, SLOTS, classes), each at a place of its own; absent ones give 0."""
         slots = np.zeros((len(votes), SLOTS, k))
-        place = 0
-        for kind in self.order:
-            first, members = (0, MEMBERS + 1) if kind == SPARSE else (MEMBERS + 1, MEMBERS)
+        for place, team in self._places():
+            first, members = (0, MEMBERS + 1) if isinstance(team, SparseTeam) else (MEMBERS + 1, MEMBERS)
             slots[:, first : first + members] = votes[:, place : place + members, :k]
-            place += members
         return slots
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        for first in range(begin, end, CHUNK):
-            last = min(end, first + CHUNK)
+        for first, last, classes, scores, _ in self.chunks(shape, instances, labels, begin, end, k):
             place = slice(first - begin, last - begin)
-            predictions[place], table[place], _ = self.votes(shape, instances, labels, first, last, k, True)
+            predictions[place], table[place] = classes, scores
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        predictions, table, _ = self.votes(shape, instances, np.zeros(0, np.int32), 0, size, k, False)
-        return predictions, table
+        found = self.judged(shape, instances, size, k)
+        return found.predictions, found.table
 
 
 @dataclass(frozen=True)

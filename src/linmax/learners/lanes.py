@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from linmax.contract import JIT
 
-__all__ = ["add_row", "log_row", "shrink_row", "sum_row"]
+__all__ = ["add_log_row", "add_row", "shrink_row", "sum_row"]
 
 LANES = 8
 FUSE = ("contract",)
@@ -159,20 +159,22 @@ if JIT:
         return float32(cells, int64, int64), codegen
 
     @intrinsic
-    def log_row(_, cells, at, place, width, total):  # type: ignore[no-untyped-def]
-        """``cells[at + c] = -ln(total - cells[place + c])`` for c < width, to 1e-6."""
+    def add_log_row(_, target, at, source, place, width, total, smoothing, factor):  # type: ignore[no-untyped-def]
+        """``target[at + c] -= factor ln(total - source[place + c] + smoothing)`` for c < width, to 1e-6."""
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             row = _Row(context, builder)
-            data = row.data(sig.args[0], args[0])
+            to, of = row.data(sig.args[0], args[0]), row.data(sig.args[2], args[2])
 
-            def take() -> None:
-                row.store(row.minus_log(builder.fsub(row.all(args[4]), row.load(data, args[2]))), data, args[1])
+            def add() -> None:
+                rest = builder.fsub(row.all(args[5]), row.load(of, args[3]))
+                log = row.minus_log(builder.fadd(rest, row.all(args[6])))
+                row.store(row.fused(row.all(args[7]), log, row.load(to, args[1])), to, args[1])
 
-            row.along(args[3], take)
+            row.along(args[4], add)
             return context.get_dummy_value()
 
-        return types.void(cells, int64, int64, int64, float32), codegen
+        return types.void(target, int64, source, int64, int64, float32, float32, float32), codegen
 
 else:
 
@@ -190,5 +192,14 @@ else:
     def sum_row(cells: np.ndarray, place: int, width: int) -> np.float32:
         return _part(cells, place, width).sum(dtype=np.float32)
 
-    def log_row(cells: np.ndarray, at: int, place: int, width: int, total: float) -> None:
-        _part(cells, at, width)[:] = -np.log(total - _part(cells, place, width))
+    def add_log_row(
+        target: np.ndarray,
+        at: int,
+        source: np.ndarray,
+        place: int,
+        width: int,
+        total: float,
+        smoothing: float,
+        factor: float,
+    ) -> None:
+        _part(target, at, width)[:] -= factor * np.log(total - _part(source, place, width) + smoothing)

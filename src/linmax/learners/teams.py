@@ -12,9 +12,9 @@ Dense attributes are standardised, cut off at 5 deviations and divided by sqrt(d
 - SCW-I (eta = .9, C = 1) against the best rival;
 - the averaged Perceptron.
 
-The constant is scaled like any attribute otherwise. A team has five numbers for each attribute and class, in single
-precision and side by side, so that an attribute's numbers share their cache lines: two and a half times the memory of
-one rule's weights.
+The constant is scaled like any attribute otherwise. A team has four numbers for each sparse attribute and class and
+five for each dense one, in single precision and side by side, so that an attribute's numbers share their cache lines:
+two and a half times the memory of one rule's weights at most.
 
 References
 ----------
@@ -30,25 +30,24 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float32, int32, int64, types
+from numba import boolean, float32, int64, types
 
-from linmax.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
+from linmax.contract import Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
 from linmax.fetching import fetch
-from linmax.learners.lanes import add_row, log_row, shrink_row, sum_row
+from linmax.learners.lanes import add_log_row, add_row, shrink_row, sum_row
 from linmax.scaling import squash, standardise
 
 __all__ = ["MEMBERS", "DenseTeam", "SparseTeam"]
 
 MEMBERS = 3
-ROWS = 5  # numbers for each attribute and class
 LINE = 16  # of them in a cache line
 SMOOTHING = 0.1  # of naive Bayes
 AROW = 0.1
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 
 Single = float32[::1]
+SingleMatrix = float32[:, ::1]
 SingleCube = float32[:, :, ::1]
-Ints = int32[::1]
 
 
 @kernel()
@@ -63,26 +62,31 @@ def best_rival(scores: np.ndarray, label: int, known: int) -> int:
 
 # -- sparse -------------------------------------------------------------------------------------------------------
 
-PA, MEAN, LOG, VARIANCE, COUNT = range(ROWS)  # of an attribute; 0 is the constant
+PA, MEAN, VARIANCE, LINEAR = range(
+    4
+)  # rows of an attribute's cells, and how many there are; attribute 0 is the constant
+BAYES = 2  # the member that counts
 
 
 class Room(NamedTuple):
-    """Where a trial is worked out: each as long as the classes, or as the longest instance and the constant."""
+    """Where trials are worked out."""
 
-    plain: np.ndarray  # float32: x of each attribute
-    rare: np.ndarray  # float32: the same weighted by idf
-    scores: np.ndarray  # float32 (4, classes): PA, AROW, naive Bayes and AROW's variances
+    plain: np.ndarray  # float32: x of each attribute of each trial at hand, the constant before them
+    rare: np.ndarray  # float32: those of one trial weighted by idf
+    scores: np.ndarray  # float32 (3, classes): PA, AROW and AROW's variances
     steps: np.ndarray  # float32 (2, classes)
     logs: np.ndarray  # ln 1, ln 2, ...
 
 
 LOGS = np.log(np.arange(1.0, 4097.0))
-RoomT = types.NamedTuple((Single, Single, float32[:, ::1], float32[:, ::1], Vector), Room)
+RoomT = types.NamedTuple((Single, Single, SingleMatrix, SingleMatrix, Vector), Room)
 
 
 @kernel()
-def scale_sparse(instances: Instances, t: int, trials: float, frequency: np.ndarray, learn: bool, room: Room) -> int:
-    """x and its idf form into ``room``, the constant first; returns how many there are."""
+def scale_sparse(
+    instances: Instances, t: int, at: int, trials: float, frequency: np.ndarray, learn: bool, room: Room
+) -> int:
+    """x and its idf form into ``room``, x from ``at`` on, the constant first; returns how many there are."""
     lo, hi = instances.indptr[t], instances.indptr[t + 1]
     one = squash(instances.constant)
     plain, rare = one * one, one * one
@@ -96,61 +100,58 @@ def scale_sparse(instances: Instances, t: int, trials: float, frequency: np.ndar
         weighted = value * (rarity - log)
         plain += value * value
         rare += weighted * weighted
-        room.plain[j - lo + 1], room.rare[j - lo + 1] = value, weighted
-    room.plain[0] = room.rare[0] = one
+        room.plain[at + j - lo + 1], room.rare[j - lo + 1] = value, weighted
+    room.plain[at] = room.rare[0] = one
     plain = 1.0 / math.sqrt(plain) if plain > 0.0 else 0.0
     rare = 1.0 / math.sqrt(rare) if rare > 0.0 else 0.0
     for j in range(hi - lo + 1):
-        room.plain[j] *= plain
+        room.plain[at + j] *= plain
         room.rare[j] *= rare
     return hi - lo + 1
 
 
 @kernel()
-def fetch_trial(instances: Instances, t: int, j: int, cells: np.ndarray, frequency: np.ndarray) -> None:
-    """Have the cells of a trial's j-th attribute ready soon, if there is such a one."""
-    if t + 1 < instances.indptr.size and j < instances.indptr[t + 1] - instances.indptr[t]:
-        column = instances.indices[instances.indptr[t] + j]
-        if column < frequency.size:
-            long = ROWS * cells.shape[2]
-            place = (column + 1) * long
-            fetch(frequency, column)
-            for part in range(0, long, LINE):
-                fetch(cells, place + part)
+def fetch_row(instances: Instances, t: int, j: int, table: np.ndarray, long: int) -> int:
+    """Have the ``long`` numbers of a trial's j-th attribute ready soon; returns the attribute, -1 for none."""
+    if t + 1 >= instances.indptr.size or j >= instances.indptr[t + 1] - instances.indptr[t]:
+        return -1
+    column = instances.indices[instances.indptr[t] + j]
+    place = (column + 1) * long
+    if place + long > table.size:
+        return -1
+    for part in range(0, long, LINE):
+        fetch(table, place + part)
+    return column
 
 
 @kernel()
-def score_sparse(instances: Instances, t: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: Room) -> None:
-    """Scores of PA, AROW and naive Bayes, and AROW's variances; the next trial's cells are asked for meanwhile."""
+def score_linear(
+    instances: Instances, t: int, at: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: Room
+) -> None:
+    """Scores of PA and AROW, and AROW's variances; the next trial's cells are asked for meanwhile."""
     scores, first = room.scores, instances.indptr[t]
     width = scores.shape[1]
-    for q in range(4):
+    for q in range(LINEAR):
         for c in range(width):
             scores[q, c] = 0.0
     for j in range(size):
-        fetch_trial(instances, t + 1, j, cells, frequency)
-        place = ROWS * width * (instances.indices[first + j - 1] + 1 if j else 0)
-        rare, plain = room.rare[j], room.plain[j]
+        column = fetch_row(instances, t + 1, j, cells, LINEAR * width)
+        if column >= 0:
+            fetch(frequency, column)
+        place = LINEAR * width * (instances.indices[first + j - 1] + 1 if j else 0)
+        rare, plain = room.rare[j], room.plain[at + j]
         add_row(scores, 0, cells, place + PA * width, width, rare)
         add_row(scores, width, cells, place + MEAN * width, width, plain)
-        add_row(scores, 2 * width, cells, place + LOG * width, width, plain)
-        add_row(scores, 3 * width, cells, place + VARIANCE * width, width, plain * plain)
+        add_row(scores, 2 * width, cells, place + VARIANCE * width, width, plain * plain)
 
 
 @kernel()
-def learn_sparse(
-    instances: Instances,
-    first: int,
-    size: int,
-    label: int,
-    known: int,
-    cells: np.ndarray,
-    totals: np.ndarray,
-    room: Room,
+def learn_linear(
+    instances: Instances, t: int, at: int, size: int, label: int, known: int, cells: np.ndarray, room: Room
 ) -> None:
-    """One step of each member; naive Bayes counts |x|. The last of ``totals`` is how many attributes were seen."""
+    """One step of PA and of AROW."""
     scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
-    width = scores.shape[1]
+    width, first = scores.shape[1], instances.indptr[t]
     step, rival = np.float32(0.0), best_rival(scores[0], label, known)
     if rival >= 0:
         square = np.float32(0.0)
@@ -166,78 +167,129 @@ def learn_sparse(
         sign = np.float32(1.0 if c == label else -1.0)
         loss = np.float32(1.0) - sign * scores[1, c]
         if loss > 0.0:
-            shrink[c] = np.float32(1.0) / (scores[3, c] + np.float32(AROW))
+            shrink[c] = np.float32(1.0) / (scores[2, c] + np.float32(AROW))
             factor[c] = sign * loss * shrink[c]
             active = True
-    total = np.float32(0.0)
     for j in range(size):
         column = instances.indices[first + j - 1] + 1 if j else 0
-        place, plain = ROWS * width * column, room.plain[j]
         if step > 0.0:
             cells[column, PA, label] += step * room.rare[j]
             cells[column, PA, rival] -= step * room.rare[j]
         if active:
-            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain, room.steps)
-        amount = abs(plain)
-        total += amount
-        count = sum_row(cells, place + COUNT * width, width)
-        if count == 0.0:
-            totals[-1] += 1.0
-        cells[column, COUNT, label] += amount
-        log_row(cells, place + LOG * width, place + COUNT * width, width, count + amount + np.float32(SMOOTHING))
-    totals[label] += total
+            place = LINEAR * width * column
+            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, room.plain[at + j], room.steps)
 
 
 @deferred(
-    types.void(
-        InstancesT, Labels, int64, int64, Indices, SingleCube, Vector, Vector, Vector, RoomT, boolean, SingleCube
-    )
+    types.void(InstancesT, Labels, int64, int64, int64, SingleCube, Vector, Vector, RoomT, boolean, SingleCube, int64)
 )
-def play_sparse(
+def play_linear(
     instances: Instances,
     labels: np.ndarray,
     begin: int,
     end: int,
-    shape: np.ndarray,
+    known: int,
     cells: np.ndarray,
     frequency: np.ndarray,
-    totals: np.ndarray,
     trials: np.ndarray,
     room: Room,
     learn: bool,
-    table: np.ndarray,
+    votes: np.ndarray,
+    member: int,
 ) -> None:
-    """Scores of the three members at trials begin..end, and their learning."""
-    width = room.scores.shape[1]
+    """Scores of PA and AROW at trials begin..end, and their learning; x of all of them is left in ``room``."""
+    at = 0
     for t in range(begin, end):
-        first = instances.indptr[t]
-        size = scale_sparse(instances, t, trials[0], frequency, learn, room)
-        score_sparse(instances, t, size, cells, frequency, room)
+        size = scale_sparse(instances, t, at, trials[0], frequency, learn, room)
+        score_linear(instances, t, at, size, cells, frequency, room)
+        for c in range(known):
+            votes[t - begin, member, c] = room.scores[0, c]
+            votes[t - begin, member + 1, c] = room.scores[1, c]
+        if learn:
+            known = max(known, labels[t] + 1)
+            learn_linear(instances, t, at, size, labels[t], known, cells, room)
+            trials[0] += 1.0
+        at += size
+
+
+@deferred(
+    types.void(
+        InstancesT,
+        Labels,
+        int64,
+        int64,
+        int64,
+        SingleMatrix,
+        Vector,
+        Single,
+        Single,
+        Single,
+        boolean,
+        SingleCube,
+        int64,
+    )
+)
+def play_bayes(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    known: int,
+    counts: np.ndarray,
+    totals: np.ndarray,
+    plain: np.ndarray,
+    sums: np.ndarray,
+    scores: np.ndarray,
+    learn: bool,
+    votes: np.ndarray,
+    member: int,
+) -> None:
+    """Scores of naive Bayes at trials begin..end, and its learning: it counts |x|.
+
+    The last of ``totals`` is how many attributes were met.
+    """
+    at, width = 0, counts.shape[1]
+    for t in range(begin, end):
+        first, size = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t] + 1
         amount = np.float32(0.0)
+        for c in range(width):
+            scores[c] = 0.0
         for j in range(size):
-            amount += abs(room.plain[j])
+            fetch_row(instances, t + 1, j, counts, width)
+            place = width * (instances.indices[first + j - 1] + 1 if j else 0)
+            amount += abs(plain[at + j])
+            sums[j] = sum_row(counts, place, width)
+            add_log_row(scores, 0, counts, place, width, sums[j], np.float32(SMOOTHING), plain[at + j])
         everything = 0.0
         for c in range(totals.size - 1):
             everything += totals[c]
-        known = shape[KNOWN]
-        for c in range(min(known, width)):
+        for c in range(known):
             rest = everything - totals[c] + SMOOTHING * totals[-1]
-            table[t - begin, 0, c] = room.scores[0, c]
-            table[t - begin, 1, c] = room.scores[1, c]
-            table[t - begin, 2, c] = room.scores[2, c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
+            votes[t - begin, member, c] = scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
         if learn:
-            shape[KNOWN] = max(known, labels[t] + 1)
-            learn_sparse(instances, first, size, labels[t], shape[KNOWN], cells, totals, room)
-            trials[0] += 1.0
+            label = labels[t]
+            known = max(known, label + 1)
+            for j in range(size):
+                column = instances.indices[first + j - 1] + 1 if j else 0
+                if sums[j] == 0.0 and plain[at + j] != 0.0 and sum_row(counts, width * column, width) == 0.0:
+                    totals[-1] += 1.0
+                counts[column, label] += abs(plain[at + j])
+            totals[label] += amount
+        at += size
 
 
 class SparseTeam:
-    """State: the cells, how many instances had each attribute, the classes' totals, and the trials."""
+    """State: cells of the linear members, counts of naive Bayes, how many instances had each attribute, the classes'
+    totals, and the trials.
 
-    names = ("cells", "frequency", "totals", "trials")
+    The linear members and naive Bayes do not see each other: `lead` may be ahead of `follow`, in another thread.
+    """
+
+    names = ("cells", "counts", "frequency", "totals", "trials")
 
     def __init__(self) -> None:
-        self.cells = np.zeros((0, ROWS, 0), np.float32)
+        self.cells = np.zeros((0, LINEAR, 0), np.float32)
+        self.counts = np.zeros((0, 0), np.float32)
         self.frequency, self.totals, self.trials = np.zeros(0), np.zeros(1), np.zeros(1)
 
     @property
@@ -250,47 +302,76 @@ class SparseTeam:
         for name in self.names:
             setattr(self, name, arrays[name].copy())
 
-    def fit(self, columns: int, width: int) -> None:
-        """Make room for further attributes and classes."""
+    def fit(self, instances: Instances, width: int) -> None:
+        """Make room for the attributes of these instances and for further classes."""
+        columns = int(instances.indices.max(initial=-1)) + 1
         rows, _, old = self.cells.shape
         if columns + 1 <= rows and width <= old:
             return
         room = max(columns + 1, rows + rows // 2) if columns + 1 > rows else rows
-        cells = np.zeros((room, ROWS, width), np.float32)
-        cells[:rows, :, :old] = self.cells
-        cells[rows:, LOG] = -np.log(np.float32(SMOOTHING))
-        cells[rows:, VARIANCE] = cells[:rows, VARIANCE, old:] = 1.0
-        if old and width > old:  # a class without labels: all that was counted belongs to others
-            cells[:rows, LOG, old:] = -np.log(self.cells[:, COUNT].sum(axis=1) + np.float32(SMOOTHING))[:, None]
-        self.cells = cells
+        cells, counts = np.zeros((room, LINEAR, width), np.float32), np.zeros((room, width), np.float32)
+        cells[:, VARIANCE] = 1.0
+        cells[:rows, :, :old], counts[:rows, :old] = self.cells, self.counts
+        self.cells, self.counts = cells, counts
         self.frequency = np.concatenate([self.frequency, np.zeros(room - 1 - len(self.frequency))])
         self.totals = np.concatenate([self.totals[:-1], np.zeros(width + 1 - len(self.totals)), self.totals[-1:]])
 
-    def scores(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, width: int, learn: bool
+    def lead(
+        self,
+        known: int,
+        instances: Instances,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        learn: bool,
+        votes: np.ndarray,
+        member: int,
     ) -> np.ndarray:
-        """Scores of the members, (trials, members, classes), before each trial is learned."""
-        self.fit(int(instances.indices.max(initial=-1)) + 1, width)
-        longest = int(np.diff(instances.indptr[begin : end + 1]).max(initial=0)) + 1
-        width = self.cells.shape[2]
+        """Scores of the linear members before each trial is learned, into ``votes`` from place ``member`` on.
+
+        Returns x of all trials.
+        """
+        width, longest = self.cells.shape[2], _longest(instances, begin, end)
         room = Room(
-            np.zeros(longest, np.float32),
-            np.zeros(longest, np.float32),
-            np.zeros((4, width), np.float32),
+            np.empty(instances.indptr[end] - instances.indptr[begin] + end - begin, np.float32),
+            np.empty(longest, np.float32),
+            np.zeros((LINEAR, width), np.float32),
             np.zeros((2, width), np.float32),
             LOGS,
         )
-        table = np.zeros((end - begin, MEMBERS, width), np.float32)
-        play_sparse(
-            instances, labels, begin, end, shape, self.cells, self.frequency, self.totals, self.trials, room, learn,
-            table,
+        play_linear(
+            instances, labels, begin, end, known, self.cells, self.frequency, self.trials, room, learn, votes, member
+        )
+        return room.plain
+
+    def follow(
+        self,
+        known: int,
+        instances: Instances,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        learn: bool,
+        plain: np.ndarray,
+        votes: np.ndarray,
+        member: int,
+    ) -> None:
+        """The same of naive Bayes, from what `lead` returned."""
+        sums, scores = np.empty(_longest(instances, begin, end), np.float32), np.zeros(votes.shape[2], np.float32)
+        play_bayes(
+            instances, labels, begin, end, known, self.counts, self.totals, plain, sums, scores, learn, votes,
+            member + BAYES,
         )  # fmt: skip
-        return table
+
+
+def _longest(instances: Instances, begin: int, end: int) -> int:
+    """Most attributes of a trial, the constant among them."""
+    return int(np.diff(instances.indptr[begin : end + 1]).max(initial=0)) + 1
 
 
 # -- dense --------------------------------------------------------------------------------------------------------
 
-TRACK, FIRM, DOUBT, QUICK, PAST = range(ROWS)  # PA; SCW's means and variances; the Perceptron and its lag
+TRACK, FIRM, DOUBT, QUICK, PAST, ROWS = range(6)  # PA; SCW's means and variances; the Perceptron and its lag; how many
 
 
 @kernel()
@@ -373,8 +454,8 @@ def learn_dense(
 
 @deferred(
     types.void(
-        InstancesT, Labels, int64, int64, Indices, SingleCube, Matrix, Vector, Single, float32[:, ::1], boolean,
-        SingleCube,
+        InstancesT, Labels, int64, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix, boolean,
+        SingleCube, int64,
     )
 )  # fmt: skip
 def play_dense(
@@ -382,14 +463,15 @@ def play_dense(
     labels: np.ndarray,
     begin: int,
     end: int,
-    shape: np.ndarray,
+    known: int,
     cells: np.ndarray,
     stats: np.ndarray,
     trials: np.ndarray,
     x: np.ndarray,
     scores: np.ndarray,
     learn: bool,
-    table: np.ndarray,
+    votes: np.ndarray,
+    member: int,
 ) -> None:
     """Scores of the three members at trials begin..end, and their learning."""
     dense = instances.dense.shape[1]
@@ -401,15 +483,14 @@ def play_dense(
             x[f + 1] = standardise(instances.dense[t, f], stats[f], learn) * shrink
         score_dense(x, one, cells, scores)
         past = np.float32(trials[0] + 1.0)
-        known = shape[KNOWN]
         for c in range(known):
-            table[t - begin, 0, c] = scores[TRACK, c]
-            table[t - begin, 1, c] = scores[FIRM, c]
-            table[t - begin, 2, c] = scores[QUICK, c] - scores[PAST, c] / past
+            votes[t - begin, member, c] = scores[TRACK, c]
+            votes[t - begin, member + 1, c] = scores[FIRM, c]
+            votes[t - begin, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
         if learn:
             trials[0] += 1.0
-            shape[KNOWN] = max(known, labels[t] + 1)
-            learn_dense(x, one, labels[t], shape[KNOWN], trials[0], cells, scores)
+            known = max(known, labels[t] + 1)
+            learn_dense(x, one, labels[t], known, trials[0], cells, scores)
 
 
 class DenseTeam:
@@ -431,8 +512,9 @@ class DenseTeam:
         for name in self.names:
             setattr(self, name, arrays[name].copy())
 
-    def fit(self, columns: int, width: int) -> None:
-        """Make room for further attributes and classes."""
+    def fit(self, instances: Instances, width: int) -> None:
+        """Make room for the attributes of these instances and for further classes."""
+        columns = instances.dense.shape[1]
         rows, _, old = self.cells.shape
         if columns + 1 == rows and width <= old:
             return
@@ -442,13 +524,20 @@ class DenseTeam:
         self.cells = cells
         self.stats = np.concatenate([self.stats, np.zeros((columns - len(self.stats), 3))])
 
-    def scores(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, width: int, learn: bool
-    ) -> np.ndarray:
-        """Scores of the members, (trials, members, classes), before each trial is learned."""
-        self.fit(instances.dense.shape[1], width)
+    def play(
+        self,
+        known: int,
+        instances: Instances,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        learn: bool,
+        votes: np.ndarray,
+        member: int,
+    ) -> None:
+        """Scores of the members before each trial is learned, into ``votes`` from place ``member`` on."""
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
-        table = np.zeros((end - begin, MEMBERS, width), np.float32)
-        play_dense(instances, labels, begin, end, shape, self.cells, self.stats, self.trials, x, scores, learn, table)
-        return table
+        play_dense(
+            instances, labels, begin, end, known, self.cells, self.stats, self.trials, x, scores, learn, votes, member
+        )

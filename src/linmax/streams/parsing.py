@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.streams.scan import GOOD, HARD, WILD, byte, number
+from linmax.streams.scan import GOOD, HARD, WILD, byte, next_stop, number, plain_number, stops, whole_number
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,
@@ -124,7 +124,7 @@ REASONS = (
 ) = range(len(REASONS))
 
 LARGEST = 1e100
-NEWLINE, SPACE, TAB, RETURN = 10, 32, 9, 13
+NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
 SUMMED, TURNED_DOWN, IMPOSSIBLE = range(3)  # what happens to an attribute that comes twice
@@ -300,20 +300,51 @@ def put_row(
 
 
 @kernel(hot=True)
-def put_whole_row(
-    work: Work, names: Names, block: np.ndarray, place: int, count: int, label: int, weight: float
-) -> bool:
-    """`put_row` for names that are rising whole numbers; False when one is not in the table of them, or no room."""
-    begin = work.state[PLACED]
-    if begin + count > work.indices.size:
-        return False
-    least = np.int32(0)
-    for i in range(count):
-        number = names.direct[np.uint64(work.tokens[np.uint64(i), WHOLE])] - np.int32(1)
-        least = min(least, number)
-        work.indices[np.uint64(begin + i)] = number
-        work.values[np.uint64(begin + i)] = work.amounts[np.uint64(i)]
-    if least < 0:
-        return False
-    end_row(work, block, place, begin + count, label, weight)
-    return True
+def plain_rest(work: Work, names: Names, block: np.ndarray, at: int, other: int, bare: bool) -> tuple[int, int]:
+    """The rest of a line, if it is nothing but rising whole numbers met before with their values: most lines are.
+
+    They go straight into the row. Returns where the line ends and where the row does; the end is -1 when something
+    else comes, and nothing has happened then. ``other`` ends a word as a colon does; with ``bare`` values may be
+    missing, and are then 1.
+    """
+    put, last = work.state[PLACED], -1
+    base, marks = at, stops(block, at, COLON, other)
+    while put < work.indices.size:
+        place, base, marks = next_stop(block, base, marks, COLON, other)
+        stop, start, length = byte(block, place), at, place - at
+        at = place + 1
+        if length == 0 and (stop == NEWLINE or blank(stop)):
+            if stop == NEWLINE:
+                return place, put
+            continue
+        if length == 0 or length > 8 or (byte(block, start) == ZERO and length > 1):
+            break
+        index, value = whole_number(block, start, length), 1.0
+        if not last < index < names.direct.size:
+            break
+        if stop == COLON:
+            place, base, marks = next_stop(block, base, marks, COLON, other)
+            stop = byte(block, place)
+            minus = byte(block, at) == MINUS
+            value = plain_number(block, at + minus, place - at - minus, work.tens)
+            if value < 0.0:
+                value, end, status = read_number(work, block, at)
+                if status != GOOD or end != place:
+                    break
+            elif minus:
+                value = -value
+            at = place + 1
+        elif not bare:
+            break
+        if not (stop == NEWLINE or blank(stop)):
+            break
+        number = names.direct[np.uint64(index)] - 1
+        if number < 0:
+            break
+        work.indices[np.uint64(put)], work.values[np.uint64(put)] = number, value
+        if value != 0.0:
+            put += 1
+            last = index
+        if stop == NEWLINE:
+            return place, put
+    return -1, put

@@ -13,6 +13,7 @@ from linmax.contract import deferred, kernel
 from linmax.streams.parsing import (
     ASK_NUMBER,
     AT,
+    COLON,
     END,
     ENDED,
     FILLED,
@@ -21,6 +22,7 @@ from linmax.streams.parsing import (
     LABEL_NUMBER,
     LABELS,
     LARGE_INDEX,
+    MINUS,
     MORE_TOKENS,
     NEW_CLASS,
     NEWLINE,
@@ -31,23 +33,25 @@ from linmax.streams.parsing import (
     ROWS,
     TURNED_DOWN,
     VALUE,
+    ZERO,
     Work,
     WorkT,
     blank,
     class_of,
+    end_row,
     finished,
+    plain_rest,
     put_row,
     put_token,
-    put_whole_row,
     read_number,
     refuse,
 )
 from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number, word
-from linmax.streams.vocabulary import ABSENT, Names, NamesT, whole_name
+from linmax.streams.vocabulary import Names, NamesT, whole_name
 
 __all__ = ["parse_svmlight"]
 
-COLON, HASH, COMMA, MINUS, ZERO, NINE = 58, 35, 44, 45, 48, 57
+HASH, COMMA, NINE = 35, 44, 57
 INDEX_LIMIT, LONGEST_INDEX = 2**31 - 1, 10
 QID_COLON = int.from_bytes(b"qid:", "little")
 QID = -1  # not wrong, but to be passed over
@@ -102,8 +106,11 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
         label = class_of(work, labels, block, start, at)
         if label < NO_CLASS:
             return NEW_CLASS
-        count, wrong, last, plain = 0, 0, -1, True
-        rising = True
+        place, put = plain_rest(work, names, block, at, HASH, False)
+        if place >= 0:
+            end_row(work, block, place, put, label, 1.0)
+            continue
+        count, wrong, last, rising = 0, 0, -1, True
         base, marks = at, stops(block, at, COLON, HASH)
         while True:
             place, base, marks = next_stop(block, base, marks, COLON, HASH)
@@ -149,17 +156,13 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
                     return MORE_TOKENS
                 rising = rising and index > last
                 last = index
-                index = whole_name(names, index)
-                plain = plain and index != ABSENT
-                put_token(work, count, start, length, 0, index, value)
+                put_token(work, count, start, length, 0, whole_name(names, index), value)
                 count += 1
             if c == NEWLINE or c == HASH:
                 break
             at = place + 1
         if wrong:
             refuse(work, block, place, wrong)
-            continue
-        if plain and rising and put_whole_row(work, names, block, place, count, label, 1.0):
             continue
         twice = IMPOSSIBLE if rising else TURNED_DOWN
         needs = put_row(work, names, block, block, place, count, place - state[AT], twice, label, 1.0, True)

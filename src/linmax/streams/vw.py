@@ -14,6 +14,7 @@ from linmax.contract import deferred
 from linmax.streams.parsing import (
     ASK_NUMBER,
     AT,
+    COLON,
     CONTROL,
     COSTS,
     END,
@@ -23,6 +24,7 @@ from linmax.streams.parsing import (
     IMPORTANCE,
     LABEL_PARTS,
     LARGEST,
+    MINUS,
     MORE_TOKENS,
     NAMELESS,
     NEW_CLASS,
@@ -36,14 +38,16 @@ from linmax.streams.parsing import (
     TAGGED,
     TO,
     VALUE,
+    ZERO,
     Work,
     WorkT,
     blank,
     class_of,
+    end_row,
     finished,
+    plain_rest,
     put_row,
     put_token,
-    put_whole_row,
     read_number,
     refuse,
 )
@@ -52,7 +56,7 @@ from linmax.streams.vocabulary import ABSENT, NUMBER, SIZE, Names, NamesT, cell,
 
 __all__ = ["parse_vw"]
 
-COLON, BAR, QUOTE, MINUS, ZERO = 58, 124, 39, 45, 48
+BAR, QUOTE = 124, 39
 
 
 @deferred(int64(Block, WorkT, NamesT, NamesT, NamesT))
@@ -119,8 +123,16 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
             label = class_of(work, labels, block, label_from, label_to)
             if label < NO_CLASS:
                 return NEW_CLASS
-        count, prefix, factor, room, last, plain = 0, 0, 1.0, 0, -1, True
+        row = state[ROWS]
+        work.tags[row, 0], work.tags[row, 1] = tag_from, tag_to
         at += 1
+        if blank(byte(block, at)):
+            place, put = plain_rest(work, names, block, at + 1, BAR, True)
+            if place >= 0:
+                end_row(work, block, place, put, label, weight)
+                state[TAGGED] |= tag_to > tag_from
+                continue
+        count, prefix, factor, room = 0, 0, 1.0, 0
         base, marks, bar = at, stops(block, at, COLON, BAR), True
         while True:
             place, base, marks = next_stop(block, base, marks, COLON, BAR)
@@ -174,10 +186,7 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
                     index = -1
                     if prefix == 0 and length <= 8 and (byte(block, start) != ZERO or length == 1):
                         index = whole_number(block, start, length)
-                    index = whole_name(names, index)
-                    plain = plain and index > last
-                    last = index
-                    put_token(work, count, start, length, prefix, index, value)
+                    put_token(work, count, start, length, prefix, whole_name(names, index), value)
                     room += length + names.prefixes[prefix, SIZE]
                     count += 1
             if stop == NEWLINE:
@@ -186,12 +195,8 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
         if wrong:
             refuse(work, block, place, wrong)
             continue
-        row = state[ROWS]
-        work.tags[row, 0], work.tags[row, 1] = tag_from, tag_to
-        if not (plain and put_whole_row(work, names, block, place, count, label, weight)):
-            needs = put_row(work, names, block, block, place, count, room, SUMMED, label, weight, True)
-            if needs != ENDED:
-                return needs
-        if tag_to > tag_from and state[ROWS] > row:
-            state[TAGGED] = 1
+        needs = put_row(work, names, block, block, place, count, room, SUMMED, label, weight, True)
+        if needs != ENDED:
+            return needs
+        state[TAGGED] |= tag_to > tag_from
     return FILLED
