@@ -56,11 +56,14 @@ values = st.one_of(
 )
 indices = st.one_of(st.integers(0, 12), st.sampled_from(["255", "256", "00", "12345678", "012345678", "123456789"]))
 pairs = st.builds("{}:{}".format, indices, values)
+rising = st.dictionaries(st.integers(0, 999), values, max_size=30).map(
+    lambda row: [f"{index}:{row[index]}" for index in sorted(row)]
+)
 svm_lines = st.builds(
     lambda label, qid, row, comment, end: f"{label} {qid}{' '.join(row)}{comment}{end}",
     st.sampled_from(["1", "+1", "-1", "2.0", "0.5", "1e1"]),
     st.sampled_from(["", "qid:3 "]),
-    st.lists(pairs, max_size=6),
+    st.lists(pairs, max_size=6) | rising,
     st.sampled_from(["", " # note 3:4", "#x"]),
     st.sampled_from(["", " ", "\r", "\t"]),
 )
@@ -143,7 +146,7 @@ spaces = st.builds(
     lambda n, f, row: f"|{n}{f if n else ''} {' '.join(row)}",
     st.sampled_from(["", "f", "title", "longer_than_eight"]),
     st.sampled_from(["", ":2", ":0.5", ":0"]),
-    st.lists(tokens, max_size=5),
+    st.lists(tokens, max_size=5) | rising,
 )
 vw_lines = st.builds(
     lambda head, body: head + "".join(body),

@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.streams.scan import GOOD, HARD, WILD, byte, next_stop, number, plain_number, stops, whole_number
+from linmax.streams.scan import GOOD, HARD, VECTOR, WILD, byte, number
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,
@@ -127,6 +127,7 @@ LARGEST = 1e100
 NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
+PLAIN = 5  # numbers about a word with its value, see `linmax.streams.plain`
 SUMMED, TURNED_DOWN, IMPOSSIBLE = range(3)  # what happens to an attribute that comes twice
 
 
@@ -136,6 +137,8 @@ class Work(NamedTuple):
     state: np.ndarray  # int64 (WIDTH,)
     tokens: np.ndarray  # int64 (most tokens of a line, TOKEN): what is known of each name
     amounts: np.ndarray  # float64: their values
+    ends: np.ndarray  # int64: where words end, in a line that is plain
+    plain: np.ndarray  # int64 (PLAIN, most tokens): its words
     labels: np.ndarray  # int32 (rows,): class, NO_CLASS without a label
     importance: np.ndarray  # float64 (rows,)
     tags: np.ndarray  # int64 (rows, 2): where a tag is in the block
@@ -154,12 +157,23 @@ class Work(NamedTuple):
 
 WorkT = typeof(
     Work(
-        np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1), np.zeros(1, np.int32), np.zeros(1),
+        np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1), np.zeros(1, np.int64),
+        np.zeros((1, 1), np.int64), np.zeros(1, np.int32), np.zeros(1),
         np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1),
         np.zeros((1, 1)), np.zeros(1, np.int32), np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 2)),
         np.zeros(1), np.zeros((1, 2), np.int64),
     )
 )  # fmt: skip
+
+
+def room_for_tokens(size: int) -> dict[str, np.ndarray]:
+    """The arrays of `Work` that hold the tokens of a line."""
+    return {
+        "tokens": np.zeros((size, TOKEN), np.int64),
+        "amounts": np.zeros(size),
+        "ends": np.zeros(2 * (size + VECTOR), np.int64),
+        "plain": np.zeros((PLAIN, size), np.int64),
+    }
 
 
 @kernel(hot=True)
@@ -297,54 +311,3 @@ def put_row(
         put += 1
     end_row(work, block, place, put, label, weight)
     return ENDED
-
-
-@kernel(hot=True)
-def plain_rest(work: Work, names: Names, block: np.ndarray, at: int, other: int, bare: bool) -> tuple[int, int]:
-    """The rest of a line, if it is nothing but rising whole numbers met before with their values: most lines are.
-
-    They go straight into the row. Returns where the line ends and where the row does; the end is -1 when something
-    else comes, and nothing has happened then. ``other`` ends a word as a colon does; with ``bare`` values may be
-    missing, and are then 1.
-    """
-    put, last = work.state[PLACED], -1
-    base, marks = at, stops(block, at, COLON, other)
-    while put < work.indices.size:
-        place, base, marks = next_stop(block, base, marks, COLON, other)
-        stop, start, length = byte(block, place), at, place - at
-        at = place + 1
-        if length == 0 and (stop == NEWLINE or blank(stop)):
-            if stop == NEWLINE:
-                return place, put
-            continue
-        if length == 0 or length > 8 or (byte(block, start) == ZERO and length > 1):
-            break
-        index, value = whole_number(block, start, length), 1.0
-        if not last < index < names.direct.size:
-            break
-        if stop == COLON:
-            place, base, marks = next_stop(block, base, marks, COLON, other)
-            stop = byte(block, place)
-            minus = byte(block, at) == MINUS
-            value = plain_number(block, at + minus, place - at - minus, work.tens)
-            if value < 0.0:
-                value, end, status = read_number(work, block, at)
-                if status != GOOD or end != place:
-                    break
-            elif minus:
-                value = -value
-            at = place + 1
-        elif not bare:
-            break
-        if not (stop == NEWLINE or blank(stop)):
-            break
-        number = names.direct[np.uint64(index)] - 1
-        if number < 0:
-            break
-        work.indices[np.uint64(put)], work.values[np.uint64(put)] = number, value
-        if value != 0.0:
-            put += 1
-            last = index
-        if stop == NEWLINE:
-            return place, put
-    return -1, put

@@ -87,8 +87,7 @@ class LineReader:
         tens, table = powers()
         self._work = Work(
             state=np.zeros(parsing.WIDTH, np.int64),
-            tokens=np.zeros((1024, parsing.TOKEN), np.int64),
-            amounts=np.zeros(1024),
+            **parsing.room_for_tokens(1024),
             classes=self.classes.numbers,
             refusals=np.zeros((KEPT, 2), np.int64),
             reasons=np.zeros(len(REASONS), np.int64),
@@ -260,8 +259,7 @@ class LineReader:
             self.values *= 2
             self._work = work._replace(**self._values_room())
         elif needs == parsing.MORE_TOKENS:
-            size = 2 * work.amounts.size
-            self._work = work._replace(tokens=np.zeros((size, parsing.TOKEN), np.int64), amounts=np.zeros(size))
+            self._work = work._replace(**parsing.room_for_tokens(2 * work.amounts.size))
         elif needs == parsing.MORE_NAMES:
             self.vocabulary.reserve(begin, end)
         else:

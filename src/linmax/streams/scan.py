@@ -24,12 +24,14 @@ from linmax.contract import JIT, deferred, kernel
 __all__ = [
     "PADDING",
     "byte",
+    "equals",
     "fold",
     "last_line_end",
     "next_stop",
     "number",
     "ones",
     "plain_number",
+    "population",
     "powers",
     "same_bytes",
     "shifted",
@@ -51,6 +53,18 @@ Block = uint8[::1]
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
     data = cgutils.create_struct_proxy(kind)(context, builder, array).data
     return builder.gep(data, [place])
+
+
+def _vector(context: Any, builder: Any, kind: Any, block: Any, place: Any) -> Any:
+    pointer = _pointer(context, builder, kind, block, place)
+    return builder.load(builder.bitcast(pointer, ir.VectorType(I8, VECTOR).as_pointer()), align=1)
+
+
+def _lanes(builder: Any, value: Any) -> Any:
+    """One byte in all places of a vector."""
+    none = ir.Constant(ir.VectorType(I8, VECTOR), ir.Undefined)
+    one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, none, ir.Constant(ir.VectorType(ir.IntType(32), VECTOR), None))
 
 
 def signed(bits: int) -> int:
@@ -86,22 +100,30 @@ if JIT:
         """Bit i: byte place + i of the next VECTOR is a space, a control character, ``extra`` or ``other``."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            lanes = ir.VectorType(I8, VECTOR)
-            pointer = _pointer(context, builder, sig.args[0], args[0], args[1])
-            data = builder.load(builder.bitcast(pointer, lanes.as_pointer()), align=1)
-
-            def all_lanes(value: Any) -> Any:
-                one = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-                zeros = ir.Constant(ir.VectorType(ir.IntType(32), VECTOR), None)
-                return builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), zeros)
-
-            found = builder.icmp_unsigned("<=", data, all_lanes(ir.Constant(I8, 32)))
+            data = _vector(context, builder, sig.args[0], args[0], args[1])
+            found = builder.icmp_unsigned("<=", data, _lanes(builder, ir.Constant(I8, 32)))
             for wanted in args[2:]:
-                equal = builder.icmp_unsigned("==", data, all_lanes(builder.trunc(wanted, I8)))
-                found = builder.or_(found, equal)
+                found = builder.or_(
+                    found, builder.icmp_unsigned("==", data, _lanes(builder, builder.trunc(wanted, I8)))
+                )
             return builder.bitcast(found, I64)
 
         return int64(Block, int64, int64, int64), codegen
+
+    @intrinsic
+    def equals(_, block, place, wanted):  # type: ignore[no-untyped-def]
+        """Bit i: byte place + i of the next VECTOR is ``wanted``."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            data = _vector(context, builder, sig.args[0], args[0], args[1])
+            return builder.bitcast(builder.icmp_unsigned("==", data, _lanes(builder, builder.trunc(args[2], I8))), I64)
+
+        return int64(Block, int64, int64), codegen
+
+    @intrinsic
+    def population(_, bits):  # type: ignore[no-untyped-def]
+        """How many bits are set."""
+        return int64(int64), lambda context, builder, sig, args: builder.ctpop(args[0])
 
     @intrinsic
     def trailing(_, bits):  # type: ignore[no-untyped-def]
@@ -176,6 +198,12 @@ else:
         part = block[place : place + VECTOR]
         found = (part <= 32) | (part == extra) | (part == other)
         return int(sum(1 << i for i in np.flatnonzero(found).tolist()))
+
+    def equals(block: np.ndarray, place: int, wanted: int) -> int:
+        return int(sum(1 << i for i in np.flatnonzero(block[place : place + VECTOR] == wanted).tolist()))
+
+    def population(bits: int) -> int:
+        return (int(bits) % WORD).bit_count()
 
     def trailing(bits: int) -> int:
         bits = int(bits) % WORD

@@ -38,14 +38,13 @@ from linmax.streams.parsing import (
     WorkT,
     blank,
     class_of,
-    end_row,
     finished,
-    plain_rest,
     put_row,
     put_token,
     read_number,
     refuse,
 )
+from linmax.streams.plain import put_plain_row
 from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number, word
 from linmax.streams.vocabulary import Names, NamesT, whole_name
 
@@ -106,9 +105,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
         label = class_of(work, labels, block, start, at)
         if label < NO_CLASS:
             return NEW_CLASS
-        place, put = plain_rest(work, names, block, at, HASH, False)
-        if place >= 0:
-            end_row(work, block, place, put, label, 1.0)
+        if blank(c) and put_plain_row(work, names, block, at + 1, HASH, label, 1.0):
             continue
         count, wrong, last, rising = 0, 0, -1, True
         base, marks = at, stops(block, at, COLON, HASH)

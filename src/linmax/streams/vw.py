@@ -43,14 +43,13 @@ from linmax.streams.parsing import (
     WorkT,
     blank,
     class_of,
-    end_row,
     finished,
-    plain_rest,
     put_row,
     put_token,
     read_number,
     refuse,
 )
+from linmax.streams.plain import put_plain_row
 from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number
 from linmax.streams.vocabulary import ABSENT, NUMBER, SIZE, Names, NamesT, cell, look_up, whole_name
 
@@ -126,12 +125,9 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
         row = state[ROWS]
         work.tags[row, 0], work.tags[row, 1] = tag_from, tag_to
         at += 1
-        if blank(byte(block, at)):
-            place, put = plain_rest(work, names, block, at + 1, BAR, True)
-            if place >= 0:
-                end_row(work, block, place, put, label, weight)
-                state[TAGGED] |= tag_to > tag_from
-                continue
+        if blank(byte(block, at)) and put_plain_row(work, names, block, at + 1, BAR, label, weight):
+            state[TAGGED] |= tag_to > tag_from
+            continue
         count, prefix, factor, room = 0, 0, 1.0, 0
         base, marks, bar = at, stops(block, at, COLON, BAR), True
         while True:
