@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import boolean, float32, int32, types
 
-from linmax.contract import KNOWN, STRIDE, Indices, Instances, Labels, Matrix, Vector, deferred, kernel
+from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector, deferred, kernel
 from linmax.learners import Whole, Worker
 from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam
@@ -29,7 +29,8 @@ __all__ = ["SLOTS", "AttributePool", "AttributeWorker"]
 REGULARISER = 10.0
 INFLATION = 1e-4
 DECAY = 0.8  # of the recent-label voter
-CHUNK = 512  # trials whose scores are kept at a time
+CHUNK = 256  # trials whose scores are kept at a time
+FOUR = 4  # numbers of classes that the members have room for are multiples of it
 
 
 @kernel()
@@ -209,7 +210,7 @@ class AttributeWorker(Worker):
         for place, team in enumerate(self.teams):
             team.restore({name: arrays[f"team{place}.{name}"] for name in team.names})
 
-    def _fit(self, instances: Instances, width: int) -> None:
+    def _fit(self, instances: Instances, k: int) -> None:
         """Let teams join for the attributes that these instances are the first to have, and make room."""
         if instances.indptr.size and SPARSE not in self.order:
             self._join(SPARSE, SparseTeam(), MEMBERS + 1)
@@ -218,7 +219,7 @@ class AttributeWorker(Worker):
         if not self.teams:
             raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
         for team in self.teams:
-            team.fit(instances, width)
+            team.fit(instances, FOUR * -(-k // FOUR))
 
     def _join(self, kind: int, team: SparseTeam | DenseTeam, members: int) -> None:
         old = len(self.weights)
@@ -235,7 +236,7 @@ class AttributeWorker(Worker):
 
         The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
         """
-        self._fit(instances, int(shape[STRIDE]))
+        self._fit(instances, k)
         known, tasks = int(shape[KNOWN]), []
         for first in range(begin, end, CHUNK):
             last = min(end, first + CHUNK)
@@ -254,7 +255,7 @@ class AttributeWorker(Worker):
 
     def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> Fused:
         """Predictions, scores and votes without learning."""
-        self._fit(instances, int(shape[STRIDE]))
+        self._fit(instances, k)
         task = Task(int(shape[KNOWN]), instances, np.zeros(0, np.int32), 0, size, False)
         return self._follow(task, *self._lead(task), shape, k)
 

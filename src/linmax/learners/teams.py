@@ -32,9 +32,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float32, int64, types
 
-from linmax.contract import Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
+from linmax.contract import Indices, Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
 from linmax.fetching import fetch
-from linmax.learners.lanes import add_log_row, add_row, shrink_row, sum_row
+from linmax.learners.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
 from linmax.scaling import squash, standardise
 
 __all__ = ["MEMBERS", "DenseTeam", "SparseTeam"]
@@ -66,97 +66,103 @@ PA, MEAN, VARIANCE, LINEAR = range(
     4
 )  # rows of an attribute's cells, and how many there are; attribute 0 is the constant
 BAYES = 2  # the member that counts
+GROUP = 8  # attributes whose cells are asked for at a time
+ROOM = 4  # times the attributes met, for those to come
+
+
+RARE, PLAIN, SQUARE = range(LINEAR)  # x as PA has it, weighted by idf; as AROW has it; and its squares, for variances
 
 
 class Room(NamedTuple):
-    """Where trials are worked out."""
+    """Where trials are worked out. There is a place for each attribute of a trial, and before them for the constant."""
 
-    plain: np.ndarray  # float32: x of each attribute of each trial at hand, the constant before them
-    rare: np.ndarray  # float32: those of one trial weighted by idf
-    scores: np.ndarray  # float32 (3, classes): PA, AROW and AROW's variances
+    scaled: np.ndarray  # float32: x of all trials at hand
+    factors: np.ndarray  # float32 (LINEAR, attributes)
+    places: np.ndarray  # int64: where the attribute's cells begin
+    scores: np.ndarray  # float32 (LINEAR, classes): PA, AROW and AROW's variances
     steps: np.ndarray  # float32 (2, classes)
-    logs: np.ndarray  # ln 1, ln 2, ...
 
 
-LOGS = np.log(np.arange(1.0, 4097.0))
-RoomT = types.NamedTuple((Single, Single, SingleMatrix, SingleMatrix, Vector), Room)
+RoomT = types.NamedTuple((Single, SingleMatrix, Indices, SingleMatrix, SingleMatrix), Room)
 
 
-@kernel()
+@kernel(reorders=True)
 def scale_sparse(
     instances: Instances, t: int, at: int, trials: float, frequency: np.ndarray, learn: bool, room: Room
 ) -> int:
-    """x and its idf form into ``room``, x from ``at`` on, the constant first; returns how many there are."""
-    lo, hi = instances.indptr[t], instances.indptr[t + 1]
-    one = squash(instances.constant)
-    plain, rare = one * one, one * one
-    rarity = math.log(trials + 2.0)
-    for j in range(lo, hi):
-        value = squash(instances.values[j])
-        count = frequency[instances.indices[j]] + 1.0
+    """x and its idf form into ``room``, the former also into its ``scaled`` from ``at`` on; returns how many."""
+    first, many = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t]
+    rare, plain, square = room.factors[RARE], room.factors[PLAIN], room.factors[SQUARE]
+    cells = LINEAR * room.scores.shape[1]
+    squash_row(room.factors, PLAIN * room.factors.shape[1] + 1, instances.values, first, many)
+    for j in range(many):
+        column = instances.indices[first + j]
+        count = frequency[column] + 1.0
         if learn:
-            frequency[instances.indices[j]] = count
-        log = room.logs[int(count) - 1] if count <= room.logs.size else math.log(count)
-        weighted = value * (rarity - log)
-        plain += value * value
-        rare += weighted * weighted
-        room.plain[at + j - lo + 1], room.rare[j - lo + 1] = value, weighted
-    room.plain[at] = room.rare[0] = one
-    plain = 1.0 / math.sqrt(plain) if plain > 0.0 else 0.0
-    rare = 1.0 / math.sqrt(rare) if rare > 0.0 else 0.0
-    for j in range(hi - lo + 1):
-        room.plain[at + j] *= plain
-        room.rare[j] *= rare
-    return hi - lo + 1
+            frequency[column] = count
+        rare[j + 1] = count
+        room.places[j + 1] = (column + 1) * cells
+    log_row(room.factors, 1, many)
+    plain[0] = rare[0] = squash(instances.constant)
+    rarity = np.float32(math.log(trials + 2.0))
+    for j in range(1, many + 1):
+        rare[j] = plain[j] * (rarity - rare[j])
+    length, rare_length = np.float32(0.0), np.float32(0.0)
+    for j in range(many + 1):
+        length += plain[j] * plain[j]
+        rare_length += rare[j] * rare[j]
+    shrink = np.float32(1.0 / math.sqrt(length)) if length > 0.0 else np.float32(0.0)
+    rare_shrink = np.float32(1.0 / math.sqrt(rare_length)) if rare_length > 0.0 else np.float32(0.0)
+    for j in range(many + 1):
+        rare[j] *= rare_shrink
+        plain[j] *= shrink
+        square[j] = plain[j] * plain[j]
+        room.scaled[at + j] = plain[j]
+    return many + 1
 
 
-@kernel()
-def fetch_row(instances: Instances, t: int, j: int, table: np.ndarray, long: int) -> int:
-    """Have the ``long`` numbers of a trial's j-th attribute ready soon; returns the attribute, -1 for none."""
-    if t + 1 >= instances.indptr.size or j >= instances.indptr[t + 1] - instances.indptr[t]:
-        return -1
-    column = instances.indices[instances.indptr[t] + j]
-    place = (column + 1) * long
-    if place + long > table.size:
-        return -1
+@kernel(hot=True)
+def fetch_row(table: np.ndarray, place: int, long: int) -> None:
+    """Have ``long`` numbers ready soon."""
     for part in range(0, long, LINE):
         fetch(table, place + part)
-    return column
+
+
+@kernel(hot=True)
+def attributes_of(indptr: np.ndarray, t: int) -> tuple[int, int]:
+    """Where the attributes of a trial begin and end; nothing if there is no such trial."""
+    return (indptr[t], indptr[t + 1]) if t + 1 < indptr.size else (0, 0)
 
 
 @kernel()
-def score_linear(
-    instances: Instances, t: int, at: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: Room
-) -> None:
+def score_linear(instances: Instances, t: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: Room) -> None:
     """Scores of PA and AROW, and AROW's variances; the next trial's cells are asked for meanwhile."""
-    scores, first = room.scores, instances.indptr[t]
+    scores = room.scores
     width = scores.shape[1]
     for q in range(LINEAR):
         for c in range(width):
             scores[q, c] = 0.0
-    for j in range(size):
-        column = fetch_row(instances, t + 1, j, cells, LINEAR * width)
-        if column >= 0:
-            fetch(frequency, column)
-        place = LINEAR * width * (instances.indices[first + j - 1] + 1 if j else 0)
-        rare, plain = room.rare[j], room.plain[at + j]
-        add_row(scores, 0, cells, place + PA * width, width, rare)
-        add_row(scores, width, cells, place + MEAN * width, width, plain)
-        add_row(scores, 2 * width, cells, place + VARIANCE * width, width, plain * plain)
+    coming, end = attributes_of(instances.indptr, t + 1)
+    for lo in range(0, size, GROUP):
+        hi = min(lo + GROUP, size)
+        for j in range(coming + lo, min(coming + hi, end)):
+            fetch(frequency, instances.indices[j])
+            fetch_row(cells, LINEAR * width * (instances.indices[j] + 1), LINEAR * width)
+        add_rows(scores, cells, room.places, lo, hi, width, room.factors)
 
 
 @kernel()
 def learn_linear(
-    instances: Instances, t: int, at: int, size: int, label: int, known: int, cells: np.ndarray, room: Room
+    indices: np.ndarray, first: int, size: int, label: int, known: int, cells: np.ndarray, room: Room
 ) -> None:
     """One step of PA and of AROW."""
     scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
-    width, first = scores.shape[1], instances.indptr[t]
+    width, rare, plain = scores.shape[1], room.factors[RARE], room.factors[PLAIN]
     step, rival = np.float32(0.0), best_rival(scores[0], label, known)
     if rival >= 0:
         square = np.float32(0.0)
         for j in range(size):
-            square += room.rare[j] * room.rare[j]
+            square += rare[j] * rare[j]
         loss = np.float32(1.0) - (scores[0, label] - scores[0, rival])
         if loss > 0.0 and square > 0.0:
             step = min(np.float32(1.0), loss / (np.float32(2.0) * square))
@@ -171,13 +177,13 @@ def learn_linear(
             factor[c] = sign * loss * shrink[c]
             active = True
     for j in range(size):
-        column = instances.indices[first + j - 1] + 1 if j else 0
+        place = room.places[j]
         if step > 0.0:
-            cells[column, PA, label] += step * room.rare[j]
-            cells[column, PA, rival] -= step * room.rare[j]
+            column = indices[first + j - 1] + 1 if j else 0
+            cells[column, PA, label] += step * rare[j]
+            cells[column, PA, rival] -= step * rare[j]
         if active:
-            place = LINEAR * width * column
-            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, room.plain[at + j], room.steps)
+            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], room.steps)
 
 
 @deferred(
@@ -197,38 +203,27 @@ def play_linear(
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores of PA and AROW at trials begin..end, and their learning; x of all of them is left in ``room``."""
+    """Scores of PA and AROW at trials begin..end, and their learning; x of all of them is left in ``scaled``."""
     at = 0
     for t in range(begin, end):
         size = scale_sparse(instances, t, at, trials[0], frequency, learn, room)
-        score_linear(instances, t, at, size, cells, frequency, room)
+        score_linear(instances, t, size, cells, frequency, room)
         for c in range(known):
             votes[t - begin, member, c] = room.scores[0, c]
             votes[t - begin, member + 1, c] = room.scores[1, c]
         if learn:
             known = max(known, labels[t] + 1)
-            learn_linear(instances, t, at, size, labels[t], known, cells, room)
+            learn_linear(instances.indices, instances.indptr[t], size, labels[t], known, cells, room)
             trials[0] += 1.0
         at += size
 
 
 @deferred(
     types.void(
-        InstancesT,
-        Labels,
-        int64,
-        int64,
-        int64,
-        SingleMatrix,
-        Vector,
-        Single,
-        Single,
-        Single,
-        boolean,
-        SingleCube,
-        int64,
+        InstancesT, Labels, int64, int64, int64, SingleMatrix, Vector, Single, Indices, Single, Single, boolean,
+        SingleCube, int64,
     )
-)
+)  # fmt: skip
 def play_bayes(
     instances: Instances,
     labels: np.ndarray,
@@ -237,7 +232,8 @@ def play_bayes(
     known: int,
     counts: np.ndarray,
     totals: np.ndarray,
-    plain: np.ndarray,
+    scaled: np.ndarray,
+    places: np.ndarray,
     sums: np.ndarray,
     scores: np.ndarray,
     learn: bool,
@@ -251,15 +247,17 @@ def play_bayes(
     at, width = 0, counts.shape[1]
     for t in range(begin, end):
         first, size = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t] + 1
+        coming, stop = attributes_of(instances.indptr, t + 1)
         amount = np.float32(0.0)
+        for j in range(size):
+            if coming + j < stop:
+                fetch_row(counts, width * (instances.indices[coming + j] + 1), width)
+            places[j] = width * (instances.indices[first + j - 1] + 1) if j else 0
+            sums[j] = sum_row(counts, places[j], width)
+            amount += abs(scaled[at + j])
         for c in range(width):
             scores[c] = 0.0
-        for j in range(size):
-            fetch_row(instances, t + 1, j, counts, width)
-            place = width * (instances.indices[first + j - 1] + 1 if j else 0)
-            amount += abs(plain[at + j])
-            sums[j] = sum_row(counts, place, width)
-            add_log_row(scores, 0, counts, place, width, sums[j], np.float32(SMOOTHING), plain[at + j])
+        add_log_rows(scores, counts, places, size, width, sums, np.float32(SMOOTHING), scaled, at)
         everything = 0.0
         for c in range(totals.size - 1):
             everything += totals[c]
@@ -270,10 +268,10 @@ def play_bayes(
             label = labels[t]
             known = max(known, label + 1)
             for j in range(size):
-                column = instances.indices[first + j - 1] + 1 if j else 0
-                if sums[j] == 0.0 and plain[at + j] != 0.0 and sum_row(counts, width * column, width) == 0.0:
+                if sums[j] == 0.0 and scaled[at + j] != 0.0 and sum_row(counts, places[j], width) == 0.0:
                     totals[-1] += 1.0
-                counts[column, label] += abs(plain[at + j])
+                column = instances.indices[first + j - 1] + 1 if j else 0
+                counts[column, label] += abs(scaled[at + j])
             totals[label] += amount
         at += size
 
@@ -291,30 +289,36 @@ class SparseTeam:
         self.cells = np.zeros((0, LINEAR, 0), np.float32)
         self.counts = np.zeros((0, 0), np.float32)
         self.frequency, self.totals, self.trials = np.zeros(0), np.zeros(1), np.zeros(1)
+        self.used = 0  # attributes and the constant: rows of the arrays, which have room for more
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All the state."""
-        return {name: getattr(self, name) for name in self.names}
+        found = {name: getattr(self, name) for name in self.names}
+        rows = {name: found[name][: self.used] for name in ("cells", "counts")}
+        return found | rows | {"frequency": self.frequency[: max(0, self.used - 1)]}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over a state."""
         for name in self.names:
             setattr(self, name, arrays[name].copy())
+        self.used = len(self.cells)
 
     def fit(self, instances: Instances, width: int) -> None:
         """Make room for the attributes of these instances and for further classes."""
-        columns = int(instances.indices.max(initial=-1)) + 1
+        need = max(self.used, int(instances.indices.max(initial=-1)) + 2)
         rows, _, old = self.cells.shape
-        if columns + 1 <= rows and width <= old:
-            return
-        room = max(columns + 1, rows + rows // 2) if columns + 1 > rows else rows
-        cells, counts = np.zeros((room, LINEAR, width), np.float32), np.zeros((room, width), np.float32)
-        cells[:, VARIANCE] = 1.0
-        cells[:rows, :, :old], counts[:rows, :old] = self.cells, self.counts
-        self.cells, self.counts = cells, counts
-        self.frequency = np.concatenate([self.frequency, np.zeros(room - 1 - len(self.frequency))])
-        self.totals = np.concatenate([self.totals[:-1], np.zeros(width + 1 - len(self.totals)), self.totals[-1:]])
+        if need > rows or width > old:
+            rows = ROOM * need if need > rows else rows  # rows without attributes take no memory until they are used
+            cells, counts = np.zeros((rows, LINEAR, width), np.float32), np.zeros((rows, width), np.float32)
+            frequency, totals = np.zeros(rows - 1), np.zeros(width + 1)
+            cells[: self.used, VARIANCE] = 1.0
+            cells[: self.used, :, :old], counts[: self.used, :old] = self.cells[: self.used], self.counts[: self.used]
+            frequency[: max(0, self.used - 1)] = self.frequency[: max(0, self.used - 1)]
+            totals[: len(self.totals) - 1], totals[-1] = self.totals[:-1], self.totals[-1]
+            self.cells, self.counts, self.frequency, self.totals = cells, counts, frequency, totals
+        self.cells[self.used : need, VARIANCE] = 1.0
+        self.used = need
 
     def lead(
         self,
@@ -334,15 +338,15 @@ class SparseTeam:
         width, longest = self.cells.shape[2], _longest(instances, begin, end)
         room = Room(
             np.empty(instances.indptr[end] - instances.indptr[begin] + end - begin, np.float32),
-            np.empty(longest, np.float32),
+            np.empty((LINEAR, longest), np.float32),
+            np.zeros(longest, np.int64),
             np.zeros((LINEAR, width), np.float32),
             np.zeros((2, width), np.float32),
-            LOGS,
         )
         play_linear(
             instances, labels, begin, end, known, self.cells, self.frequency, self.trials, room, learn, votes, member
         )
-        return room.plain
+        return room.scaled
 
     def follow(
         self,
@@ -352,16 +356,16 @@ class SparseTeam:
         begin: int,
         end: int,
         learn: bool,
-        plain: np.ndarray,
+        scaled: np.ndarray,
         votes: np.ndarray,
         member: int,
     ) -> None:
         """The same of naive Bayes, from what `lead` returned."""
-        sums, scores = np.empty(_longest(instances, begin, end), np.float32), np.zeros(votes.shape[2], np.float32)
+        longest = _longest(instances, begin, end)
+        room = np.zeros(longest, np.int64), np.zeros(longest, np.float32), np.zeros(votes.shape[2], np.float32)
         play_bayes(
-            instances, labels, begin, end, known, self.counts, self.totals, plain, sums, scores, learn, votes,
-            member + BAYES,
-        )  # fmt: skip
+            instances, labels, begin, end, known, self.counts, self.totals, scaled, *room, learn, votes, member + BAYES
+        )
 
 
 def _longest(instances: Instances, begin: int, end: int) -> int:
