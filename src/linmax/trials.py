@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numba import int32, int64, types, uint8
 
 from linmax.checks import boolean, whole
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
+from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances, deferred
 from linmax.instances import Experts, Layout, missing, widen
 from linmax.machine import Engine, Settings
 from linmax.nodes import BestOf, Node, Weighing
@@ -277,7 +278,10 @@ class Machine:
     def _names(self, numbers: np.ndarray) -> np.ndarray:
         if (numbers < 0).any():  # before the first class is known
             return np.array([self.classes[i] if i >= 0 else None for i in numbers], dtype=object)
-        return as_array(self.classes)[numbers]
+        names = as_array(self.classes)
+        if names.dtype.kind == "i" and (names == names[0] + np.arange(len(names))).all():
+            return numbers + names[0]  # in a quarter of the time
+        return names[numbers]
 
     def _play(self, played: Instances, numbers: np.ndarray, margins: bool) -> Trace:
         outcome = self.engine.run(played, numbers, margins)
@@ -295,7 +299,10 @@ def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) 
             f"labels: {missing[0]!r} at trial {t} is not among the classes {_short(classes)}; "
             "pass all classes to experts(classes=...)"
         )
-    return np.array([place[name] for name in distinct], np.int32)[inverse] if len(inverse) else np.zeros(0, np.int32)
+    numbers = np.array([place[name] for name in distinct], np.int32)
+    if (numbers == np.arange(len(numbers))).all():  # as a rule
+        return inverse.astype(np.int32, copy=False)
+    return numbers[inverse]
 
 
 def _refuse_others(instances: Any) -> None:
@@ -335,6 +342,15 @@ def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list
     return unique_labels(names)
 
 
+@deferred(types.void(int64[::1], int64, int32[::1], uint8[::1]))
+def place_labels(labels: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
+    """How far each label is above the lowest, and which such places are taken."""
+    for t in range(labels.size):
+        place = labels[t] - lowest
+        places[t] = place
+        there[place] = 1
+
+
 def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct labels (sorted when they can be) and the place of each label among them; missing ones are refused."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -342,11 +358,13 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
         raise ValueError(f"labels: {labels[t]!r} at trial {t} is not a class; drop the trial or fill it in")
     if labels.dtype.kind in "iu" and labels.size:
         lowest, highest = int(labels.min()), int(labels.max())
-        if highest - lowest < COUNTED:  # counting: sorting would take as long as learning
-            offsets = labels.astype(np.int64, copy=False) - labels.min().astype(np.int64)
-            there = np.bincount(offsets) > 0
-            inverse = offsets if there.all() else (np.cumsum(there) - 1)[offsets]
-            return [lowest + place for place in np.flatnonzero(there).tolist()], inverse
+        if highest - lowest < COUNTED and highest < 2**63:  # counting: sorting would take as long as learning
+            places, there = np.zeros(labels.size, np.int32), np.zeros(highest - lowest + 1, np.uint8)
+            place_labels(np.require(labels, np.int64, ("C", "W")), lowest, places, there)
+            taken = np.flatnonzero(there)
+            if taken.size < there.size:
+                return [lowest + place for place in taken.tolist()], (np.cumsum(there, dtype=np.int32) - 1)[places]
+            return list(range(lowest, highest + 1)), places
     if labels.dtype != object:
         distinct, inverse = np.unique(labels, return_inverse=True)
         return distinct.tolist(), inverse
