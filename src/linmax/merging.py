@@ -19,7 +19,8 @@ McDonald, Hall and Mann, "Distributed training strategies for the structured per
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -200,27 +201,48 @@ class Placed:
     sparse: np.ndarray
     classes: np.ndarray
 
-    def coordinates(self, target: Engine) -> tuple[np.ndarray, np.ndarray]:
-        """The coordinates that exist, here and in the target."""
+    def places(self, target: Engine) -> np.ndarray | None:
+        """Where its coordinates are among those of the target; None where they are the same, in the same order."""
         own, layout = self.engine.layout, target.layout
-        constant = np.zeros(1 if own.constant else 0, np.int64)
-        here = _coordinates(
-            self.engine,
-            np.arange(own.voters),
-            np.arange(own.raters),
-            np.concatenate([constant, np.arange(1, own.rows)]),
-            np.arange(self.engine.k),
-        )
-        rows = np.concatenate([constant, 1 + self.dense, 1 + layout.dense + self.sparse]).astype(np.int64)
-        return here, _coordinates(target, self.voters, self.raters, rows, self.classes)
+        maps = (self.voters, self.raters, self.dense, self.sparse, self.classes)
+        if own == layout and self.engine.k == target.k and all(map(_in_order, maps)):
+            return None
+        rows = np.concatenate([np.zeros(1 if own.constant else 0), 1 + self.dense, 1 + layout.dense + self.sparse])
+        experts, rows = layout.voters + layout.raters, rows.astype(np.int64) - _first_row(layout)
+        table = (experts + rows * target.k)[:, None] + self.classes
+        return np.concatenate([self.voters, layout.voters + self.raters, table.ravel()]).astype(np.int64)
 
 
-def _coordinates(
-    engine: Engine, voters: np.ndarray, raters: np.ndarray, rows: np.ndarray, classes: np.ndarray
-) -> np.ndarray:
-    experts, stride = engine.state.shape[[EXPERTS, STRIDE]]
-    table = (experts + rows * stride)[:, None] + classes
-    return np.concatenate([voters, engine.layout.voters + raters, table.ravel()]).astype(np.int64)
+def _in_order(numbers: np.ndarray) -> bool:
+    return bool((numbers == np.arange(numbers.size)).all())
+
+
+def _first_row(layout: Layout) -> int:
+    """The first row whose coordinates exist: that of the constant is kept even if there is none."""
+    return 0 if layout.constant else 1
+
+
+def _table(engine: Engine, stored: np.ndarray) -> np.ndarray:
+    """A view of the rows of the linear machine that exist, with a column a class."""
+    experts, stride = (int(n) for n in engine.state.shape[[EXPERTS, STRIDE]])
+    padded = stored[..., experts:].reshape(*stored.shape[:-1], engine.capacity, stride)
+    return padded[..., _first_row(engine.layout) : engine.layout.rows, : engine.k]
+
+
+def _existing(engine: Engine, stored: np.ndarray) -> np.ndarray:
+    """The coordinates that exist, of an array that has room for more in its last axis; copied."""
+    experts, table = int(engine.state.shape[EXPERTS]), _table(engine, stored)
+    found = np.empty((*stored.shape[:-1], experts + table.shape[-2] * engine.k), stored.dtype)
+    found[..., :experts] = stored[..., :experts]
+    found[..., experts:].reshape(table.shape)[...] = table
+    return found
+
+
+def _store(engine: Engine, stored: np.ndarray, existing: np.ndarray) -> None:
+    """Write the coordinates that exist to where they are kept."""
+    experts, table = int(engine.state.shape[EXPERTS]), _table(engine, stored)
+    stored[..., :experts] = existing[..., :experts]
+    table[...] = existing[..., experts:].reshape(table.shape)
 
 
 @dataclass(frozen=True)
@@ -246,36 +268,22 @@ def merge_engines(
     first = placed[0].engine
     merged = Engine(first.learner, layout, classes, first.settings)
     merged.state.shape[KNOWN] = known
-    everyone = Placed(
-        merged, *(np.arange(n) for n in (layout.voters, layout.raters, layout.dense, layout.sparse, classes))
-    )
-    exist = everyone.coordinates(merged)[0]
-    place = np.zeros(merged.state.weights.shape[1], np.int64)  # among those that exist
-    place[exist] = np.arange(len(exist))
-    spots = [(here, place[there]) for here, there in (one.coordinates(merged) for one in placed)]
+    spots = [one.places(merged) for one in placed]
     _count(base, placed, merged)
     for member, run in enumerate(merged.runs):
         rule, state = run.rule, merged.state
-        blank = _part(rule, merged, member, exist)
-        parts = [
-            _spread_out(rule, one.engine, member, here, there, blank)
-            for one, (here, there) in zip(placed, spots, strict=True)
-        ]
+        blank = _part(rule, merged, member)
+        parts = [_spread_out(rule, one.engine, member, there, blank) for one, there in zip(placed, spots, strict=True)]
         target = Part(*(array.copy() for array in blank))
         mix(rule, parts, shares, multiplicative, target)
-        _write(rule, merged, member, exist, target)
+        _write(rule, merged, member, target)
         if not np.isfinite(target.weights).all():
             raise OverflowError(f"the mixed weights of {rule} left the range of floats")
         if run.averaging:
-            sums = [
-                _sums(one.engine, member, here, there, len(exist))
-                for one, (here, there) in zip(placed, spots, strict=True)
-            ]
-            before = None
-            if base is not None:
-                here, there = base.coordinates(merged)
-                before = _sums(base.engine, member, here, place[there], len(exist))
-            _add_up(run.averaging, merged, member, exist, sums, before)
+            size = len(target.weights)
+            sums = [_sums(one.engine, member, there, size) for one, there in zip(placed, spots, strict=True)]
+            before = None if base is None else _sums(base.engine, member, base.places(merged), size)
+            _add_up(run.averaging, merged, member, sums, before)
         state.means[member, means.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
         if merged.tracked:
             start_means(merged.members, state, member)
@@ -284,20 +292,29 @@ def merge_engines(
     return merged
 
 
-def _part(rule: Rule, engine: Engine, member: int, places: np.ndarray) -> Part:
-    """A member's state at these coordinates, copied."""
+def _part(rule: Rule, engine: Engine, member: int) -> Part:
+    """A member's state at the coordinates that exist, copied."""
     state, slots = engine.state, len(rule.slots)
-    rows = np.concatenate([np.arange(slots), slots + places]) if rule.matrix else np.arange(slots)
+    memory = state.memory[member, :slots]
+    if rule.matrix:
+        memory = state.memory[member][np.concatenate([np.arange(slots), slots + _numbers(engine)])]
     return Part(
-        state.weights[member, places],
-        np.ascontiguousarray(state.memory[member][np.ix_(rows, places)]),
+        _existing(engine, state.weights[member]),
+        _existing(engine, memory),
         state.scalars[member, : OWN + len(rule.scalars)].copy(),
     )
 
 
-def _spread_out(rule: Rule, engine: Engine, member: int, here: np.ndarray, there: np.ndarray, blank: Part) -> Part:
+def _numbers(engine: Engine) -> np.ndarray:
+    """Where the coordinates that exist are kept."""
+    return _existing(engine, np.arange(engine.state.weights.shape[1]))
+
+
+def _spread_out(rule: Rule, engine: Engine, member: int, there: np.ndarray | None, blank: Part) -> Part:
     """A member's state over the union: what it has not met is as it was at first."""
-    own, slots = _part(rule, engine, member, here), len(rule.slots)
+    own, slots = _part(rule, engine, member), len(rule.slots)
+    if there is None:
+        return own
     weights, memory = blank.weights.copy(), blank.memory.copy()
     weights[:] = rule.start * math.exp(-own.scalars[SHIFT])
     weights[there] = own.weights
@@ -307,16 +324,17 @@ def _spread_out(rule: Rule, engine: Engine, member: int, here: np.ndarray, there
     return Part(weights, memory, own.scalars)
 
 
-def _write(rule: Rule, engine: Engine, member: int, places: np.ndarray, part: Part) -> None:
+def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     state, slots = engine.state, len(rule.slots)
-    state.weights[member, places] = part.weights
-    state.memory[member, :slots, places] = part.memory[:slots].T
+    _store(engine, state.weights[member], part.weights)
+    _store(engine, state.memory[member, :slots], part.memory[:slots])
     if rule.matrix:
+        places = _numbers(engine)
         state.memory[member][np.ix_(slots + places, places)] = part.memory[slots:]
     state.scalars[member, : len(part.scalars)] = part.scalars
 
 
-def _sums(engine: Engine, member: int, here: np.ndarray, there: np.ndarray, size: int) -> Sums:
+def _sums(engine: Engine, member: int, there: np.ndarray | None, size: int) -> Sums:
     """S without its last term, the present hypothesis, which has not met a trial yet (see `linmax.means`)."""
     state, kind = engine.state, engine.runs[member].averaging
     numbers, scalars = state.means[member], state.scalars[member]
@@ -327,15 +345,16 @@ def _sums(engine: Engine, member: int, here: np.ndarray, there: np.ndarray, size
         g = 1.0 / numbers[means.NORM] if numbers[means.NORM] > 0.0 else 0.0
     m = numbers[means.WEIGHT] + (numbers[means.IDLE] - numbers[means.AGE]) * g
     unseen = float(m * numbers[means.START] - numbers[means.UNSEEN])
-    total = np.full(size, unseen)
-    total[there] = m * state.weights[member, here] - state.backlog[member, here]
+    total = m * _existing(engine, state.weights[member])
+    total -= _existing(engine, state.backlog[member])
+    if there is not None:
+        own, total = total, np.full(size, unseen)
+        total[there] = own
     trials = int(state.counts[member, TRIALS])
     return Sums(total, unseen, log, trials * (trials + 1) / 2)
 
 
-def _add_up(
-    kind: int, merged: Engine, member: int, exist: np.ndarray, sums: Sequence[Sums], before: Sums | None
-) -> None:
+def _add_up(kind: int, merged: Engine, member: int, sums: Sequence[Sums], before: Sums | None) -> None:
     """The average of all: the sums of all, those of the base once."""
     state = merged.state
     numbers, scalars = state.means[member], state.scalars[member]
@@ -343,7 +362,7 @@ def _add_up(
     scale = float(scalars[SHIFT] + scalars[GAUGE])
     if kind == RAW and scale > anchor + means.FAR:
         anchor = scale
-    total, unseen = np.zeros(len(exist)), 0.0
+    total, unseen = np.zeros(len(sums[0].total)), 0.0
     for one in sums:
         factor = math.exp(one.log - anchor)
         total += factor * one.total
@@ -358,7 +377,7 @@ def _add_up(
         trials = int(state.counts[member, TRIALS])
         stretch = trials * (trials + 1) / 2 / ages
         total, unseen = stretch * total, stretch * unseen
-    state.backlog[member, exist] = -total
+    _store(merged, state.backlog[member], -total)
     numbers[means.UNSEEN], numbers[means.ANCHOR] = -unseen, anchor
 
 
@@ -492,7 +511,8 @@ def _merge_models(base: Model | None, models: Sequence[Model], shares: np.ndarra
     }
     arrays = {f"names.{name}": array for name, array in vocabulary.arrays().items()}
     arrays |= {f"scaling.{name}": array for name, array in scaling.arrays.items()}
-    return Model.from_state(description, arrays | {f"engine.{name}": array for name, array in engine.arrays.items()})
+    arrays |= {f"engine.{name}": array for name, array in engine.arrays.items()}
+    return Model.from_state(description, arrays, vocabulary)
 
 
 def _refuse_other_columns(models: Sequence[Model], started: Sequence[int]) -> None:
@@ -517,8 +537,19 @@ def _union_of_vocabularies(models: Sequence[Model]) -> tuple[Vocabulary, list[np
     first = models[0].vocabulary
     if first.bits:
         return Vocabulary(first.bits), [np.arange(2**first.bits) for _ in models]
+    longest = max(models, key=lambda model: model.columns)
+    names = longest.vocabulary.arrays(longest.columns)
+    if all(begins_with(names, model.vocabulary.arrays(model.columns)) for model in models):
+        whole = len(longest.vocabulary) == longest.columns
+        union = deepcopy(longest.vocabulary) if whole else Vocabulary.from_arrays(names)
+        return union, [np.arange(model.columns) for model in models]
     union = Vocabulary()
     return union, [_joined(union, model) for model in models]
+
+
+def begins_with(names: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> bool:
+    """Whether the first names are those; both as `Vocabulary.arrays` gives them."""
+    return all(np.array_equal(names[part][: first[part].size], first[part]) for part in ("offsets", "names"))
 
 
 def _joined(union: Vocabulary, model: Model) -> np.ndarray:
@@ -547,7 +578,7 @@ def merge_scalings(
     sources = [*scalings, *([] if base is None else [base])]
     signs = [1] * len(scalings) + ([-kept] if base is not None else [])
     dense = np.zeros_like(first.arrays["dense"])
-    sparse = np.zeros((columns, 2))
+    sparse = np.zeros((columns if any(len(scaling.arrays["sparse"]) for scaling in sources) else 0, 2))
     trials = sum(sign * scaling.trials for sign, scaling in zip(signs, sources, strict=True))
     for scaling, places in zip(scalings, maps, strict=False):
         own = scaling.arrays["sparse"]

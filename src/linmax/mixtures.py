@@ -92,7 +92,7 @@ def average(arrays: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
     """sum mu_i a_i, in this order."""
     total = shares[0] * arrays[0]
     for share, array in zip(shares[1:], arrays[1:], strict=True):
-        total = total + share * array
+        total += share * array
     return total
 
 

@@ -15,12 +15,23 @@ from typing import Any
 
 from linmax import files
 from linmax.checks import boolean, one_of, whole
-from linmax.cluster.shards import Counts, Refused, Shard, ShardError, State, learn_shard, refuse_untold, shards_of
+from linmax.cluster.shards import (
+    Counts,
+    Refused,
+    Shard,
+    ShardError,
+    State,
+    learn_shard,
+    refuse_untold,
+    same_names,
+    shards_of,
+)
 from linmax.cluster.workers import Outcome, workers_of
 from linmax.composition import as_learner
 from linmax.merging import HOW, merge_since, refuse_unmergeable
 from linmax.mixtures import MULTIPLICATIVE
 from linmax.streams import Model
+from linmax.streams.vocabulary import Vocabulary
 
 __all__ = ["Epoch", "Fit", "Progress", "fit"]
 
@@ -202,7 +213,7 @@ class Job:
             self._fail(number, result, outcomes, failed)
         results = [outcomes[place].result for place in range(len(self.shards))]
         learned = time.perf_counter()
-        models = [Model.from_state(*state) for state, _ in results]
+        models = [self._model(state, result.model.vocabulary) for state, _ in results]
         self._refuse_columns(models)
         merged = merge_since(result.model, models, self.mix, self.multiplicative)
         counts = [counts for _, counts in results]
@@ -239,6 +250,10 @@ class Job:
         raise ShardError(
             f"{len(failed)} of {len(self.shards)} shards failed in epoch {number + 1}: {told}{kept}", named
         )
+
+    def _model(self, state: State, names: Vocabulary) -> Model:
+        """The model of a shard, which shares the names that it started with if it has met no others."""
+        return Model.from_state(*state, names if same_names(state, names) else None)
 
     def _refuse_columns(self, models: Sequence[Model]) -> None:
         started = [place for place, model in enumerate(models) if model.engine is not None]

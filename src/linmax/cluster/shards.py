@@ -6,6 +6,7 @@ import glob
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,13 @@ import numpy as np
 
 from linmax.instances import Layout
 from linmax.machine import Engine, Settings
+from linmax.merging import begins_with
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
 from linmax.streams import Model, stream
 from linmax.streams.frames import is_table
 from linmax.streams.model import repeats
+from linmax.streams.vocabulary import Vocabulary
 
 __all__ = ["Counts", "Refused", "Shard", "ShardError", "learn_shard", "refuse_untold", "shards_of"]
 
@@ -97,11 +100,33 @@ def refuse_untold(learner: Any) -> None:
             raise ValueError(f"{run.rule} is of your own making, which the workers do not know; use a built-in rule")
 
 
+def same_names(state: State, known: Vocabulary) -> bool:
+    """Whether a state has these names, and no others."""
+    own, others = _names(state), known.arrays()
+    return state[0]["hash_bits"] == known.bits and begins_with(own, others) and begins_with(others, own)
+
+
+def _names(state: State) -> dict[str, np.ndarray]:
+    return {part: state[1][f"names.{part}"] for part in ("names", "offsets")}
+
+
+_met = Vocabulary()  # the names of the last state that came to this process
+
+
+def names_of(state: State) -> Vocabulary:
+    """The names of a state, for a model of its own. All shards of an epoch have the same; they are looked up once."""
+    global _met
+    met = _met  # once: another thread may be here too
+    if not same_names(state, met):
+        met = _met = Vocabulary.from_arrays(_names(state), state[0]["hash_bits"])
+    return deepcopy(met)
+
+
 def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, Counts] | Refused:
     """Go on from a state through one shard, once. Depends on nothing else, and leaves what it was given as it was."""
     started = time.perf_counter()
     try:
-        model = Model.from_state(*state)
+        model = Model.from_state(*state, names_of(state))
         trials = mistakes = unlabelled = 0
         updates = model.updates
         rows = stream(source, model=model, prefetch=False, **reading)

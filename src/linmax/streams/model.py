@@ -342,8 +342,16 @@ class Model:
         return description, arrays
 
     @classmethod
-    def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """The model whose `state` this was; it goes on as if it had never stopped."""
+    def from_state(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        vocabulary: Vocabulary | None = None,
+    ) -> Self:
+        """The model whose `state` this was; it goes on as if it had never stopped.
+
+        With the vocabulary of its names, which is taken over, they need not be looked up again one by one.
+        """
         parts: dict[str, dict[str, np.ndarray]] = {"names": {}, "scaling": {}, "engine": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
@@ -358,7 +366,7 @@ class Model:
                 update_on_tie=description["update_on_tie"],
                 hash_bits=bits,
             )
-            self.vocabulary = Vocabulary.from_arrays(parts["names"], bits)
+            self.vocabulary = Vocabulary.from_arrays(parts["names"], bits) if vocabulary is None else vocabulary
             self.labels = Classes(description["labels"])
             self.scaling = Scaling.from_state(description["scaling"], parts["scaling"])
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
