@@ -136,7 +136,14 @@ class Engine:
     """A learner over a fixed layout of coordinates, in class indices. All its state is in `arrays`."""
 
     def __init__(
-        self, learner: Any, layout: Layout, k: int, settings: Settings, scored: bool = False, capacity: int = 0
+        self,
+        learner: Any,
+        layout: Layout,
+        k: int,
+        settings: Settings,
+        scored: bool = False,
+        capacity: int = 0,
+        begin: bool = True,
     ) -> None:
         self.learner, self.layout, self.k, self.settings = learner, layout, k, settings
         self.runs: list[Run] = []
@@ -154,7 +161,7 @@ class Engine:
         self.state = self._first_state(max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
             self.state.means[member, [means.START, means.FADE]] = run.rule.start, run.fade
-            if self.tracked:
+            if self.tracked and begin:  # not where a state is to be taken over
                 start_means(self.members, self.state, member)
         self.top.prepare(self)
         self.tail: Instances | None = None
@@ -236,7 +243,7 @@ class Engine:
         """An engine that goes on where another one's `arrays` were taken; they are copied."""
         stride, shape = stride_for(k), arrays["state.weights"].shape
         rows = (shape[-1] - layout.voters - layout.raters) // stride if stride else 0
-        engine = cls(learner, layout, k, settings, capacity=rows)
+        engine = cls(learner, layout, k, settings, capacity=rows, begin=False)
         engine.restore(arrays)
         return engine
 

@@ -245,16 +245,6 @@ def _store(engine: Engine, stored: np.ndarray, existing: np.ndarray) -> None:
     table[...] = existing[..., experts:].reshape(table.shape)
 
 
-@dataclass(frozen=True)
-class Sums:
-    """What a member's average adds up: the hypotheses that met a trial."""
-
-    total: np.ndarray
-    unseen: float  # of a coordinate that appears later
-    log: float  # the logarithm of its scale
-    ages: float  # what the trials count for together, where averages fade
-
-
 def merge_engines(
     base: Placed | None,
     placed: Sequence[Placed],
@@ -280,10 +270,7 @@ def merge_engines(
         if not np.isfinite(target.weights).all():
             raise OverflowError(f"the mixed weights of {rule} left the range of floats")
         if run.averaging:
-            size = len(target.weights)
-            sums = [_sums(one.engine, member, there, size) for one, there in zip(placed, spots, strict=True)]
-            before = None if base is None else _sums(base.engine, member, base.places(merged), size)
-            _add_up(run.averaging, merged, member, sums, before)
+            _add_up(run.averaging, merged, member, [*zip(placed, spots, strict=True)], base)
         state.means[member, means.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
         if merged.tracked:
             start_means(merged.members, state, member)
@@ -334,45 +321,64 @@ def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     state.scalars[member, : len(part.scalars)] = part.scalars
 
 
-def _sums(engine: Engine, member: int, there: np.ndarray | None, size: int) -> Sums:
-    """S without its last term, the present hypothesis, which has not met a trial yet (see `linmax.means`)."""
-    state, kind = engine.state, engine.runs[member].averaging
-    numbers, scalars = state.means[member], state.scalars[member]
-    log = float(numbers[means.ANCHOR]) if kind == RAW else 0.0
-    if kind == RAW:
-        g = math.exp(scalars[SHIFT] + scalars[GAUGE] - log)
-    else:
-        g = 1.0 / numbers[means.NORM] if numbers[means.NORM] > 0.0 else 0.0
-    m = numbers[means.WEIGHT] + (numbers[means.IDLE] - numbers[means.AGE]) * g
-    unseen = float(m * numbers[means.START] - numbers[means.UNSEEN])
-    total = m * _existing(engine, state.weights[member])
-    total -= _existing(engine, state.backlog[member])
-    if there is not None:
-        own, total = total, np.full(size, unseen)
-        total[there] = own
-    trials = int(state.counts[member, TRIALS])
-    return Sums(total, unseen, log, trials * (trials + 1) / 2)
+class Sums:
+    """What a member's average adds up: the hypotheses that met a trial.
+
+    That is S without its last term, the present hypothesis, which has not met a trial yet (see `linmax.means`).
+    """
+
+    def __init__(self, engine: Engine, member: int, there: np.ndarray | None) -> None:
+        self.engine, self.member, self.there = engine, member, there
+        state, kind = engine.state, engine.runs[member].averaging
+        numbers, scalars = state.means[member], state.scalars[member]
+        self.log = float(numbers[means.ANCHOR]) if kind == RAW else 0.0  # the logarithm of its scale
+        if kind == RAW:
+            g = math.exp(scalars[SHIFT] + scalars[GAUGE] - self.log)
+        else:
+            g = 1.0 / numbers[means.NORM] if numbers[means.NORM] > 0.0 else 0.0
+        self.multiple = numbers[means.WEIGHT] + (numbers[means.IDLE] - numbers[means.AGE]) * g
+        self.unseen = float(self.multiple * numbers[means.START] - numbers[means.UNSEEN])  # if it appears later
+        trials = int(state.counts[member, TRIALS])
+        self.ages = trials * (trials + 1) / 2  # what the trials count for together, where averages fade
+
+    def add_to(self, total: np.ndarray, factor: float) -> None:
+        """Add it to a total over the union."""
+        state = self.engine.state
+        own = _existing(self.engine, state.weights[self.member])
+        own *= self.multiple
+        own -= _existing(self.engine, state.backlog[self.member])
+        if self.there is not None:
+            seen, own = own, np.full(total.size, self.unseen)
+            own[self.there] = seen
+        own *= factor
+        total += own
 
 
-def _add_up(kind: int, merged: Engine, member: int, sums: Sequence[Sums], before: Sums | None) -> None:
+def _add_up(
+    kind: int,
+    merged: Engine,
+    member: int,
+    spots: Sequence[tuple[Placed, np.ndarray | None]],
+    base: Placed | None,
+) -> None:
     """The average of all: the sums of all, those of the base once."""
     state = merged.state
     numbers, scalars = state.means[member], state.scalars[member]
+    sums = [Sums(one.engine, member, there) for one, there in spots]
     anchor = max(one.log for one in sums)
     scale = float(scalars[SHIFT] + scalars[GAUGE])
     if kind == RAW and scale > anchor + means.FAR:
         anchor = scale
-    total, unseen = np.zeros(len(sums[0].total)), 0.0
-    for one in sums:
-        factor = math.exp(one.log - anchor)
-        total += factor * one.total
-        unseen += factor * one.unseen
+    terms = [(one, math.exp(one.log - anchor)) for one in sums]
     ages = sum(one.ages for one in sums)
-    if before is not None:
-        factor = (len(sums) - 1) * math.exp(before.log - anchor)
-        total -= factor * before.total
-        unseen -= factor * before.unseen
-        ages -= (len(sums) - 1) * before.ages
+    if base is not None:
+        before, many = Sums(base.engine, member, base.places(merged)), len(sums) - 1
+        terms.append((before, -many * math.exp(before.log - anchor)))
+        ages -= many * before.ages
+    total, unseen = np.zeros_like(_existing(merged, state.backlog[member])), 0.0
+    for one, factor in terms:
+        one.add_to(total, factor)
+        unseen += factor * one.unseen
     if merged.runs[member].fade and ages:
         trials = int(state.counts[member, TRIALS])
         stretch = trials * (trials + 1) / 2 / ages

@@ -6,7 +6,7 @@ import glob
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,16 +110,16 @@ def _names(state: State) -> dict[str, np.ndarray]:
     return {part: state[1][f"names.{part}"] for part in ("names", "offsets")}
 
 
-_met = Vocabulary()  # the names of the last state that came to this process
+_met: list[Vocabulary] = []  # at most one: names that a task of this process has left as it found them
 
 
 def names_of(state: State) -> Vocabulary:
-    """The names of a state, for a model of its own. All shards of an epoch have the same; they are looked up once."""
-    global _met
-    met = _met  # once: another thread may be here too
-    if not same_names(state, met):
-        met = _met = Vocabulary.from_arrays(_names(state), state[0]["hash_bits"])
-    return deepcopy(met)
+    """The names of a state. Those of the last task are taken over, with all that is known of where they are."""
+    with suppress(IndexError):  # another thread may have them
+        met = _met.pop()
+        if same_names(state, met):
+            return met
+    return Vocabulary.from_arrays(_names(state), state[0]["hash_bits"])
 
 
 def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, Counts] | Refused:
@@ -127,6 +127,7 @@ def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[
     started = time.perf_counter()
     try:
         model = Model.from_state(*state, names_of(state))
+        names = len(model.vocabulary)
         trials = mistakes = unlabelled = 0
         updates = model.updates
         rows = stream(source, model=model, prefetch=False, **reading)
@@ -140,6 +141,8 @@ def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[
             file, line, reason = rows.refusals.first[0]
             return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
         model.settle()
+        if len(model.vocabulary) == names:
+            _met[:] = [model.vocabulary]
     except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
         return Refused(_reason(error))
     counts = Counts(
