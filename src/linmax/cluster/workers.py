@@ -195,6 +195,6 @@ def connect(address: str) -> Iterator[Any]:
         LocalCluster(
             n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, direct_to_workers=True) as client,
     ):
         yield client
