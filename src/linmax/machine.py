@@ -247,13 +247,27 @@ class Engine:
         engine.restore(arrays)
         return engine
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+    @classmethod
+    def shown(
+        cls, learner: Any, layout: Layout, k: int, settings: Settings, arrays: Mapping[str, np.ndarray]
+    ) -> Engine:
+        """An engine to be looked at only: its state is another one's `arrays` themselves, which may be read-only."""
+        engine = cls(learner, Layout(0, 0, 0, 0, layout.constant), 0, settings, begin=False)
+        engine.layout, engine.k = layout, k
+        engine.restore(arrays, copied=False)
+        return engine
+
+    def restore(self, arrays: Mapping[str, np.ndarray], copied: bool = True) -> None:
         """Take over the state of an engine of the same learner, layout and classes."""
         parts: dict[str, dict[str, np.ndarray]] = {}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
-        overwrite(self.state._asdict(), parts.pop("state", {}), str(self.learner))
+        state = parts.pop("state", {})
+        if copied:
+            overwrite(self.state._asdict(), state, str(self.learner))
+        else:
+            self.state = State(**state)
         for place, node in enumerate(self.top.walk()):
             node.restore(parts.pop(f"node{place}", {}))
         tail = parts.pop("tail", None) if self.memory else None

@@ -252,8 +252,8 @@ class Job:
         )
 
     def _model(self, state: State, names: Vocabulary) -> Model:
-        """The model of a shard, which shares the names that it started with if it has met no others."""
-        return Model.from_state(*state, names if same_names(state, names) else None)
+        """The model of a shard, to be merged; it shares the names that it started with if it has met no others."""
+        return Model.from_state(*state, names if same_names(state, names) else None, copied=False)
 
     def _refuse_columns(self, models: Sequence[Model]) -> None:
         started = [place for place, model in enumerate(models) if model.engine is not None]

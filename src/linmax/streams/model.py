@@ -347,10 +347,12 @@ class Model:
         description: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],
         vocabulary: Vocabulary | None = None,
+        copied: bool = True,
     ) -> Self:
         """The model whose `state` this was; it goes on as if it had never stopped.
 
-        With the vocabulary of its names, which is taken over, they need not be looked up again one by one.
+        With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
+        that are not copied comes a model that can be looked at and merged, but must not learn.
         """
         parts: dict[str, dict[str, np.ndarray]] = {"names": {}, "scaling": {}, "engine": {}}
         for name, array in arrays.items():
@@ -378,7 +380,8 @@ class Model:
             if description["layout"] is not None:
                 dense, sparse, constant = description["layout"]
                 layout = Layout(0, 0, int(dense), int(sparse), float(constant))
-                self.engine = Engine.restored(self.learner, layout, len(self._order), self._settings, parts["engine"])
+                made = Engine.restored if copied else Engine.shown
+                self.engine = made(self.learner, layout, len(self._order), self._settings, parts["engine"])
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError(f"the model is damaged: {error!r}") from None
         return self
