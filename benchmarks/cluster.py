@@ -195,13 +195,13 @@ def epoch_seconds(paths: list[str], client: Any) -> float:
 
 def constants(shards: dict[int, list[str]], sizes: list[int], found: dict[str, Any]) -> Measured:
     """From one core: seconds a trial. From one worker and the smallest job: what a task costs beside them."""
-    result = cluster.fit(LEARNER, shards[sizes[-1]][:2], epochs=1, scale="none")
+    result = cluster.fit(LEARNER, shards[sizes[0]], epochs=2, scale="none")
     state = float(sum(array.nbytes for array in result.model.state()[1].values()))
-    mixing = result.epochs[0].mixing / (2 * state)
+    mixing = result.epochs[1].mixing / (SHARDS * state)
     a_trial = (found["one core"][-1] - found["one core"][0]) / (sizes[-1] - sizes[0])
     beside = max(0.0, found["1 workers"][0] - sizes[0] * a_trial - SHARDS * state * mixing)
     # The price of a task and of a byte cannot be told apart here; all of it is put on the bytes.
-    return Measured(a_trial, state, 2 * SHARDS * state / max(beside, 1e-9), 0.0, mixing)
+    return Measured(a_trial, state, (SHARDS + 1) * state / max(beside, 1e-9), 0.0, mixing)
 
 
 def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:

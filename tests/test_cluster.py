@@ -23,7 +23,7 @@ import linmax
 from linmax import cluster
 from linmax.cli import main
 from linmax.cluster.costs import Measured, estimate
-from linmax.cluster.shards import shards_of
+from linmax.cluster.shards import learn_shard, shards_of
 from linmax.streams import Model
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
@@ -35,7 +35,7 @@ PLANE = np.random.default_rng(7).normal(size=(30, 4))
 
 
 @contextmanager
-def running():
+def running(**options):
     settings = {
         "distributed.worker.memory.terminate": 0.95,
         "distributed.scheduler.allowed-failures": 2,
@@ -47,7 +47,7 @@ def running():
         distributed.LocalCluster(
             n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1.5GB"
         ) as local,
-        distributed.Client(local) as connected,
+        distributed.Client(local, **options) as connected,
     ):
         yield connected
 
@@ -60,8 +60,8 @@ def client():
 
 @pytest.fixture
 def doomed():
-    """A cluster of its own, for who kills workers."""
-    with running() as connected:
+    """A cluster of its own, for who kills workers; results come straight from them, as with `cluster.connect`."""
+    with running(direct_to_workers=True) as connected:
         yield connected
 
 
@@ -122,6 +122,25 @@ class Backwards(cluster.workers.Here):
 def test_the_order_in_which_tasks_end_changes_no_bit(paths):
     here = cluster.fit("A-perceptron", paths, epochs=2)
     assert bits(cluster.fit("A-perceptron", paths, epochs=2, client=Backwards()).model) == bits(here.model)
+
+
+def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
+    """They pass their names on, but only as they were given them."""
+    base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
+    before = bits(Model.from_state(*base))
+    parts = [["b |w one"], ["a |w new words", "c |w one"], ["a |w other new"], ["b |w one"], []]
+
+    def alone(part):
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster.shards, "_met", [])
+            return learn_shard(base, part, {})[0]
+
+    for part in [*parts, *parts[::-1]]:
+        together = learn_shard(base, part, {})[0]
+        assert bits(Model.from_state(*together)) == bits(Model.from_state(*alone(part)))
+    hashed = Model("A-perceptron", hash_bits=6).state()
+    assert Model.from_state(*learn_shard(hashed, parts[0], {})[0]).vocabulary.bits == 6
+    assert bits(Model.from_state(*base)) == before
 
 
 def test_names_and_classes_that_only_some_shards_have(client):
@@ -418,7 +437,7 @@ def test_the_cost_model_adds_up():
     two = estimate(measured, trials=10**7, shards=8, workers=2)
     assert one.serial == pytest.approx(10.0)
     assert two.learning == pytest.approx(4 * (10**7 / 8 * 1e-6 + 0.01))
-    assert two.moved == pytest.approx(16 * 8e6)
+    assert two.moved == pytest.approx(10 * 8e6)
     assert two.total == pytest.approx(two.learning + two.moving + two.mixing)
     even = two.break_even
     at = estimate(measured, trials=even, shards=8, workers=2)

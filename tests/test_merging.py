@@ -431,6 +431,44 @@ def test_stream_models_are_joined_by_name():
         assert merged.learn(batch).tolist() == ["scarf"]
 
 
+def bits(model):
+    description, arrays = model.state()
+    return description, {name: array.tobytes() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("others", [["coat |w snow", "hat |w ice"], SOUTH], ids=["names shared", "others"])
+def test_names_that_were_read_but_not_learned_from_are_left_out(others):
+    stopped = Model("A-perceptron", scale="none")
+    for batch in linmax.stream(NORTH, rows=1, model=stopped):
+        if not stopped.trials:
+            stopped.learn(batch)
+    whole = Model.from_state(*stopped.state())
+    assert len(stopped.vocabulary) > stopped.columns == len(whole.vocabulary)
+    found = [merge([first, read(others, "A-perceptron")]) for first in (stopped, whole)]
+    assert bits(found[0]) == bits(found[1])
+
+
+def test_models_that_share_the_arrays_of_a_state_merge_like_any_other():
+    base, parts, shown = read(NORTH, "A-perceptron"), [], []
+    for lines in (NORTH, SOUTH):
+        parts.append(Model.from_state(*base.state()))
+        for batch in linmax.stream(lines, model=parts[-1]):
+            parts[-1].learn(batch)
+        description, arrays = parts[-1].state()
+        for name in arrays:
+            if name.startswith("engine."):
+                arrays[name] = arrays[name].view()
+                arrays[name].flags.writeable = False
+        shown.append(Model.from_state(description, arrays, copied=False))
+        assert np.shares_memory(shown[-1].engine.state.weights, parts[-1].engine.state.weights)
+    for count in (2, 1):
+        merged = merge_since(base, shown[:count])
+        assert bits(merged) == bits(merge_since(base, parts[:count]))
+        for batch in linmax.stream(["scarf |w wind new"], model=merged):
+            merged.learn(batch)
+        assert bits(merged) != bits(merge_since(base, parts[:count]))
+
+
 @pytest.mark.parametrize("scale", ["idf", "max", "standard", "length"])
 def test_scaling_is_pooled(scale):
     random = np.random.default_rng(3)

@@ -3,7 +3,7 @@
 One epoch over T trials in S shards on W workers, with a model of M bytes:
 
     learning  ceil(S / W) (T / S * c + h)     c seconds a trial, h of overhead a task
-    moving    2 S M / b                       the model to each task and back, at b bytes a second
+    moving    (S + W) M / b                   the model to each worker, and one back from each task, at b bytes a second
     mixing    S M a                           a seconds a byte, in the driver
 
 One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T: at
@@ -55,10 +55,10 @@ def estimate(measured: Measured, trials: float, shards: int, workers: int) -> Co
     >>> box = Measured(1e-6, 1e6, 1e8, 0.01, 1e-9)
     >>> cost = estimate(box, trials=1e7, shards=8, workers=2)
     >>> round(cost.serial, 2), round(cost.total, 2), round(cost.break_even)
-    (10.0, 5.21, 416000)
+    (10.0, 5.15, 296000)
     """
     rounds = math.ceil(shards / workers)
-    moved = 2.0 * shards * measured.state_bytes
+    moved = float(shards + workers) * measured.state_bytes
     moving = moved / measured.bytes_per_second
     mixing = shards * measured.state_bytes * measured.mix_seconds_per_byte
     fixed = rounds * measured.task_seconds + moving + mixing
