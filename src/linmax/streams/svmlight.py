@@ -17,7 +17,6 @@ from linmax.streams.parsing import (
     END,
     ENDED,
     FILLED,
-    IMPOSSIBLE,
     INDEX,
     LABEL_NUMBER,
     LABELS,
@@ -107,7 +106,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
             return NEW_CLASS
         if blank(c) and put_plain_row(work, names, block, at + 1, HASH, label, 1.0):
             continue
-        count, wrong, last, rising = 0, 0, -1, True
+        count, wrong = 0, 0
         base, marks = at, stops(block, at, COLON, HASH)
         while True:
             place, base, marks = next_stop(block, base, marks, COLON, HASH)
@@ -151,8 +150,6 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
             if value != 0.0:
                 if count == work.amounts.size:
                     return MORE_TOKENS
-                rising = rising and index > last
-                last = index
                 put_token(work, count, start, length, 0, whole_name(names, index), value)
                 count += 1
             if c == NEWLINE or c == HASH:
@@ -161,8 +158,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
         if wrong:
             refuse(work, block, place, wrong)
             continue
-        twice = IMPOSSIBLE if rising else TURNED_DOWN
-        needs = put_row(work, names, block, block, place, count, place - state[AT], twice, label, 1.0, True)
+        needs = put_row(work, names, block, block, place, count, place - state[AT], TURNED_DOWN, label, 1.0, True)
         if needs != ENDED:
             return needs
     return FILLED
