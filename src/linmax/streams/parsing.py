@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.streams.scan import GOOD, HARD, VECTOR, WILD, byte, number
+from linmax.streams.scan import BAD, GOOD, HARD, VECTOR, WILD, byte, number, plain_number
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,
@@ -215,6 +215,17 @@ def read_number(work: Work, block: np.ndarray, place: int) -> tuple[float, int, 
     if status == GOOD and abs(value) > LARGEST:
         status = WILD
     return value, end, status
+
+
+@kernel(hot=True)
+def read_value(work: Work, block: np.ndarray, at: int, end: int) -> tuple[float, int]:
+    """The number that takes all of at..end, and GOOD; or what is wrong with it, as `number` says."""
+    minus = byte(block, at) == MINUS
+    value = plain_number(block, at + minus, end - at - minus, work.tens)
+    if value >= 0.0:
+        return -value if minus else value, GOOD
+    value, stop, status = read_number(work, block, at)
+    return value, BAD if status == GOOD and stop != end else status
 
 
 @kernel(hot=True)

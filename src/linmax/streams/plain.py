@@ -25,7 +25,7 @@ from linmax.streams.parsing import (
     Work,
     blank,
     end_row,
-    read_number,
+    read_value,
 )
 from linmax.streams.scan import (
     GOOD,
@@ -37,7 +37,6 @@ from linmax.streams.scan import (
     equals,
     lifted,
     others,
-    plain_number,
     population,
     shifted,
     stops,
@@ -143,13 +142,8 @@ def other_values(work: Work, block: np.ndarray, pairs: int) -> bool:
     """The values that are marked, one by one; False if one is no number."""
     for i in range(pairs):
         if work.plain[AMOUNT, i] != 0:
-            size, stop = work.plain[AMOUNT_SIZE, i], work.ends[2 * i + 1]
-            value = plain_number(block, stop - size, size, work.tens)
-            if value >= 0.0:
-                work.amounts[i] = -value if work.plain[NEGATIVE, i] else value
-                continue
-            work.amounts[i], end, status = read_number(work, block, work.ends[2 * i] + 1)
-            if status != GOOD or end != stop:
+            work.amounts[i], status = read_value(work, block, work.ends[2 * i] + 1, work.ends[2 * i + 1])
+            if status != GOOD:
                 return False
     return True
 

@@ -21,7 +21,6 @@ from linmax.streams.parsing import (
     LABEL_NUMBER,
     LABELS,
     LARGE_INDEX,
-    MINUS,
     MORE_TOKENS,
     NEW_CLASS,
     NEWLINE,
@@ -41,10 +40,11 @@ from linmax.streams.parsing import (
     put_row,
     put_token,
     read_number,
+    read_value,
     refuse,
 )
 from linmax.streams.plain import put_plain_row
-from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number, word
+from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, stops, whole_number, word
 from linmax.streams.vocabulary import Names, NamesT, whole_name
 
 __all__ = ["parse_svmlight"]
@@ -133,17 +133,12 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
                 length -= 1
             place, base, marks = next_stop(block, base, marks, COLON, HASH)
             c = byte(block, place)
-            minus = byte(block, at) == MINUS
-            value = plain_number(block, at + minus, place - at - minus, work.tens)
-            if value < 0.0:
-                value, end, status = read_number(work, block, at)
-                if status == HARD:
-                    return ASK_NUMBER
-                if status != GOOD or end != place:
-                    wrong = NOT_FINITE if status == WILD else VALUE
-                    break
-            elif minus:
-                value = -value
+            value, status = read_value(work, block, at, place)
+            if status == HARD:
+                return ASK_NUMBER
+            if status != GOOD:
+                wrong = NOT_FINITE if status == WILD else VALUE
+                break
             if not (c == NEWLINE or blank(c) or c == HASH):
                 wrong = VALUE
                 break
