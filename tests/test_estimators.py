@@ -233,7 +233,16 @@ def test_passes_end_when_nothing_is_left_to_learn():
     model = LinearMaxClassifier("perceptron", max_epochs=100).fit(X, y)
     assert 1 < model.n_iter_ < 100
     assert model.score(X, y) == 1.0
-    assert LinearMaxClassifier("perceptron").fit(X, y).n_iter_ == 1
+    assert LinearMaxClassifier("perceptron", max_epochs=1).fit(X, y).n_iter_ == 1
+
+
+def test_few_samples_are_shown_several_times():
+    random = np.random.default_rng(0)
+    for samples, passes in [(20, 10), (300, 4), (999, 2), (1000, 1), (3000, 1)]:
+        X, y = random.normal(size=(samples, 3)), random.integers(0, 2, samples)
+        assert LinearMaxClassifier(FAST).fit(X, y).n_iter_ == passes
+        assert LinearMaxClassifier(FAST, max_epochs=3).fit(X, y).n_iter_ == 3
+        assert LinearMaxClassifier(FAST).partial_fit(X, y).n_iter_ == 1
 
 
 @pytest.mark.parametrize("learner", [DEFAULT_LEARNER, "V-combine"])

@@ -79,9 +79,12 @@ def test_cutting_the_trials_changes_no_bit(rows: Any, labels: np.ndarray, learne
 def test_longer_than_a_chunk() -> None:
     rows, labels = texts(3, 2 * CHUNK + 5)
     instances = experts(attributes=rows, classes=range(K))
-    cut = run("attributes", instances[: CHUNK + 1], labels[: CHUNK + 1]).learner
-    later = cut.run(instances[CHUNK + 1 :], labels[CHUNK + 1 :]).predictions
-    assert np.array_equal(run("attributes", instances, labels).predictions[CHUNK + 1 :], later)
+    whole = run("attributes", instances, labels)
+    pieces = run("attributes", instances[:1], labels[:1]).learner
+    found = [pieces.run(instances[t : t + 100], labels[t : t + 100]).predictions for t in range(1, len(labels), 100)]
+    assert np.array_equal(whole.predictions[1:], np.concatenate(found))
+    for name, array in whole.learner.engine.arrays.items():
+        assert np.array_equal(array, pieces.engine.arrays[name]), name
 
 
 def hybrid(seed: int = 1) -> tuple[Any, np.ndarray]:

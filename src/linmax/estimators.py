@@ -52,6 +52,7 @@ __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
 DEFAULT_LEARNER = "auto"
 ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
+ENOUGH_TRIALS, MOST_PASSES = 1000, 10  # of fit, when the number of passes is not given
 MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which sample_weight is taken for a slip
 
 
@@ -407,7 +408,8 @@ class LinearMaxClassifier(OnLineClassifier):
     thresholds
         Learn a threshold b_j for each class.
     max_epochs
-        Most passes of ``fit``; it stops earlier after a pass without update.
+        Most passes of ``fit``; it stops earlier after a pass without update. None: one, and on less than a thousand
+        samples as many as make a thousand trials, up to ten.
     shuffle
         Whether ``fit`` shows the samples in random order, anew in each pass. ``partial_fit`` never does.
     random_state
@@ -454,7 +456,7 @@ class LinearMaxClassifier(OnLineClassifier):
         *,
         scale: str | None = None,
         thresholds: bool = True,
-        max_epochs: int = 1,
+        max_epochs: int | None = None,
         shuffle: bool = True,
         random_state: Any = 0,
     ) -> None:
@@ -484,7 +486,10 @@ class LinearMaxClassifier(OnLineClassifier):
         instances = self._scaling.apply(instances, learn=False)
         self._start(instances, np.unique(y), declared=False, discover=False)
         self.n_iter_ = 0
-        for epoch in range(self.max_epochs):
+        passes = (
+            min(MOST_PASSES, -(-ENOUGH_TRIALS // max(1, len(rows)))) if self.max_epochs is None else self.max_epochs
+        )
+        for epoch in range(passes):
             order = random.permutation(rows) if self.shuffle else rows
             self.n_iter_ += 1
             if not self._learn(instances[order], y[order], calibrate=epoch == 0):
@@ -556,7 +561,8 @@ class LinearMaxClassifier(OnLineClassifier):
     def _check_parameters(self) -> None:
         boolean("thresholds", self.thresholds)
         boolean("shuffle", self.shuffle)
-        whole("max_epochs", self.max_epochs, 1)
+        if self.max_epochs is not None:
+            whole("max_epochs", self.max_epochs, 1)
         if self.scale is not None:
             one_of("scale", self.scale, KINDS)
 

@@ -24,8 +24,9 @@ def step(
         return False
     rate, fits = params[0], True
     for j in range(index.size):
-        weight = weights[index[j]] + rate * z[j]
-        weights[index[j]] = weight
+        place = np.uint64(index[j])  # which counts from the beginning without being asked
+        weight = weights[place] + rate * z[j]
+        weights[place] = weight
         fits &= abs(weight) < HUGE
     scalars[TOP] = 0.0 if fits else np.inf
     return True

@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof
 
 from linmax.contract import kernel
-from linmax.streams.scan import GOOD, HARD, VECTOR, WILD, byte, number
+from linmax.streams.scan import BAD, GOOD, HARD, VECTOR, WILD, byte, number, plain_number
 from linmax.streams.vocabulary import (
     ABSENT,
     HASHED,
@@ -128,7 +128,7 @@ NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
 PLAIN = 5  # numbers about a word with its value, see `linmax.streams.plain`
-SUMMED, TURNED_DOWN, IMPOSSIBLE = range(3)  # what happens to an attribute that comes twice
+SUMMED, TURNED_DOWN = range(2)  # what happens to an attribute that comes twice
 
 
 class Work(NamedTuple):
@@ -218,6 +218,17 @@ def read_number(work: Work, block: np.ndarray, place: int) -> tuple[float, int, 
 
 
 @kernel(hot=True)
+def read_value(work: Work, block: np.ndarray, at: int, end: int) -> tuple[float, int]:
+    """The number that takes all of at..end, and GOOD; or what is wrong with it, as `number` says."""
+    minus = byte(block, at) == MINUS
+    value = plain_number(block, at + minus, end - at - minus, work.tens)
+    if value >= 0.0:
+        return -value if minus else value, GOOD
+    value, stop, status = read_number(work, block, at)
+    return value, BAD if status == GOOD and stop != end else status
+
+
+@kernel(hot=True)
 def class_of(work: Work, labels: Names, block: np.ndarray, start: int, end: int) -> int:
     """The class that a label names; below NO_CLASS when it is new, with its bytes left for Python."""
     slot = look_up(labels, block, start, end - start, 0, False)
@@ -266,8 +277,8 @@ def put_row(
     """Write a row of ``count`` tokens; returns ENDED, or what is missing.
 
     Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. ``twice``
-    says what happens to an attribute that comes twice: SUMMED, TURNED_DOWN with its line, or IMPOSSIBLE. With
-    ``whole`` the tokens tell which names are whole numbers.
+    says what happens to an attribute that comes twice: SUMMED, or TURNED_DOWN with its line. With ``whole`` the tokens
+    tell which names are whole numbers.
     """
     state = work.state
     if state[PLACED] + count > work.indices.size:
@@ -293,21 +304,20 @@ def put_row(
             if slot == ABSENT:
                 state[UNKNOWN] += 1
                 continue
-        if twice != IMPOSSIBLE or hashed:
-            mark = np.uint64(slot) if hashed else cell(slot, STAMP)
-            met = slots[mark]
-            if met >= serial:
-                if twice == TURNED_DOWN and not hashed:
-                    refuse(work, block, place, TWICE)
-                    return ENDED
-                work.values[begin + met - serial] += work.amounts[i]
-                continue
-            slots[mark] = serial + put - begin
+        mark = np.uint64(slot) if hashed else cell(slot, STAMP)
+        again = slots[mark] >= serial
+        if again and twice == TURNED_DOWN and not hashed:
+            refuse(work, block, place, TWICE)
+            return ENDED
+        # Words come again at random: a branch would be mispredicted.
+        where = np.uint64(begin + slots[mark] - serial if again else put)
+        before = work.values[where]
+        work.values[where] = work.amounts[i] + (before if again else 0.0)
         named = slot if hashed else slots[cell(slot, NUMBER)]
+        work.indices[where] = named
+        slots[mark] = serial + where - begin
+        put += not again
         if whole and tokens[i, WHOLE] != ABSENT:
             names.direct[tokens[i, WHOLE]] = named + 1
-        work.indices[np.uint64(put)] = named
-        work.values[np.uint64(put)] = work.amounts[i]
-        put += 1
     end_row(work, block, place, put, label, weight)
     return ENDED

@@ -25,7 +25,7 @@ from linmax.streams.parsing import (
     Work,
     blank,
     end_row,
-    read_number,
+    read_value,
 )
 from linmax.streams.scan import (
     GOOD,
@@ -37,7 +37,6 @@ from linmax.streams.scan import (
     equals,
     lifted,
     others,
-    plain_number,
     population,
     shifted,
     stops,
@@ -78,7 +77,7 @@ def ends_of_words(block: np.ndarray, at: int, other: int, ends: np.ndarray) -> i
 @kernel(hot=True)
 def take_words(block: np.ndarray, at: int, ends: np.ndarray, pairs: int, plain: np.ndarray) -> bool:
     """Write down names and values; False unless each is followed by what it should be."""
-    strange = 0
+    strange = False
     for i in range(pairs):
         colon, stop = ends[np.uint64(2 * i)], ends[np.uint64(2 * i + 1)]
         strange |= byte(block, colon) != COLON
@@ -89,7 +88,7 @@ def take_words(block: np.ndarray, at: int, ends: np.ndarray, pairs: int, plain: 
         plain[AMOUNT, i], plain[AMOUNT_SIZE, i] = word(block, colon + 1 + minus), stop - colon - 1 - minus
         plain[NEGATIVE, i] = minus
         at = stop + 1
-    return strange == 0
+    return not strange
 
 
 @kernel(hot=True)
@@ -98,18 +97,16 @@ def names_to_numbers(words: np.ndarray, sizes: np.ndarray, pairs: int) -> bool:
 
     They must rise, and not begin with 0.
     """
-    strange, last = 0, -1
+    strange, last = False, -1
     for i in range(pairs):
         size, text = sizes[i], words[i]
-        strange |= (size - 1) & -8
-        strange |= ((text & 0xFF) == ZERO) and size != 1
         digits = lifted(text ^ ZEROS, (64 - 8 * size) & 63)
-        strange |= others(digits)
+        strange |= (size < 1) | (size > 8) | (((text & 0xFF) == ZERO) & (size != 1)) | (others(digits) != 0)
         words[i] = eight_digits(digits)
     for i in range(pairs):
         strange |= words[i] <= last
         last = words[i]
-    return strange == 0
+    return not strange
 
 
 @kernel(hot=True)
@@ -120,7 +117,7 @@ def values_to_numbers(
 
     As `plain_number`: the digits before the point are moved up to those behind it.
     """
-    any_strange = 0
+    any_strange = False
     for i in range(pairs):
         size = sizes[i]
         digits = lifted(words[i] ^ ZEROS, (64 - 8 * size) & 63)
@@ -129,15 +126,15 @@ def values_to_numbers(
         below = shifted(lowest, 7) - 1  # all bits below it; all there are without a point
         upto = lifted(lowest, 1) - 1
         pointed = (digits & ~upto) | lifted(digits & below, 8)
-        strange = (found ^ lowest) | ((digits & (upto ^ below)) ^ (shifted(lowest, 7) * POINT)) | ((size - 1) & -8)
-        strange |= lowest != 0 and size == 1
+        point = shifted(lowest, 7) * POINT
+        strange = (found != lowest) | ((digits & (upto ^ below)) != point) | (size < 1 + (lowest != 0)) | (size > 8)
         mantissa = eight_digits(digits if lowest == 0 else pointed)
         places = 8 - shifted(population(upto), 3)
         power = (10.0 if places & 1 else 1.0) * (100.0 if places & 2 else 1.0) * (1e4 if places & 4 else 1.0)
         amounts[i] = (1.0 - 2.0 * negative[i]) * (mantissa / power)
         words[i] = strange
         any_strange |= strange
-    return any_strange == 0
+    return not any_strange
 
 
 @kernel()
@@ -145,13 +142,8 @@ def other_values(work: Work, block: np.ndarray, pairs: int) -> bool:
     """The values that are marked, one by one; False if one is no number."""
     for i in range(pairs):
         if work.plain[AMOUNT, i] != 0:
-            size, stop = work.plain[AMOUNT_SIZE, i], work.ends[2 * i + 1]
-            value = plain_number(block, stop - size, size, work.tens)
-            if value >= 0.0:
-                work.amounts[i] = -value if work.plain[NEGATIVE, i] else value
-                continue
-            work.amounts[i], end, status = read_number(work, block, work.ends[2 * i] + 1)
-            if status != GOOD or end != stop:
+            work.amounts[i], status = read_value(work, block, work.ends[2 * i] + 1, work.ends[2 * i + 1])
+            if status != GOOD:
                 return False
     return True
 

@@ -17,12 +17,10 @@ from linmax.streams.parsing import (
     END,
     ENDED,
     FILLED,
-    IMPOSSIBLE,
     INDEX,
     LABEL_NUMBER,
     LABELS,
     LARGE_INDEX,
-    MINUS,
     MORE_TOKENS,
     NEW_CLASS,
     NEWLINE,
@@ -42,10 +40,11 @@ from linmax.streams.parsing import (
     put_row,
     put_token,
     read_number,
+    read_value,
     refuse,
 )
 from linmax.streams.plain import put_plain_row
-from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number, word
+from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, stops, whole_number, word
 from linmax.streams.vocabulary import Names, NamesT, whole_name
 
 __all__ = ["parse_svmlight"]
@@ -107,7 +106,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
             return NEW_CLASS
         if blank(c) and put_plain_row(work, names, block, at + 1, HASH, label, 1.0):
             continue
-        count, wrong, last, rising = 0, 0, -1, True
+        count, wrong = 0, 0
         base, marks = at, stops(block, at, COLON, HASH)
         while True:
             place, base, marks = next_stop(block, base, marks, COLON, HASH)
@@ -134,25 +133,18 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
                 length -= 1
             place, base, marks = next_stop(block, base, marks, COLON, HASH)
             c = byte(block, place)
-            minus = byte(block, at) == MINUS
-            value = plain_number(block, at + minus, place - at - minus, work.tens)
-            if value < 0.0:
-                value, end, status = read_number(work, block, at)
-                if status == HARD:
-                    return ASK_NUMBER
-                if status != GOOD or end != place:
-                    wrong = NOT_FINITE if status == WILD else VALUE
-                    break
-            elif minus:
-                value = -value
+            value, status = read_value(work, block, at, place)
+            if status == HARD:
+                return ASK_NUMBER
+            if status != GOOD:
+                wrong = NOT_FINITE if status == WILD else VALUE
+                break
             if not (c == NEWLINE or blank(c) or c == HASH):
                 wrong = VALUE
                 break
             if value != 0.0:
                 if count == work.amounts.size:
                     return MORE_TOKENS
-                rising = rising and index > last
-                last = index
                 put_token(work, count, start, length, 0, whole_name(names, index), value)
                 count += 1
             if c == NEWLINE or c == HASH:
@@ -161,8 +153,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -
         if wrong:
             refuse(work, block, place, wrong)
             continue
-        twice = IMPOSSIBLE if rising else TURNED_DOWN
-        needs = put_row(work, names, block, block, place, count, place - state[AT], twice, label, 1.0, True)
+        needs = put_row(work, names, block, block, place, count, place - state[AT], TURNED_DOWN, label, 1.0, True)
         if needs != ENDED:
             return needs
     return FILLED

@@ -24,7 +24,6 @@ from linmax.streams.parsing import (
     IMPORTANCE,
     LABEL_PARTS,
     LARGEST,
-    MINUS,
     MORE_TOKENS,
     NAMELESS,
     NEW_CLASS,
@@ -47,10 +46,11 @@ from linmax.streams.parsing import (
     put_row,
     put_token,
     read_number,
+    read_value,
     refuse,
 )
 from linmax.streams.plain import put_plain_row
-from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, plain_number, stops, whole_number
+from linmax.streams.scan import GOOD, HARD, WILD, Block, byte, next_stop, stops, whole_number
 from linmax.streams.vocabulary import ABSENT, NUMBER, SIZE, Names, NamesT, cell, look_up, whole_name
 
 __all__ = ["parse_vw"]
@@ -140,17 +140,12 @@ def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces:
             if stop == COLON:
                 place, base, marks = next_stop(block, base, marks, COLON, BAR)
                 stop = byte(block, place)
-                minus = byte(block, at) == MINUS
-                value = plain_number(block, at + minus, place - at - minus, work.tens)
-                if value < 0.0:
-                    value, end, status = read_number(work, block, at)
-                    if status == HARD:
-                        return ASK_NUMBER
-                    if status != GOOD or end != place:
-                        wrong = NOT_FINITE if status == WILD else VALUE
-                        break
-                elif minus:
-                    value = -value
+                value, status = read_value(work, block, at, place)
+                if status == HARD:
+                    return ASK_NUMBER
+                if status != GOOD:
+                    wrong = NOT_FINITE if status == WILD else VALUE
+                    break
                 at = place + 1
             elif length == 0 and not bar and (stop == NEWLINE or stop == BAR):
                 if stop == NEWLINE:
