@@ -78,6 +78,8 @@ def _told(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+# Dask samples stacks and ticks fifty times a second or more in every process: a sixth of a core with two workers.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 DIED = "its worker died again and again: killed, or out of memory"
 
 
@@ -178,6 +180,7 @@ def connect(address: str) -> Iterator[Any]:
     if kind == "local" and ":" in address and not (number.isdecimal() and int(number) >= 1):
         raise ValueError(f"cluster must be 'local', 'local:N' with N >= 1 or an address, got {address!r}")
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError:
         raise ValueError(NEEDED) from None
@@ -192,6 +195,7 @@ def connect(address: str) -> Iterator[Any]:
             client.close()
         return
     with (
+        dask.config.set(QUIET),
         LocalCluster(
             n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
         ) as cluster,
