@@ -299,7 +299,7 @@ def _pass(
                 far = builder.add(j, _whole(_FAR_AHEAD))
                 for pointer in (values, rows) if rows is not None else (values,):
                     _fetch(builder, builder.gep(pointer, [far]))
-            if rows is not None and together > 1:
+            if rows is not None and together > 1 and lanes > 2:  # rows of two numbers come as fast without
                 fetch(j)
             updated = []
             for way in range(together):
