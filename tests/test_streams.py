@@ -20,6 +20,7 @@ import streams_reference as reference
 from linmax.streams import stream
 from linmax.streams.formats import format_of
 from linmax.streams.reader import LineReader, Refusals
+from linmax.streams.vocabulary import Vocabulary
 
 
 def rows_of(data: bytes, kind: str, block: int = 1 << 16, rows: int = 4096, **options) -> tuple[list[tuple], Refusals]:
@@ -605,6 +606,17 @@ def test_probabilities_and_unknown_names():
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     assert model.predict(batch)[0] == "b"
     assert table[0].argmax() == model.classes.index("b")
+
+
+def test_names_from_arrays_that_are_read_only():
+    words = Vocabulary()
+    words.numbers(["red", "green", "a name longer than eight bytes"])
+    arrays = {name: array.copy() for name, array in words.arrays().items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    again = Vocabulary.from_arrays(arrays)
+    assert [again[i] for i in range(len(again))] == ["red", "green", "a name longer than eight bytes"]
+    assert again.numbers(["green", "blue"]).tolist() == [1, 3]
 
 
 def test_hashed_names():

@@ -319,7 +319,7 @@ class Vocabulary:
         block = np.zeros(store.size + PADDING, np.uint8)
         block[: store.size] = store
         numbers = np.zeros(offsets.size - 1, np.int64)
-        number_names(made.names, block, np.ascontiguousarray(offsets, np.int64), numbers, 0, True)
+        number_names(made.names, block, np.array(offsets, np.int64), numbers, 0, True)
         if (numbers != np.arange(numbers.size)).any():
             raise ValueError("the names of the attributes are damaged: one comes twice")
         return made
