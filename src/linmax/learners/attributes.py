@@ -29,7 +29,7 @@ __all__ = ["SLOTS", "AttributePool", "AttributeWorker"]
 REGULARISER = 10.0
 INFLATION = 1e-4
 DECAY = 0.8  # of the recent-label voter
-CHUNK = 256  # trials whose scores are kept at a time
+CHUNK = 1024  # trials whose scores are kept at a time
 FOUR = 4  # numbers of classes that the members have room for are multiples of it
 
 
