@@ -38,8 +38,8 @@ WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL = range(5)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
 # Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot; the
-# whole number that it is, ABSENT when it is none (only when `put_row` is told so).
-START, SPAN, PREFIX, KEYED, SLOT, WHOLE, TOKEN = range(7)
+# whole number that it is, ABSENT when it is none (only when `put_row` is told so). The last lists those that are long.
+START, SPAN, PREFIX, KEYED, SLOT, WHOLE, LONG, TOKEN = range(8)
 ABSENT = -1
 MOST_BITS = 30
 DIRECT = 4  # whole numbers looked up directly, for each slot
@@ -144,7 +144,7 @@ def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: in
 def approach(names: Names, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
     """Note the key and the first slot of each name of a row, and have ready all that `find` will look at."""
     shift, slots = names.sizes[SHIFT], names.slots
-    long = 0
+    many = 0  # names of more than eight bytes
     for i in range(count):
         start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
         total = length + names.prefixes[prefix, SIZE]
@@ -155,17 +155,14 @@ def approach(names: Names, source: np.ndarray, tokens: np.ndarray, count: int) -
             ahead = names.prefixes[prefix]
             hashed = hash_of(source, start, length, ahead[MIXED], ahead[CARRY], ahead[REST])
             key = hashed if total else 0
-            long += 1
+            tokens[many, LONG] = i
+            many += 1
         tokens[i, KEYED], tokens[i, SLOT] = key, shifted(hashed, shift)
         fetch(slots, WIDTH * tokens[i, SLOT])
-    if not long:
-        return
-    for i in range(count):
-        if tokens[i, SPAN] + names.prefixes[tokens[i, PREFIX], SIZE] > 8:
-            fetch(names.offsets, max(0, slots[cell(tokens[i, SLOT], NUMBER)]))
-    for i in range(count):
-        if tokens[i, SPAN] + names.prefixes[tokens[i, PREFIX], SIZE] > 8:
-            fetch(names.store, names.offsets[max(0, slots[cell(tokens[i, SLOT], NUMBER)])])
+    for j in range(many):
+        fetch(names.offsets, max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)]))
+    for j in range(many):
+        fetch(names.store, names.offsets[max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)])])
 
 
 @kernel(hot=True)
