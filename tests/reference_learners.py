@@ -108,7 +108,7 @@ class ReferencePa:
     def learn(self, x: np.ndarray, label: int) -> None:
         scores = self.scores(x)
         rival = rival_of(scores, label)
-        step = min(1.0, max(0.0, 1.0 - scores[label] + scores[rival]) / (2 * x @ x))
+        step = min(1.0, max(0.0, 1.0 - scores[label] + scores[rival]) / (2 * x @ x)) if x.any() else 0.0
         self.weights[:, label] += step * x
         self.weights[:, rival] -= step * x
 
@@ -178,11 +178,16 @@ class ReferenceAveraged:
             self.weights[:, rival] -= x
 
 
+def unit(x: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(x)
+    return x / length if length else x
+
+
 class ReferencePool:
     """The pool for attributes: members on scaled rows, whose shares are fused by a full AROW."""
 
-    def __init__(self, sparse: bool, columns: int, k: int) -> None:
-        self.sparse, self.k, self.trials = sparse, k, 0
+    def __init__(self, sparse: bool, columns: int, k: int, constant: float = 1.0) -> None:
+        self.sparse, self.k, self.trials, self.constant = sparse, k, 0, constant
         makers = (ReferencePa, ReferenceArow) if sparse else (ReferencePa, ReferenceScw, ReferenceAveraged)
         self.members: list = [maker(columns + 1, k) for maker in makers]
         if sparse:
@@ -195,19 +200,18 @@ class ReferencePool:
     def inputs(self, x: np.ndarray) -> list[np.ndarray]:
         """The row as each member sees it, the constant first."""
         if self.sparse:
-            value, present = np.append(math.log(2.0), np.log1p(x)), x > 0
+            value, present = np.append(math.log1p(self.constant), np.log1p(x)), x > 0
             self.frequency += present
             idf = np.where(present, np.log((self.trials + 2) / np.maximum(self.frequency, 1)), 0.0)
             rare = value * np.append(1.0, idf)
-            plain = value / np.linalg.norm(value)
-            return [rare / np.linalg.norm(rare), plain, plain]
+            return [unit(rare), unit(value), unit(value)]
         self.rows.append(x)
         past, root = np.array(self.rows), math.sqrt(len(x))
         deviation = past.std(axis=0)
         scaled = np.clip(
             np.divide(x - past.mean(axis=0), deviation, out=np.zeros(len(x)), where=deviation > 1e-9), -5, 5
         )
-        return [np.append(1.0, scaled / root), *[np.append(1.0, scaled) / root] * 2]
+        return [np.append(self.constant, scaled / root), *[np.append(self.constant, scaled) / root] * 2]
 
     def trial(self, x: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
         """The members' shares and the fused scores, before the trial is learned."""

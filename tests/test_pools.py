@@ -43,22 +43,27 @@ SPARSE, DENSE = texts(), points()
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("thresholds", [True, False])
 @pytest.mark.parametrize(
     ("rows", "labels", "k"), [(*SPARSE, K), (*texts(k=20), 20), (*DENSE, K)], ids=["sparse", "many classes", "dense"]
 )
-def test_the_pool_for_attributes_agrees_with_the_formulas(rows: Any, labels: np.ndarray, k: int) -> None:
+def test_the_pool_for_attributes_agrees_with_the_formulas(
+    rows: Any, labels: np.ndarray, k: int, thresholds: bool
+) -> None:
     """To single precision, in which the members' weights are kept."""
-    instances = experts(attributes=rows, classes=range(k))
+    instances = experts(attributes=rows, classes=range(k), thresholds=thresholds)
     machine = run("attributes", instances[:0], []).learner
     worker = machine.engine.top.worker
     dense = rows.toarray() if sparse.issparse(rows) else rows
-    slow = ReferencePool(sparse.issparse(rows), rows.shape[1], k)
+    slow = ReferencePool(sparse.issparse(rows), rows.shape[1], k, float(thresholds))
     for t in range(TRIALS):
         judged = machine.scores(instances[t : t + 1])[0]
         _, fused = slow.trial(dense[t], int(labels[t]))
         np.testing.assert_allclose(judged, fused, rtol=1e-3, atol=1e-4)
         machine.run(instances[t : t + 1], labels[t : t + 1])
         np.testing.assert_allclose(worker.weights, slow.weights, rtol=1e-3, atol=1e-4)
+    if sparse.issparse(rows):
+        assert worker.teams[0].totals[-1] == slow.members[2].seen.sum()  # attributes met
 
 
 @pytest.mark.small
