@@ -363,6 +363,35 @@ def test_interrupted(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 # -- show ---------------------------------------------------------------------------------------------------------
 
 
+def test_show_the_default_learner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 200).tolist()
+    words = [f"{'ab'[c]} | {'xy'[c]} z{random.integers(0, 9)}" for c in labels]
+    Path("words.vw").write_text("\n".join(words) + "\n")
+    table = [f"{c + random.normal() / 9},{'xy'[c]},{'ab'[c]}" for c in labels]
+    Path("table.csv").write_text("\n".join(["number,word,label", *table]) + "\n")
+    for name, members in [
+        ("words.vw", "PA-I AROW naive Bayes recent labels"),
+        ("table.csv", "PA-I (sparse) AROW (sparse)"),
+    ]:
+        assert main(["learn", name, "--model", "m", "--quiet"]) == 0
+        capsys.readouterr()
+        assert main(["show", "m", "--top", "2", "--json", "-"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert " ".join(shown["members"]).startswith(members)
+        assert shown["weights of"]
+        largest = {label: next(iter(row)) for label, row in shown["weights"].items()}
+        assert largest.keys() == {"a", "b"}
+        assert all(attribute.split("=")[-1] in ("x", "y", "number") for attribute in largest.values())
+    assert main(["learn", "words.vw", "--learner", "vr-combine", "--model", "m", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["show", "m"]) == 0
+    assert "learner: VR-combine" in capsys.readouterr().out
+
+
 def test_show_any_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import linmax
 

@@ -15,6 +15,8 @@ from linmax.cli.output import add_json_option, console
 if TYPE_CHECKING:
     import numpy as np
 
+    from linmax.streams import Model
+
 __all__ = ["configure", "run"]
 
 SHORT = 200  # characters of a value
@@ -48,21 +50,58 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     from linmax.streams import Model
 
     model = Model.from_state(description, arrays)
-    thresholds, weights = model.weights
-    classes, names = model.classes, model.attributes
-    return {
+    found = {
         "learner": str(model.learner),
         "scale": model.scaling.kind,
         "trials": model.trials,
         "updates": model.updates,
         "features": model.features,
-        "classes": classes,
-        "thresholds": dict(zip(classes, thresholds.tolist(), strict=False)) if thresholds.size else None,
-        "weights": {
-            name: _largest(weights[:, c], names, arguments.top)
-            for c, name in enumerate(classes)
-            if _wanted(name, arguments)
+        "classes": model.classes,
+    }
+    if model.pool:
+        return found | _pool(model, arguments)
+    try:
+        thresholds, weights = model.weights
+    except ValueError as error:  # a combination
+        return found | {"weights": str(error)}
+    return found | {
+        "thresholds": dict(zip(model.classes, thresholds.tolist(), strict=False)) if thresholds.size else None,
+        "weights": _by_class(weights, model.attributes, model.classes, arguments),
+    }
+
+
+def _pool(model: Model, arguments: Any) -> dict[str, Any]:
+    """The members with the weights by which they are fused, and the attributes of the weightiest of each team."""
+    import numpy as np
+
+    members, chosen, tables = model.pool, [], []
+    for sparse, columns in ((False, len(model.dense_names)), (True, model.columns)):
+        table = np.zeros((columns, len(model.classes)))
+        team = [(abs(one.weight), one.name, one.table) for one in members if one.sparse == sparse]
+        told = [(weight, name, own) for weight, name, own in team if own is not None]
+        if told:
+            _, name, own = max(told, key=lambda one: one[0])
+            own = own[1 : columns + 1, : table.shape[1]]
+            table[: len(own), : own.shape[1]] = own
+            chosen.append(name)
+        tables.append(table)
+    kinds = {member.sparse for member in members}
+    return {
+        "members": {
+            f"{member.name}{(' (sparse)' if member.sparse else ' (dense)') if len(kinds) > 1 else ''}": member.weight
+            for member in members
         },
+        "weights of": " and ".join(chosen),
+        "weights": _by_class(np.concatenate(tables), model.attributes, model.classes, arguments),
+    }
+
+
+def _by_class(weights: np.ndarray, names: list[str], classes: list[str], arguments: Any) -> dict[str, dict[str, float]]:
+    """The largest weights of each class that is wanted."""
+    return {
+        name: _largest(weights[:, c], names, arguments.top)
+        for c, name in enumerate(classes)
+        if _wanted(name, arguments)
     }
 
 

@@ -24,7 +24,7 @@ from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam
 from linmax.linear_max import top_two
 
-__all__ = ["SLOTS", "AttributePool", "AttributeWorker"]
+__all__ = ["SLOTS", "AttributePool", "AttributeWorker", "Seen"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
@@ -183,6 +183,15 @@ class Fused(NamedTuple):
     votes: np.ndarray  # of the members, (trials, members, classes and more)
 
 
+class Seen(NamedTuple):
+    """A member of the pool, as `linmax show` has it."""
+
+    name: str
+    weight: float  # with which it is fused
+    sparse: bool  # whether its attributes are the sparse ones
+    table: np.ndarray | None  # its weights, (constant and attributes, classes and more)
+
+
 class AttributeWorker(Worker):
     """The teams, in the order in which they joined, and the weights by which they are fused."""
 
@@ -297,6 +306,17 @@ class AttributeWorker(Worker):
             predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
         return Fused(begin, end, predictions, table, votes)
+
+    def members(self) -> list[Seen]:
+        """The members in their order."""
+        found = []
+        for place, team in self._places():
+            tables = team.tables()
+            if isinstance(team, SparseTeam):
+                tables |= {"recent labels": None}
+            for (name, table), weight in zip(tables.items(), self.weights[place:], strict=False):
+                found.append(Seen(name, float(weight), isinstance(team, SparseTeam), table))
+        return found
 
     def in_slots(self, votes: np.ndarray, k: int) -> np.ndarray:
         """The members' votes, (trials, SLOTS, classes), each at a place of its own; absent ones give 0."""

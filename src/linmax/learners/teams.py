@@ -320,6 +320,11 @@ class SparseTeam:
         self.cells[self.used : need, VARIANCE] = 1.0
         self.used = need
 
+    def tables(self) -> dict[str, np.ndarray | None]:
+        """The weights of each member, the constant first; naive Bayes has none that could be told apart from counts."""
+        cells = self.cells[: self.used]
+        return {"PA-I": cells[:, PA], "AROW": cells[:, MEAN], "naive Bayes": None}
+
     def lead(
         self,
         known: int,
@@ -527,6 +532,15 @@ class DenseTeam:
         cells[:rows, :, :old] = self.cells
         self.cells = cells
         self.stats = np.concatenate([self.stats, np.zeros((columns - len(self.stats), 3))])
+
+    def tables(self) -> dict[str, np.ndarray | None]:
+        """The weights of each member, the constant first."""
+        cells, past = self.cells, self.trials[0] + 1.0
+        return {
+            "PA-I": cells[:, TRACK],
+            "SCW-I": cells[:, FIRM],
+            "A-perceptron": cells[:, QUICK] - cells[:, PAST] / past,
+        }
 
     def play(
         self,

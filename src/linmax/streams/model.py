@@ -21,7 +21,7 @@ from linmax.composition import as_learner
 from linmax.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, concatenate, cut
 from linmax.learners import Auto
-from linmax.learners.attributes import AttributePool
+from linmax.learners.attributes import AttributePool, AttributeWorker, Seen
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances
 from linmax.scaling import KINDS, Scaling
@@ -131,6 +131,13 @@ class Model:
         experts, stride = (int(n) for n in self.engine.state.shape[[EXPERTS, STRIDE]])
         rows = stored[experts:].reshape(-1, stride)[: self.engine.layout.rows, :k] if stride else np.zeros((1, 0))
         return (rows[0].copy() if self.engine.layout.constant else np.zeros(0)), rows[1:].copy()
+
+    @property
+    def pool(self) -> list[Seen]:
+        """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
+        top = None if self.engine is None else self.engine.top
+        worker = getattr(top, "attributes", None) or getattr(top, "worker", None)
+        return worker.members() if isinstance(worker, AttributeWorker) else []
 
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self._order)} classes and {self.features} attributes, {self.trials} trials>"
