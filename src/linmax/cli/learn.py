@@ -437,7 +437,7 @@ class Live:
         if not self.quiet:
             self.job.work.watch = self.milestone
             if self.job.screen.is_terminal:
-                self.status = self.job.screen.status("reading")
+                self.status = self.job.screen.status("reading (a first run compiles, which takes some seconds)")
                 self.status.start()
         return self
 
