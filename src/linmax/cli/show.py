@@ -15,6 +15,7 @@ from linmax.cli.output import add_json_option, console
 if TYPE_CHECKING:
     import numpy as np
 
+    from linmax.learners.attributes import Seen
     from linmax.streams import Model
 
 __all__ = ["configure", "run"]
@@ -58,8 +59,9 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
         "features": model.features,
         "classes": model.classes,
     }
-    if model.pool:
-        return found | _pool(model, arguments)
+    members = model.pool
+    if members:
+        return found | _pool(model, members, arguments)
     try:
         thresholds, weights = model.weights
     except ValueError as error:  # a combination
@@ -70,27 +72,24 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     }
 
 
-def _pool(model: Model, arguments: Any) -> dict[str, Any]:
+def _pool(model: Model, members: list[Seen], arguments: Any) -> dict[str, Any]:
     """The members with the weights by which they are fused, and the attributes of the weightiest of each team."""
     import numpy as np
 
-    members, chosen, tables = model.pool, [], []
+    chosen, tables = [], []
     for sparse, columns in ((False, len(model.dense_names)), (True, model.columns)):
         table = np.zeros((columns, len(model.classes)))
-        team = [(abs(one.weight), one.name, one.table) for one in members if one.sparse == sparse]
-        told = [(weight, name, own) for weight, name, own in team if own is not None]
-        if told:
-            _, name, own = max(told, key=lambda one: one[0])
+        team = [(member, member.table) for member in members if member.sparse == sparse and member.table is not None]
+        if team:
+            best, own = max(team, key=lambda pair: abs(pair[0].weight))
             own = own[1 : columns + 1, : table.shape[1]]
             table[: len(own), : own.shape[1]] = own
-            chosen.append(name)
+            chosen.append(best.name)
         tables.append(table)
-    kinds = {member.sparse for member in members}
+    both = len({member.sparse for member in members}) > 1
+    kinds = {True: " (sparse)" if both else "", False: " (dense)" if both else ""}
     return {
-        "members": {
-            f"{member.name}{(' (sparse)' if member.sparse else ' (dense)') if len(kinds) > 1 else ''}": member.weight
-            for member in members
-        },
+        "members": {member.name + kinds[member.sparse]: member.weight for member in members},
         "weights of": " and ".join(chosen),
         "weights": _by_class(np.concatenate(tables), model.attributes, model.classes, arguments),
     }

@@ -22,7 +22,7 @@ from linmax.streams.frames import is_table
 from linmax.streams.model import repeats
 from linmax.streams.vocabulary import Vocabulary
 
-__all__ = ["Counts", "Refused", "Shard", "ShardError", "learn_shard", "refuse_untold", "shards_of"]
+__all__ = ["Counts", "Refused", "Shard", "ShardError", "learn_shard", "refuse_untold", "same_names", "shards_of"]
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
 PATTERN = frozenset("*?[")

@@ -21,7 +21,7 @@ from numba import boolean, float32, int32, types
 from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector, deferred, kernel
 from linmax.learners import Whole, Worker
 from linmax.learners.recent_label import RecentWorker
-from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam
+from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam, Task
 from linmax.linear_max import top_two
 
 __all__ = ["SLOTS", "AttributePool", "AttributeWorker", "Seen"]
@@ -162,17 +162,6 @@ SPARSE, DENSE = 0, 1
 SLOTS = 2 * MEMBERS + 1  # members that there can be: a team for sparse attributes with the voter, one for dense ones
 
 
-class Task(NamedTuple):
-    """Trials for the members."""
-
-    known: int  # classes before them
-    instances: Instances
-    labels: np.ndarray
-    begin: int
-    end: int
-    learn: bool
-
-
 class Fused(NamedTuple):
     """What came of trials."""
 
@@ -281,9 +270,9 @@ class AttributeWorker(Worker):
         scaled = np.zeros(0, np.float32)
         for place, team in self._places():
             if isinstance(team, SparseTeam):
-                scaled = team.lead(*task, votes, place)
+                scaled = team.lead(task, votes, place)
             else:
-                team.play(*task, votes, place)
+                team.play(task, votes, place)
         return votes, scaled
 
     def _follow(self, task: Task, votes: np.ndarray, scaled: np.ndarray, shape: np.ndarray, k: int) -> Fused:
@@ -292,7 +281,7 @@ class AttributeWorker(Worker):
         size = end - begin
         for place, team in self._places():
             if isinstance(team, SparseTeam):
-                team.follow(*task, scaled, votes, place)
+                team.follow(task, scaled, votes, place)
                 shape[KNOWN] = known
                 if learn:
                     votes[:, place + MEMBERS, :k] = self.recent.play(shape, instances, labels, begin, end, k)[1]

@@ -37,7 +37,7 @@ from linmax.fetching import fetch
 from linmax.learners.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
 from linmax.scaling import squash, standardise
 
-__all__ = ["MEMBERS", "DenseTeam", "SparseTeam"]
+__all__ = ["MEMBERS", "DenseTeam", "SparseTeam", "Task"]
 
 MEMBERS = 3
 LINE = 16  # of them in a cache line
@@ -48,6 +48,17 @@ PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
 SingleCube = float32[:, :, ::1]
+
+
+class Task(NamedTuple):
+    """Trials for the members."""
+
+    known: int  # classes before them
+    instances: Instances
+    labels: np.ndarray
+    begin: int
+    end: int
+    learn: bool
 
 
 @kernel()
@@ -325,21 +336,12 @@ class SparseTeam:
         cells = self.cells[: self.used]
         return {"PA-I": cells[:, PA], "AROW": cells[:, MEAN], "naive Bayes": None}
 
-    def lead(
-        self,
-        known: int,
-        instances: Instances,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        learn: bool,
-        votes: np.ndarray,
-        member: int,
-    ) -> np.ndarray:
+    def lead(self, task: Task, votes: np.ndarray, member: int) -> np.ndarray:
         """Scores of the linear members before each trial is learned, into ``votes`` from place ``member`` on.
 
         Returns x of all trials.
         """
+        known, instances, labels, begin, end, learn = task
         width, longest = self.cells.shape[2], _longest(instances, begin, end)
         room = Room(
             np.empty(instances.indptr[end] - instances.indptr[begin] + end - begin, np.float32),
@@ -353,19 +355,9 @@ class SparseTeam:
         )
         return room.scaled
 
-    def follow(
-        self,
-        known: int,
-        instances: Instances,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        learn: bool,
-        scaled: np.ndarray,
-        votes: np.ndarray,
-        member: int,
-    ) -> None:
+    def follow(self, task: Task, scaled: np.ndarray, votes: np.ndarray, member: int) -> None:
         """The same of naive Bayes, from what `lead` returned."""
+        known, instances, labels, begin, end, learn = task
         longest = _longest(instances, begin, end)
         room = np.zeros(longest, np.int64), np.zeros(longest, np.float32), np.zeros(votes.shape[2], np.float32)
         play_bayes(
@@ -542,18 +534,9 @@ class DenseTeam:
             "A-perceptron": cells[:, QUICK] - cells[:, PAST] / past,
         }
 
-    def play(
-        self,
-        known: int,
-        instances: Instances,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        learn: bool,
-        votes: np.ndarray,
-        member: int,
-    ) -> None:
+    def play(self, task: Task, votes: np.ndarray, member: int) -> None:
         """Scores of the members before each trial is learned, into ``votes`` from place ``member`` on."""
+        known, instances, labels, begin, end, learn = task
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
         play_dense(
