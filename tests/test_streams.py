@@ -20,7 +20,7 @@ import streams_reference as reference
 from linmax.streams import stream
 from linmax.streams.formats import format_of
 from linmax.streams.reader import LineReader, Refusals
-from linmax.streams.vocabulary import Vocabulary
+from linmax.streams.vocabulary import SERIAL, Vocabulary
 
 
 def rows_of(data: bytes, kind: str, block: int = 1 << 16, rows: int = 4096, **options) -> tuple[list[tuple], Refusals]:
@@ -606,6 +606,15 @@ def test_probabilities_and_unknown_names():
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     assert model.predict(batch)[0] == "b"
     assert table[0].argmax() == model.classes.index("b")
+
+
+def test_words_are_summed_after_any_number_of_lines():
+    """Where a word was met is stamped with the number of the line, which must not be rounded."""
+    words = Vocabulary()
+    words.names.sizes[SERIAL] = 2**31
+    data = b"a | x y z x w y\n" * 3 + b"b | v z z x\n"
+    rows = [row for batch in LineReader([io.BytesIO(data)], "vw", vocabulary=words) for row in batch.dicts()]
+    assert rows == [{"x": 2.0, "y": 2.0, "z": 1.0, "w": 1.0}] * 3 + [{"v": 1.0, "z": 2.0, "x": 1.0}]
 
 
 def test_names_from_arrays_that_are_read_only():

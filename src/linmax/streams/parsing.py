@@ -310,11 +310,11 @@ def put_row(
             refuse(work, block, place, TWICE)
             return ENDED
         # Words come again at random: a branch would be mispredicted.
-        where = np.uint64(begin + slots[mark] - serial if again else put)
-        before = work.values[where]
-        work.values[where] = work.amounts[i] + (before if again else 0.0)
+        where = begin + slots[mark] - serial if again else put
+        before = work.values[np.uint64(where)]
+        work.values[np.uint64(where)] = work.amounts[i] + (before if again else 0.0)
         named = slot if hashed else slots[cell(slot, NUMBER)]
-        work.indices[where] = named
+        work.indices[np.uint64(where)] = named
         slots[mark] = serial + where - begin
         put += not again
         if whole and tokens[i, WHOLE] != ABSENT:
