@@ -19,7 +19,8 @@ import numpy as np
 from problems import Problem
 
 Timer = Callable[[], float]
-VW_TRIALS = 100_000
+VW_TRIALS = 200_000
+VW_STARTS = 15  # short runs before the first round: one slow start would make every later difference too small
 RIVER_TRIALS = 2_000
 
 
@@ -83,7 +84,7 @@ def vowpal_wabbit(problem: Problem, options: list[str], folder: Path) -> Timer:
         return time.perf_counter() - start
 
     few = part.trials // 10
-    starts = [seconds(few) for _ in range(3)]
+    starts = [seconds(few) for _ in range(VW_STARTS)]
 
     def timer() -> float:
         starts.append(seconds(few))

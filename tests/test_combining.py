@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linmax import combine, experts, majority_problem, run, stack
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 TRIALS = 200 if JIT else 15
 POOL = ["perceptron", "A-winnow(1.3)", "R(s=10)-alma(3)", "A-perceptron"]

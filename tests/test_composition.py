@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from linmax import average, combine, experts, paper_pool, parse, recycle, rule, rules, run, stack, vote, vr_combine
+from linmax.compiling import JIT
 from linmax.composition import PAPER_ALPHAS, PAPER_NORMS, as_learner, as_rule
-from linmax.contract import JIT, Rule
+from linmax.contract import Rule
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.recycling import Recycled
 

@@ -12,30 +12,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import contract, rules
-from linmax.contract import JIT, OWN, REACH, STEP, Rule, address_of, as_number
+from linmax import compiling, rules
+from linmax.compiling import JIT, address_of
+from linmax.contract import OWN, REACH, STEP, Rule, as_number
 
-PACKAGE = Path(contract.__file__).parent
+PACKAGE = Path(compiling.__file__).parent
 compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
 
 KERNELS = """
 import json, pkgutil, importlib
 import linmax
-from numba.core.dispatcher import Dispatcher
-from linmax.contract import Deferred
+from linmax.compiling import Kernel
 
 hits, misses, seen = 0, [], set()
 for info in pkgutil.walk_packages(linmax.__path__, "linmax."):
     if info.name.startswith("linmax.cli"):
         continue
     for name, value in vars(importlib.import_module(info.name)).items():
-        value = value.compiled if isinstance(value, Deferred) else value
-        if isinstance(value, Dispatcher) and id(value) not in seen and getattr(value, "signature", None):
+        if isinstance(value, Kernel) and id(value) not in seen and value.signature:
             seen.add(id(value))
-            if not value.overloads:
-                value.compile(value.signature.args)
-            hits += sum(value.stats.cache_hits.values())
-            misses += [f"{info.name}.{name}"] * sum(value.stats.cache_misses.values())
+            stats = value.compiled.stats
+            hits += sum(stats.cache_hits.values())
+            misses += [f"{info.name}.{name}"] * sum(stats.cache_misses.values())
 print(json.dumps({"hits": hits, "misses": misses}))
 """
 
@@ -109,7 +107,7 @@ from linmax.rules.perceptron import perceptron, step
 weights = np.zeros(2)
 scalars = np.array(perceptron().first_scalars(2))
 step(weights, np.zeros((0, 2)), scalars, np.array([1]), np.array([0.5]), 0.0, np.array([1.0, 0.0]))
-print(json.dumps([weights[1], sum(step.stats.cache_hits.values()), step.stats.cache_path]))
+print(json.dumps([weights[1], sum(step.compiled.stats.cache_hits.values()), step.compiled.stats.cache_path]))
 """
     cache = str(tmp_path / "cache")
     weight, hits, folder = in_a_process(script, copy, NUMBA_CACHE_DIR=cache)
@@ -128,33 +126,33 @@ print(json.dumps([weights[1], sum(step.stats.cache_hits.values()), step.stats.ca
 
 
 def test_a_file_depends_on_the_kernels_that_it_calls() -> None:
-    loop = {str(path.relative_to(PACKAGE)) for path in contract.sources_of(PACKAGE / "playing.py")}
-    assert {"playing.py", "contract.py", "means.py", "member.py", "simd.py", "techniques/recycling.py"} <= loop
+    loop = {str(path.relative_to(PACKAGE)) for path in compiling.sources_of(PACKAGE / "playing.py")}
+    assert {"playing.py", "compiling.py", "contract.py", "means.py", "member.py", "simd.py", "techniques/recycling.py"} <= loop
     assert not any(path.startswith("rules") for path in loop)  # which are called by address
-    alma = {path.name for path in contract.sources_of(PACKAGE / "rules" / "alma.py")}
-    assert alma == {"alma.py", "p_norm.py", "contract.py"}
+    alma = {path.name for path in compiling.sources_of(PACKAGE / "rules" / "alma.py")}
+    assert alma == {"alma.py", "p_norm.py", "compiling.py", "contract.py"}
 
 
 @compiled
 def test_the_cache_folder_follows_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     one, other = tmp_path / "a.py", tmp_path / "b.py"
     one.write_text("1")
-    monkeypatch.setattr(contract, "_cache_base", lambda: tmp_path / "cache")
-    monkeypatch.setattr(contract, "sources_of", lambda _: [one, other])
+    monkeypatch.setattr(compiling, "_cache_base", lambda: tmp_path / "cache")
+    monkeypatch.setattr(compiling, "sources_of", lambda _: [one, other])
     seen = []
-    for state in range(contract.KEPT + 2):
+    for state in range(compiling.KEPT + 2):
         other.write_text(str(state))
-        contract.cache_folder.cache_clear()
-        folder = Path(contract.cache_folder(str(one)))
-        contract.cache_folder.cache_clear()
+        compiling.cache_folder.cache_clear()
+        folder = Path(compiling.cache_folder(str(one)))
+        compiling.cache_folder.cache_clear()
         assert folder.parent == tmp_path / "cache"
-        assert Path(contract.cache_folder(str(one))) == folder
+        assert Path(compiling.cache_folder(str(one))) == folder
         folder.mkdir(parents=True)
         os.utime(folder, (state, state))
         seen.append(folder)
-    contract.cache_folder.cache_clear()
+    compiling.cache_folder.cache_clear()
     assert len(set(seen)) == len(seen)
-    assert [folder.exists() for folder in seen] == [False] * 2 + [True] * contract.KEPT  # the oldest are gone
+    assert [folder.exists() for folder in seen] == [False] * 2 + [True] * compiling.KEPT  # the oldest are gone
 
 
 def test_addresses() -> None:

@@ -12,8 +12,8 @@ from scipy import sparse
 from compare import ROUNDING, doubt
 from compare_techniques import slow_of
 from linmax import experts, run
+from linmax.compiling import JIT
 from linmax.composition import as_learner
-from linmax.contract import JIT
 from linmax.instances import Experts
 from linmax.machine import Engine
 from linmax.trials import Machine

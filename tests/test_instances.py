@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from linmax import experts, run
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 RULES = ["perceptron", "winnow(1.5)", "balanced-winnow(2)", "alma(3, alpha=0.8)", "p-norm(3)", "sasb"]
 RNG = np.random.default_rng(11)

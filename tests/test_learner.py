@@ -14,8 +14,8 @@ from numba.core.registry import cpu_target
 from scipy import sparse
 
 from linmax import Learner, experts, majority_problem, one, run, sitting
+from linmax.compiling import JIT
 from linmax.composition import as_learner
-from linmax.contract import JIT
 from linmax.instances import Experts
 from linmax.one import REFUSED
 from linmax.trials import Machine

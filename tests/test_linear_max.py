@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from compare import CASES, Case, Problem, problem, problems
 from linmax import LinearThreshold, experts, rules, run
-from linmax.contract import JIT, KNOWN, LARGEST
+from linmax.compiling import JIT
+from linmax.contract import KNOWN, LARGEST
 from linmax.linear_max import top_two
 
 TRIALS = 40 if JIT else 8

@@ -12,7 +12,7 @@ from scipy import sparse
 import linmax.machine as machine_module
 from compare import CASES, Case, Problem, problem, problems, random_votes
 from linmax import average, combine, experts, majority_problem, parse, recycle, run, vote, vr_combine
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 TRIALS = 60 if JIT else 14
 ALL = problems(TRIALS)

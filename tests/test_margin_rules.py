@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from linmax import Learner, LinearThreshold, bounds, experts, majority_problem, rules, run
-from linmax.contract import GAUGE, JIT, SHIFT
+from linmax.compiling import JIT
+from linmax.contract import GAUGE, SHIFT
 from linmax.rules.romma import BASE, SQUARE
 
 TRIALS = 600 if JIT else 40

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linmax import average, experts, majority_problem, means, recycle, run, vote
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.instances import Experts
 from linmax.techniques.averaging import SCALES
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import reference
 from linmax import LinearThreshold, experts, run
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 pytestmark = pytest.mark.small
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from compare import CASES
 from linmax import experts, parse, rule, rules, run
-from linmax.contract import JIT, Rule
+from linmax.compiling import JIT
+from linmax.contract import Rule
 
 PRINTABLE = [
     *(case.rule for case in CASES if case.rule.parameters.get("link") not in ("tanh", "cube")),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linmax import average, combine, experts, parse, recycle, run, stack, vote, vr_combine
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 DESCRIBED: list[tuple[Any, str]] = [
     (average("perceptron"), "A-perceptron"),

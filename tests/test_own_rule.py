@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from linmax import LinearThreshold, check_rule, experts, majority_problem, rule, rules, run
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.notation import COMBINATIONS
 from linmax.rules.own import TAKEN
 

@@ -11,7 +11,7 @@ from numba import float32, float64, int64
 from scipy import sparse
 
 from linmax import combine, experts, majority_problem, naive_bayes, parse, recent_label, run, stack, vr_combine
-from linmax.contract import JIT, kernel
+from linmax.compiling import JIT, kernel
 from linmax.learners.attributes import CHUNK, exponentials
 from linmax.learners.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
 from reference_learners import ReferenceBayes, ReferencePool

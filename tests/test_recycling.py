@@ -12,7 +12,8 @@ import pytest
 from compare import problem, random_votes
 from compare_techniques import follow_technique
 from linmax import average, experts, majority_problem, recycle, run
-from linmax.contract import JIT, LEFT
+from linmax.compiling import JIT
+from linmax.contract import LEFT
 
 compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 RULES = [

@@ -15,7 +15,7 @@ from scipy import sparse
 from compare import CASES, Case, Problem, follow, problems
 from compare_techniques import follow_technique
 from linmax import LinearThreshold, bounds, certify, experts, parse, rivals, rules, run
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from test_rules import small_problems
 
 TRIALS = 20 if JIT else 6

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import reference
 from compare import CASES, Case, Problem, follow, problem, problems
 from linmax import LinearThreshold, check_rule, experts, majority_problem, rules, run
-from linmax.contract import JIT, Rule
+from linmax.compiling import JIT
+from linmax.contract import Rule
 
 PROBLEMS = problems(25 if JIT else 8)
 EXACT = [case for case in CASES if case.exact]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import linmax.machine as machine_module
 from compare import Problem, problem, problems
 from linmax import experts, run
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.search import doubt, row_of
 from test_machine import assert_same, everything
 from test_rules import small_problems

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from linmax import simd
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.machine import stride_for
 
 pytestmark = pytest.mark.skipif(not JIT, reason="without the compiler the plain words are what runs")

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from linmax import combine, experts, majority_problem, parse, robust_softmax, run, softmax, stack
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.learners import softmax as module
 from reference_learners import ReferenceSoftmax, shares
 

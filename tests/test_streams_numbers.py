@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import float64, int64, types
 
-from linmax.contract import JIT, kernel
+from linmax.compiling import JIT, kernel
 from linmax.streams.scan import (
     BAD,
     GOOD,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compare import CASES, Case, Problem, problem, problems
 from compare_techniques import follow_technique, slow_of
 from linmax import average, combine, experts, majority_problem, parse, recycle, run, stack, vote, vr_combine
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from test_rules import small_problems
 
 TRIALS = 25 if JIT else 8

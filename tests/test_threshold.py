@@ -12,7 +12,7 @@ from scipy import sparse
 import reference
 from compare import CASES, Case
 from linmax import LinearThreshold, features, rules
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 TRIALS = 60 if JIT else 15
 lifted = pytest.mark.parametrize("case", CASES, ids=str)

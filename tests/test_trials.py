@@ -11,7 +11,7 @@ import pytest
 
 from compare import CASES, Case, Problem, follow, problem, problems
 from linmax import experts, majority_problem, rules, run
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.trials import unique_labels
 from reference import LinearMax
 

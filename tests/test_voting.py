@@ -11,7 +11,7 @@ import pytest
 from compare import problem
 from compare_techniques import follow_technique
 from linmax import combine, experts, majority_problem, recycle, run, vote
-from linmax.contract import JIT
+from linmax.compiling import JIT
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
 
 NEVER = 2**30

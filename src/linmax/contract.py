@@ -1,4 +1,4 @@
-"""The compiled contract: what a rule is, what a learner's state is, and how compiled code is made and called.
+"""The compiled contract: what a rule is, and what a learner's state is.
 
 A rule is one function on the support of ``z`` (the instance times its label, or the difference of two classes):
 
@@ -14,33 +14,21 @@ Weights are known up to a positive factor: the true weight of coordinate i is
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import math
-import os
-import re
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba import boolean, float64, int32, int64, njit, typeof, types, uint8
-from numba.core import cgutils
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.runtime import rtsys
+from numba import boolean, float64, int32, int64, typeof, types, uint8
 from numba.extending import intrinsic
+
+from linmax.compiling import JIT, caller, function_at
 
 __all__ = [
     "GAUGE",
     "HUGE",
-    "JIT",
     "MASS",
     "OWN",
     "PEAK",
@@ -54,11 +42,7 @@ __all__ = [
     "Panel",
     "Rule",
     "State",
-    "address_of",
-    "kernel",
 ]
-
-JIT = not numba.config.DISABLE_JIT
 
 # The scalars every member has; a rule's own follow.
 SHIFT = 0  # true weight = stored weight * exp(SHIFT + GAUGE); the loop raises SHIFT to keep stored weights small
@@ -85,239 +69,7 @@ LINK = float64(float64)
 GAIN = Pair(float64, float64, Vector)
 
 
-# -- compiling ----------------------------------------------------------------------------------------------------
-
-
-HERE = Path(__file__).parent
-KEPT = 8  # states of one file whose compiled code is kept
-
-
-@cache
-def _text(path: Path) -> str:
-    return path.read_text()
-
-
-@cache
-def holds_kernels(path: Path) -> bool:
-    """Whether functions of this file are compiled."""
-    return re.search(r"^\s*@(kernel|deferred|intrinsic)\b", _text(path), re.MULTILINE) is not None
-
-
-_IMPORTS = re.compile(r"^from linmax([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
-
-
-@cache
-def _called(path: Path) -> list[Path]:
-    """The files with compiled functions from which this one imports."""
-    found = []
-    for package, names in _IMPORTS.findall(_text(path)):
-        base = HERE.joinpath(*package.split("."))
-        for other in [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]:
-            if other.is_file() and holds_kernels(other):
-                found.append(other)
-    return found
-
-
-def sources_of(path: Path) -> list[Path]:
-    """The file and those whose compiled functions it calls: a change in any of them makes its cached kernels stale.
-
-    Numba looks only at the file of the outermost function, and would run old code after a file that it calls into
-    was edited. Rules are called by address, so the loops do not depend on them.
-    """
-    found, waiting = {path}, [path]
-    while waiting:
-        for other in _called(waiting.pop()):
-            if other not in found:
-                found.add(other)
-                waiting.append(other)
-    return sorted(found)
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-@cache
-def _cache_base() -> Path:
-    bases = [os.environ.get("NUMBA_CACHE_DIR"), HERE / "__pycache__", Path.home() / ".cache" / "linmax"]
-    for base in bases:
-        if base and _writable(Path(base)):
-            return Path(base) / "kernels"
-    return Path(tempfile.gettempdir()) / f"linmax-{os.getuid() if hasattr(os, 'getuid') else 0}"
-
-
-@cache
-def cache_folder(file: str) -> str:
-    """Where compiled functions of a file are kept: one folder per state of its sources, of which a few remain."""
-    digest = hashlib.sha256()
-    for path in sources_of(Path(file)):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    stem = Path(file).stem
-    folder = _cache_base() / f"{stem}-{digest.hexdigest()[:16]}"
-    if not folder.exists():
-        with contextlib.suppress(OSError):
-            others = sorted(folder.parent.glob(f"{stem}-*"), key=lambda path: path.stat().st_mtime, reverse=True)
-            for old in others[KEPT - 1 :]:
-                shutil.rmtree(old, ignore_errors=True)
-    return str(folder)
-
-
-@contextlib.contextmanager
-def caching_in(folder: str) -> Any:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = folder
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
-
-
-# `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-
-
-class Deferred:
-    """A kernel that only Python calls, compiled (or read from the cache) when it is first called."""
-
-    def __init__(self, compile_it: Callable[[], Any]) -> None:
-        self._compile_it = compile_it
-
-    @cached_property
-    def compiled(self) -> Any:
-        """The compiled function."""
-        function = self._compile_it()
-        if JIT:
-            function.compile(function.signature)
-            function.disable_compile()  # arguments of other types are converted or refused
-        return function
-
-    def __call__(self, *args: Any) -> Any:
-        return self.compiled(*args)
-
-
-class HelperCode(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a helper, ready to be linked into its callers. Numba would make it ready to run as well, in vain."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-    @property
-    def codegen(self) -> HelperCode:
-        """Asked for `set_env` only."""
-        return self
-
-    def set_env(self, name: str, env: Any) -> None:
-        """Do nothing: what Python objects a function refers to matters to those that raise, and helpers do not."""
-
-
-class HelperCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler, but that `HelperCode` is what comes out."""
-
-    def compile_extra(self, function: Any) -> Any:
-        """Compile it."""
-        self.state.library = HelperCode(self.state.targetctx.codegen(), function.__qualname__)
-        self.state.library.enable_object_caching()
-        return super().compile_extra(function)
-
-
-def _loader(kept: Any) -> Callable[[Any, Any], Any]:
-    """How a kernel is read from the cache. Numba would first load all that it needs to compile one, for longer than
-    the kernels of a whole command take; the compiler sees to that itself when there is nothing in the cache.
-    """
-
-    def load(signature: Any, target: Any) -> Any:
-        rtsys.initialize(target)
-        with kept._guard_against_spurious_io_errors():
-            return kept._load_overload(signature, target)
-
-    return load
-
-
-def deferred(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`kernel` for functions that only Python calls."""
-    return lambda function: Deferred(lambda: kernel(signature)(function))
-
-
-def kernel(
-    signature: Any = None,
-    *,
-    allocates: bool = False,
-    hot: bool = False,
-    reorders: bool = False,
-    locked: bool = False,
-) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function of this package; the one place that holds Numba's options.
-
-    With a signature the function is compiled (or read from the cache) when it is first wanted and has an address;
-    without one it is a helper, compiled into its callers, and runs uncompiled when Python calls it. Arrays are not
-    counted by reference unless it ``allocates``: counting costs more than a small rule, so kernels work in arrays that
-    they are given.
-
-    A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
-    numbers, costs more than a search. Such a helper should have few call sites. One that ``reorders`` may add up in
-    any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's objects, and so keeps the
-    interpreter's lock.
-    """
-
-    def compile_it(function: Callable[..., Any]) -> Any:
-        options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
-        if locked:
-            options = options | {"nogil": False}
-        if reorders:
-            options = options | {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
-        if not JIT:
-            return function
-        if signature is None and not allocates:  # nothing to cache: its code is in its callers
-            wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-            helper = njit(forceinline=hot, pipeline_class=HelperCompiler, **wrappers, **options)(function)
-            helper._insert = lambda *_: None  # Python finds nothing compiled, asks for it, and is given the function
-            helper._compile_for_args = lambda *_, **__: function
-            return helper
-        with caching_in(cache_folder(function.__code__.co_filename)):
-            compiled = njit(cache=True, no_cfunc_wrapper=True, **options)(function)
-        compiled._cache.load_overload = _loader(compiled._cache)
-        compiled.signature = signature
-        return compiled
-
-    return compile_it
-
-
-_PYTHON_FUNCTIONS: dict[int, Callable[..., Any]] = {}
-
-
-def address_of(function: Any, signature: Any) -> int:
-    """Return the number by which kernels call ``function`` (0 for None)."""
-    if function is None:
-        return 0
-    if not JIT:
-        _PYTHON_FUNCTIONS[id(function)] = function
-        return id(function)
-    if signature.args not in function.overloads:
-        function.compile(signature.args)
-    compiled = function.overloads[signature.args]
-    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
-
-
-def caller(signature: Any) -> Any:
-    """Make a function that calls ``signature`` by address, for use inside kernels."""
-    if not JIT:
-        return lambda address, *args: _PYTHON_FUNCTIONS[address](*args)
-
-    def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
-        convention = context.call_conv
-        kind = convention.get_function_type(signature.return_type, signature.args)
-        pointer = builder.inttoptr(args[0], kind.as_pointer())
-        status, result = convention.call_function(builder, pointer, signature.return_type, signature.args, args[1:])
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return result
-
-    return codegen
+# -- calling by address -------------------------------------------------------------------------------------------
 
 
 if JIT:
@@ -355,7 +107,7 @@ else:
     call_spread = caller(SPREAD)
 
     def _stored(bits: float) -> Callable[..., Any]:
-        return _PYTHON_FUNCTIONS[int(np.float64(bits).view(np.int64))]
+        return function_at(int(np.float64(bits).view(np.int64)))
 
     def call_link(bits: float, value: float) -> float:
         return float(_stored(bits)(value))

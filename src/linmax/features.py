@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 
 from linmax.checks import whole
-from linmax.contract import kernel
+from linmax.compiling import kernel
 from linmax.later import Later
 
 if TYPE_CHECKING:

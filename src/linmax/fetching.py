@@ -9,7 +9,7 @@ from numba import int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 __all__ = ["fetch"]
 

@@ -147,18 +147,18 @@ class Experts:
             if set(classes) != set(self.names):
                 raise ValueError(f"scores rate the classes {list(self.names)!r}, but the learner has {list(classes)!r}")
             scores = np.ascontiguousarray(scores[:, :, [self.names.index(name) for name in classes]])
-        csr = self.csr
-        none = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
-        indptr, indices, values = (
-            none
-            if csr is None
-            else (
-                np.require(csr.indptr, np.int64, ["C", "W"]),
-                np.require(csr.indices, np.int32, ["C", "W"]),
-                csr.data,
-            )
+        return Instances(votes, self.signs, scores, self.dense, *self._sparse, self.constant)
+
+    @cached_property
+    def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where rows start, their columns and values, in the kinds of numbers that the kernels take."""
+        if self.csr is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
+        indptr, indices = (
+            np.require(self.csr.indptr, np.int64, ["C", "W"]),
+            np.require(self.csr.indices, np.int32, ["C", "W"]),
         )
-        return Instances(votes, self.signs, scores, self.dense, indptr, indices, values, self.constant)
+        return indptr, indices, self.csr.data
 
     def matrix(self, t: int, classes: Sequence[Any] | None = None) -> np.ndarray:
         """Instance t written out: (k, n) ratings, in the order of `Weights.flat`. For small problems and checks."""

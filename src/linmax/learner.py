@@ -19,8 +19,9 @@ import numpy as np
 
 from linmax import files, one
 from linmax.checks import boolean, one_of, whole
+from linmax.compiling import JIT
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, JIT, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Layout, missing
 from linmax.machine import Engine, Settings
 from linmax.nodes import no_instances

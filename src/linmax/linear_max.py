@@ -14,7 +14,8 @@ import math
 
 import numpy as np
 
-from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, call_spread, kernel
+from linmax.compiling import kernel
+from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, call_spread
 from linmax.simd import add_dense, add_rows, lowest_bit, nonzero_bits, put_pairs, start_dense, start_rows
 
 __all__ = ["difference", "log_sum", "rescore", "score", "top_two"]

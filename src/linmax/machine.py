@@ -17,20 +17,8 @@ from typing import Any
 import numpy as np
 
 from linmax import means
-from linmax.contract import (
-    EXPERTS,
-    KNOWN,
-    SPREAD,
-    STEP,
-    STRIDE,
-    TRIALS,
-    UPDATES,
-    Instances,
-    Members,
-    Panel,
-    State,
-    address_of,
-)
+from linmax.compiling import address_of
+from linmax.contract import EXPERTS, KNOWN, SPREAD, STEP, STRIDE, TRIALS, UPDATES, Instances, Members, Panel, State
 from linmax.instances import Layout, concatenate, cut, widen
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Automatic, BestOf, Chunk, Leaf, Run, Voting, Weighing, Working, lower, overwrite
@@ -389,8 +377,10 @@ class Engine:
 
     def _appear(self, layout: Layout, k: int, which: Sequence[int]) -> None:
         """Coordinates that a layout and further classes bring come into being for the members ``which``."""
-        fresh = appearing(self.layout, self.k, layout, k, int(self.state.shape[STRIDE]))
-        appear(self.members, self.state, self._firsts, fresh, np.array(which, np.int64))
+        fresh = np.zeros(0, np.int64)
+        if self.runs:
+            fresh = appearing(self.layout, self.k, layout, k, int(self.state.shape[STRIDE]))
+            appear(self.members, self.state, self._firsts, fresh, np.array(which, np.int64))
         for member in which:
             if self.runs[member].rule.matrix:
                 self.runs[member].rule.fill(self.state.memory[member], fresh)
@@ -548,11 +538,12 @@ class Engine:
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
-        failed = self.play_members(
-            scratch, instances, panel, labels, begin, end, uses, predictions, changes, kept, log, tables
-        )
-        if failed >= 0:
-            self.overflowed(failed // MANY, failed % MANY + shift)
+        if self.runs:
+            failed = self.play_members(
+                scratch, instances, panel, labels, begin, end, uses, predictions, changes, kept, log, tables
+            )
+            if failed >= 0:
+                self.overflowed(failed // MANY, failed % MANY + shift)
         after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
         if not self.runs:
             self.state.counts[0, [TRIALS, UPDATES]] += size

@@ -23,7 +23,8 @@ import math
 import numpy as np
 from numba import float64, int64
 
-from linmax.contract import GAUGE, L1, MAX, RAW, SHIFT, Vector, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAUGE, L1, MAX, RAW, SHIFT, Vector
 
 __all__ = [
     "advance",

@@ -10,10 +10,10 @@ from numba import int64, typeof
 from numba.extending import intrinsic
 
 from linmax import means
+from linmax.compiling import JIT, caller, kernel
 from linmax.contract import (
     EXPERTS,
     HUGE,
-    JIT,
     MASS,
     PEAK,
     RAW,
@@ -27,8 +27,6 @@ from linmax.contract import (
     _example,
     call_spread,
     call_step,
-    caller,
-    kernel,
 )
 from linmax.linear_max import difference, put
 from linmax.simd import LANES

@@ -25,22 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.contract import (
-    GAUGE,
-    MASS,
-    OWN,
-    PEAK,
-    REACH,
-    SHIFT,
-    SPREAD,
-    Matrix,
-    Rule,
-    Vector,
-    address_of,
-    call_link,
-    call_spread,
-    deferred,
-)
+from linmax.compiling import address_of, kernel
+from linmax.contract import GAUGE, MASS, OWN, PEAK, REACH, SHIFT, SPREAD, Matrix, Rule, Vector, call_link, call_spread
 from linmax.rules.alma import LOG_C
 from linmax.rules.p_norm import FAR
 from linmax.rules.romma import BASE, MOST, SQUARE
@@ -62,7 +48,7 @@ class Part(NamedTuple):
 # -- compiled ------------------------------------------------------------------------------------------------------
 
 
-@deferred(types.void(int64, Vector, Matrix, Vector, Vector))
+@kernel(types.void(int64, Vector, Matrix, Vector, Vector))
 def take_weights(spread: int, weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray) -> None:
     """The weights and SHIFT that follow from the memory."""
     largest = -np.inf
@@ -78,7 +64,7 @@ def take_weights(spread: int, weights: np.ndarray, memory: np.ndarray, scalars: 
         weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
 
 
-@deferred(types.void(float64, Vector, Vector))
+@kernel(types.void(float64, Vector, Vector))
 def apply_link(link: float, v: np.ndarray, weights: np.ndarray) -> None:
     """w = link(v)."""
     for i in range(v.size):

@@ -17,24 +17,8 @@ import numpy as np
 from llvmlite import ir
 from numba import cfunc, float64, int32, int64, types
 
-from linmax.contract import (
-    JIT,
-    OPTIONS,
-    Bytes,
-    Indices,
-    Instances,
-    InstancesT,
-    Labels,
-    Members,
-    MembersT,
-    State,
-    StateT,
-    Vector,
-    cache_folder,
-    caching_in,
-    deferred,
-    kernel,
-)
+from linmax.compiling import JIT, OPTIONS, cache_folder, caching_in, kernel
+from linmax.contract import Bytes, Indices, Instances, InstancesT, Labels, Members, MembersT, State, StateT, Vector
 from linmax.machine import Engine
 from linmax.member import Scratch, ScratchT, scratch_for
 from linmax.nodes import no_instances
@@ -87,7 +71,7 @@ def note(tally: Tally, mistake: int) -> None:
     counts[FILLED] += 1
 
 
-@deferred(types.void(TallyT, Labels, Labels))
+@kernel(types.void(TallyT, Labels, Labels))
 def note_all(tally: Tally, predicted: np.ndarray, labels: np.ndarray) -> None:
     """Count many trials."""
     for t in range(labels.size):
@@ -411,7 +395,7 @@ if JIT:
     kept = keeper(TrialT)
 
 
-@deferred(types.void(int64, TrialT))
+@kernel(types.void(int64, TrialT))
 def keep_trial(address: int, trial: Trial) -> None:
     """Write it to memory."""
     keep(address, trial)

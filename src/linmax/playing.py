@@ -8,6 +8,7 @@ import numpy as np
 from numba import float64, int32, int64, types, uint8
 
 from linmax import means
+from linmax.compiling import kernel
 from linmax.contract import (
     ALL,
     KNOWN,
@@ -31,8 +32,6 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
-    deferred,
-    kernel,
 )
 from linmax.linear_max import TINY, rescore, score, top_two
 from linmax.member import (
@@ -238,7 +237,7 @@ PLAY = int64(
 )  # fmt: skip
 
 
-@deferred(PLAY)
+@kernel(PLAY)
 def play_all(
     members: Members,
     state: State,
@@ -277,7 +276,7 @@ def play_all(
 JUDGE = types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix)
 
 
-@deferred(JUDGE)
+@kernel(JUDGE)
 def judge(
     members: Members,
     state: State,
@@ -311,7 +310,7 @@ def judge(
                 table[t, c] = scores[c]
 
 
-@deferred(types.void(StateT, ScratchT, InstancesT, Vector, int64, Labels, Matrix))
+@kernel(types.void(StateT, ScratchT, InstancesT, Vector, int64, Labels, Matrix))
 def judge_by_weights(
     state: State,
     scratch: Scratch,
@@ -332,7 +331,7 @@ def judge_by_weights(
 FIRST_START, FIRST_MASS, FIRST_THICKNESS, FIRST_SLOT = range(4)  # of what a rule gives a coordinate
 
 
-@deferred(types.void(MembersT, StateT, Matrix, Indices, Indices))
+@kernel(types.void(MembersT, StateT, Matrix, Indices, Indices))
 def appear(members: Members, state: State, firsts: np.ndarray, fresh: np.ndarray, which: np.ndarray) -> None:
     """The coordinates ``fresh`` come into being for the members ``which``; ``firsts`` has a row for each member."""
     for place in range(which.size):

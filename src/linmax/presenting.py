@@ -19,6 +19,7 @@ import math
 import numpy as np
 
 from linmax import means
+from linmax.compiling import address_of, kernel
 from linmax.contract import (
     ALL,
     BEST,
@@ -32,9 +33,7 @@ from linmax.contract import (
     VIOLATED,
     Instances,
     Rule,
-    address_of,
     call_gain,
-    kernel,
 )
 from linmax.linear_max import SPECK, TINY, difference, log_sum, rescore, score
 from linmax.member import CHANGED, FAILED, PRESENT, UNCHANGED, Bench, Scratch, present

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import optimize, sparse, special
 
 from linmax.checks import finite, positive
-from linmax.contract import kernel
+from linmax.compiling import kernel
 
 __all__ = ["EG", "EGPM"]
 

@@ -33,7 +33,8 @@ import numpy as np
 from numba import boolean, float64, int32, int64, types
 
 from linmax import checks
-from linmax.contract import Instances, deferred, kernel
+from linmax.compiling import kernel
+from linmax.contract import Instances
 from linmax.later import Later
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def standardise(value: float, stats: np.ndarray, learn: bool) -> float:
     return clipped((value - mean) / deviation) if deviation > STEADY * abs(mean) else 0.0
 
 
-@deferred(
+@kernel(
     types.void(
         int64, boolean, float64, int64, float64[:, ::1], int64[::1], int32[::1], float64[::1], int64[::1],
         float64[:, ::1], float64[:, ::1], float64[:, ::1], int64[::1], int32[::1], float64[::1],

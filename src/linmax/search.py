@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numba import types
 
+from linmax.compiling import kernel
 from linmax.contract import (
     ALL,
     EXPERTS,
@@ -30,8 +31,6 @@ from linmax.contract import (
     PanelT,
     State,
     StateT,
-    deferred,
-    kernel,
 )
 from linmax.linear_max import TINY, rescore, score, top_two
 from linmax.member import LANES, Bench, Scratch, only_votes
@@ -83,7 +82,7 @@ def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Pan
                 ratings[row + at * LANES] = instances.values[place]
 
 
-@deferred(types.void(InstancesT, Labels, StateT, PanelT))
+@kernel(types.void(InstancesT, Labels, StateT, PanelT))
 def fill_panel(instances: Instances, labels: np.ndarray, state: State, panel: Panel) -> None:
     """Write the instances out, one lane each."""
     for t in range(labels.size):

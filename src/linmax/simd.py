@@ -21,7 +21,7 @@ from numba import float32, float64, int8, int32, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 __all__ = [
     "add_dense",

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float64, int32, int64, types, uint8
 
+from linmax.compiling import JIT, address_of, caller, kernel
 from linmax.contract import (
-    JIT,
     Bytes,
     Indices,
     Instances,
@@ -30,9 +30,6 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
-    address_of,
-    caller,
-    deferred,
 )
 from linmax.instances import Layout, concatenate, cut
 from linmax.linear_max import score, top_two
@@ -139,7 +136,7 @@ if JIT:
     call_play, call_follow, call_judge, call_vote = calling(PLAY), calling(FOLLOW), calling(JUDGE), calling(VOTE)
 
 
-@deferred(types.void(int64, DeskT))
+@kernel(types.void(int64, DeskT))
 def keep_desk(address: int, desk: Desk) -> None:
     """Write it to memory."""
     keep(address, desk)
@@ -235,7 +232,7 @@ def sits(engine: Engine) -> bool:
 def addresses() -> tuple[int, ...]:
     """Where the compiled functions are that it calls."""
     functions = (play_all, follow_best, judge, vote_on)
-    return tuple(address_of(function.compiled, function.compiled.signature) for function in functions)
+    return tuple(address_of(function, function.signature) for function in functions)
 
 
 class Sitting:

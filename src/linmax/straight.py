@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import int64
 
+from linmax.compiling import kernel
 from linmax.contract import (
     GAUGE,
     HUGE,
@@ -34,8 +35,6 @@ from linmax.contract import (
     StateT,
     Vector,
     call_step,
-    deferred,
-    kernel,
 )
 from linmax.linear_max import TINY, difference, rescore, score, top_two
 from linmax.member import Scratch, ScratchT, lay_out, rescale
@@ -147,7 +146,7 @@ def play_here(
     return -1
 
 
-@deferred(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
+@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
 def play_straight(
     members: Members,
     state: State,

@@ -12,6 +12,7 @@ from numba import int64, types
 from scipy import sparse
 
 from linmax.checks import boolean
+from linmax.compiling import address_of, kernel
 from linmax.composition import as_rule
 from linmax.contract import (
     GAUGE,
@@ -33,9 +34,6 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
-    address_of,
-    deferred,
-    kernel,
 )
 from linmax.instances import Experts, Layout, experts
 from linmax.linear_max import LOWEST, SPECK, TINY, log_sum
@@ -84,7 +82,7 @@ def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
     return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
 
 
-@deferred(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
+@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
 def learn(
     members: Members,
     state: State,

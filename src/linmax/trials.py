@@ -16,8 +16,9 @@ import numpy as np
 from numba import int32, int64, types, uint8
 
 from linmax.checks import boolean, whole
+from linmax.compiling import kernel
 from linmax.composition import as_learner
-from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances, deferred
+from linmax.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.instances import Experts, Layout, missing, widen
 from linmax.machine import Engine, Settings
 from linmax.nodes import BestOf, Node, Weighing
@@ -286,7 +287,7 @@ class Machine:
     def _play(self, played: Instances, numbers: np.ndarray, margins: bool) -> Trace:
         outcome = self.engine.run(played, numbers, margins)
         wrong = outcome.predictions != numbers
-        return Trace(self, self._names(outcome.predictions), wrong, outcome.changed != 0, outcome.margins)
+        return Trace(self, self._names(outcome.predictions), wrong, outcome.changed.view(np.bool_), outcome.margins)
 
 
 def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
@@ -342,7 +343,7 @@ def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list
     return unique_labels(names)
 
 
-@deferred(types.void(int64[::1], int64, int32[::1], uint8[::1]))
+@kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))
 def place_labels(labels: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
     """How far each label is above the lowest, and which such places are taken."""
     for t in range(labels.size):

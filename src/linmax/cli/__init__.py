@@ -34,7 +34,7 @@ COMMANDS = {
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-GARBAGE = 100_000  # new objects after which it is looked for
+GARBAGE = 1_000_000  # new objects after which it is looked for; imports alone make a tenth of it
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -132,9 +132,9 @@ class Entrant:
 
 def _prepare() -> None:
     """On a first run, compile: the last learner, which takes as long as the others together, in a second process."""
-    from linmax import contract, instances, playing, trials
+    from linmax import compiling, instances, playing, trials
 
-    if not contract.JIT or any(Path(contract.cache_folder(playing.__file__)).glob("*.nbc")):
+    if not compiling.JIT or any(Path(compiling.cache_folder(playing.__file__)).rglob("*.nbc")):
         return
     script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):

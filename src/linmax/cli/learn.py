@@ -18,6 +18,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -71,8 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         run_on_cluster(arguments)
         return
     _check(arguments)
-    screen = _screen(arguments)
-    job = Job(arguments, screen)
+    job = Job(arguments)
     job.begin()
     try:
         job.learn()
@@ -82,14 +82,6 @@ def run(arguments: argparse.Namespace) -> None:
             raise ValueError(str(error)) from None
         raise
     job.finish()
-
-
-def _screen(arguments: argparse.Namespace) -> Console:
-    from rich.console import Console
-
-    if arguments.predictions == STANDARD:
-        return Console(stderr=True, highlight=False)
-    return console(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -126,7 +118,6 @@ class Job:
     """One run of the command."""
 
     arguments: argparse.Namespace
-    screen: Console
     work: Progressive = field(init=False)
     stream: Stream | None = None
     output: Predictions | None = None
@@ -134,6 +125,15 @@ class Job:
     rows: int = 0  # this process has learned from
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
+
+    @cached_property
+    def screen(self) -> Console:
+        """Where its words go."""
+        from rich.console import Console
+
+        if self.arguments.predictions == STANDARD:
+            return Console(stderr=True, highlight=False)
+        return console(self.arguments)
 
     # -- before ---------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,9 @@ class Job:
         with Live(self) as live, unbroken() as held:
             for number in range(done, self.arguments.passes):
                 self.stream = self._open()
-                for batch in self.stream:
+                batches = iter(self.stream)
+                live.begin()  # the first batch is being read meanwhile
+                for batch in batches:
                     with held():
                         self._batch(batch)
                         live.show(batch)
@@ -434,12 +436,16 @@ class Live:
         self.first = (0.0, 0.0)  # share of the data read and time when it first was
 
     def __enter__(self) -> Live:
-        if not self.quiet:
-            self.job.work.watch = self.milestone
-            if self.job.screen.is_terminal:
-                self.status = self.job.screen.status("reading (a first run compiles, which takes some seconds)")
-                self.status.start()
         return self
+
+    def begin(self) -> None:
+        """Show that something is being done."""
+        screen = self.job.screen
+        if not self.quiet and self.status is None:
+            self.job.work.watch = self.milestone
+            if screen.is_terminal:
+                self.status = screen.status("reading (a first run compiles, which takes some seconds)")
+                self.status.start()
 
     def __exit__(self, *_: object) -> None:
         if self.status is not None:

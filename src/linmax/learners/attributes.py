@@ -18,7 +18,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import boolean, float32, int32, types
 
-from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector, deferred, kernel
+from linmax.compiling import kernel
+from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
 from linmax.learners import Whole, Worker
 from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam, Task
@@ -103,7 +104,7 @@ def learn_weights(
         matrix[m, m] += INFLATION
 
 
-@deferred(
+@kernel(
     types.void(
         float32[:, :, ::1],
         int32[:, :, ::1],

@@ -17,7 +17,7 @@ from numba import float32, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.contract import JIT
+from linmax.compiling import JIT
 
 __all__ = ["add_log_rows", "add_rows", "log_row", "shrink_row", "squash_row", "sum_row"]
 

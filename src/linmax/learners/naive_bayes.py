@@ -20,7 +20,8 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from linmax.checks import positive
-from linmax.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
+from linmax.compiling import kernel
+from linmax.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.learners import Whole, Worker
 from linmax.linear_max import top_two
 
@@ -47,7 +48,7 @@ def add_evidence(row: np.ndarray, value: float, smoothing: float, known: int, sc
         scores[c] -= value * math.log(total - row[c] + smoothing)
 
 
-@deferred(types.void(InstancesT, Labels, int64, int64, Indices, float64, Matrix, Vector, boolean, Labels, Matrix))
+@kernel(types.void(InstancesT, Labels, int64, int64, Indices, float64, Matrix, Vector, boolean, Labels, Matrix))
 def play_bayes(
     instances: Instances,
     labels: np.ndarray,

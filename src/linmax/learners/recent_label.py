@@ -14,14 +14,15 @@ import numpy as np
 from numba import float64, int64, types
 
 from linmax.checks import finite
-from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector, deferred
+from linmax.compiling import kernel
+from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
 from linmax.learners import Whole, Worker
 from linmax.linear_max import top_two
 
 __all__ = ["RecentLabel", "recent_label"]
 
 
-@deferred(types.void(Labels, int64, int64, Indices, float64, Vector, Labels, Matrix))
+@kernel(types.void(Labels, int64, int64, Indices, float64, Vector, Labels, Matrix))
 def play_recent(
     labels: np.ndarray,
     begin: int,
@@ -42,7 +43,7 @@ def play_recent(
         shape[KNOWN] = max(shape[KNOWN], labels[t] + 1)
 
 
-@deferred(int64(Vector, Indices))
+@kernel(int64(Vector, Indices))
 def leader(scores: np.ndarray, shape: np.ndarray) -> int:
     """The class predicted."""
     return top_two(scores, shape)[0]

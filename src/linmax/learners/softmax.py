@@ -26,19 +26,8 @@ from numba import float64, int32, int64, types
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from linmax.checks import positive
-from linmax.contract import (
-    EXPERTS,
-    KNOWN,
-    STRIDE,
-    Indices,
-    Instances,
-    InstancesT,
-    Labels,
-    Matrix,
-    Vector,
-    deferred,
-    kernel,
-)
+from linmax.compiling import kernel
+from linmax.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.later import Later
 from linmax.learners import Whole, Worker
 from linmax.linear_max import top_two
@@ -182,7 +171,7 @@ def curve(
         mean[store.places[a]] = 0.0
 
 
-@deferred(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
+@kernel(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
 def survey(
     store: Store,
     begin: int,
@@ -249,7 +238,7 @@ def add_curvature(
                 spread[i, other] -= shrunk * v[other]
 
 
-@deferred(
+@kernel(
     int64(
         InstancesT, Labels, int64, int64, Indices, StoreT, int64, Indices, float64, Vector, Matrix, Matrix, int64,
         Labels, Matrix,
@@ -321,7 +310,7 @@ def walk(
     return end
 
 
-@deferred(
+@kernel(
     types.void(
         InstancesT, Labels, int64, int64, Indices, StoreT, Vector, Vector, Vector, Matrix, types.boolean, Labels,
         Matrix,
@@ -375,7 +364,7 @@ def walk_diagonal(
             weights[place] += sure * (right - mean) / curvature[place]
 
 
-@deferred(types.void(InstancesT, int64, Indices, StoreT, Vector, Labels, Matrix))
+@kernel(types.void(InstancesT, int64, Indices, StoreT, Vector, Labels, Matrix))
 def judge_all(
     instances: Instances,
     size: int,

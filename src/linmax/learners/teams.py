@@ -32,7 +32,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float32, int64, types
 
-from linmax.contract import Indices, Instances, InstancesT, Labels, Matrix, Vector, deferred, kernel
+from linmax.compiling import kernel
+from linmax.contract import Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.fetching import fetch
 from linmax.learners.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
 from linmax.scaling import squash, standardise
@@ -197,7 +198,7 @@ def learn_linear(
             shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], room.steps)
 
 
-@deferred(
+@kernel(
     types.void(InstancesT, Labels, int64, int64, int64, SingleCube, Vector, Vector, RoomT, boolean, SingleCube, int64)
 )
 def play_linear(
@@ -229,7 +230,7 @@ def play_linear(
         at += size
 
 
-@deferred(
+@kernel(
     types.void(
         InstancesT, Labels, int64, int64, int64, SingleMatrix, Vector, Single, Indices, Single, Single, boolean,
         SingleCube, int64,
@@ -453,7 +454,7 @@ def learn_dense(
             row[PAST, rival] -= lag * value
 
 
-@deferred(
+@kernel(
     types.void(
         InstancesT, Labels, int64, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix, boolean,
         SingleCube, int64,

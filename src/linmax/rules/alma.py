@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from linmax.checks import at_least, boolean, finite, positive
-from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule
 from linmax.rules.p_norm import log_norm, move, power, spread
 
 __all__ = ["alma"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.checks import at_least, finite, positive
-from linmax.contract import GAIN, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAIN, Rule
 from linmax.rules.second_order import OWN, second_order
 
 __all__ = ["arow"]

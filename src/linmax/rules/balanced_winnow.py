@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from linmax.checks import at_least, greater
-from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule
 from linmax.simd import sinh_weights, twice_sinh
 
 __all__ = ["balanced_winnow"]

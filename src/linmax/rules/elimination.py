@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.contract import OWN, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import OWN, STEP, Rule
 
 __all__ = ["elimination"]
 

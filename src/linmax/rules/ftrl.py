@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from linmax.checks import at_least, one_of, positive
-from linmax.contract import STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import STEP, Rule
 from linmax.rules.logistic import surprise
 
 __all__ = ["ftrl"]

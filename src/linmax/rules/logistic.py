@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from linmax.checks import positive
-from linmax.contract import STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import STEP, Rule
 
 __all__ = ["logistic", "surprise"]
 

@@ -17,14 +17,15 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from linmax.checks import boolean, finite
-from linmax.contract import JIT, OPTIONS, OWN, REACH, STEP, Rule, cache_folder, caching_in
+from linmax.compiling import JIT, OPTIONS, Kernel, cache_folder, caching_in
+from linmax.contract import OWN, REACH, STEP, Rule
 
 __all__ = ["OWN_RULES", "TAKEN", "OwnRule", "check_rule", "compile_function", "rule"]
 
 
 def compile_function(function: Callable[..., Any], signature: Any, what: str) -> Any:
     """Compile a user's function for calling by address; a failure is told in one sentence with the line."""
-    if isinstance(function, Dispatcher):
+    if isinstance(function, (Dispatcher, Kernel)):
         function = function.py_func
     if not isinstance(function, FunctionType):
         raise TypeError(
@@ -96,7 +97,7 @@ def _add_code(digest: Any, code: CodeType) -> set[str]:
 
 
 def _add_value(digest: Any, value: Any, seen: set[int]) -> None:
-    if isinstance(value, Dispatcher):
+    if isinstance(value, (Dispatcher, Kernel)):
         _add_function(digest, value.py_func, seen)
     elif isinstance(value, np.ndarray):
         digest.update(repr((value.dtype, value.shape)).encode() + value.tobytes())

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from linmax.checks import at_least
-from linmax.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule
 
 __all__ = ["p_norm"]
 

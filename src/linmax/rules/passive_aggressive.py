@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from linmax.checks import positive
-from linmax.contract import HUGE, STEP, TOP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import HUGE, STEP, TOP, Rule
 
 __all__ = ["pa", "pa_i", "pa_ii"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.checks import at_least, positive
-from linmax.contract import HUGE, STEP, TOP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import HUGE, STEP, TOP, Rule
 
 __all__ = ["perceptron"]
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from linmax.checks import positive
-from linmax.contract import LINK, STEP, Rule, address_of, as_number, call_link, kernel
+from linmax.compiling import address_of, kernel
+from linmax.contract import LINK, STEP, Rule, as_number, call_link
 from linmax.rules.own import compile_function
 
 __all__ = ["LINKS", "quasi_additive"]

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Rule
 
 __all__ = ["romma"]
 

@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from linmax.contract import OWN, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import OWN, SHIFT, SPREAD, STEP, Rule
 
 __all__ = ["sasb"]
 

@@ -12,7 +12,8 @@ from statistics import NormalDist
 import numpy as np
 
 from linmax.checks import finite, positive
-from linmax.contract import GAIN, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAIN, Rule
 from linmax.rules.second_order import OWN, second_order
 
 __all__ = ["scw_i", "scw_ii"]

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import boolean
-from linmax.contract import GAIN, HUGE, STEP, TOP, Rule, address_of, as_number, call_gain, kernel
+from linmax.compiling import address_of, kernel
+from linmax.contract import GAIN, HUGE, STEP, TOP, Rule, as_number, call_gain
 
 __all__ = ["OWN", "second_order"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.checks import boolean, positive
-from linmax.contract import GAIN, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import GAIN, STEP, Rule
 from linmax.rules.second_order import second_order
 
 __all__ = ["second_order_perceptron"]

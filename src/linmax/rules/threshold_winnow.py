@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from linmax.contract import STEP, kernel
+from linmax.compiling import kernel
+from linmax.contract import STEP
 
 __all__ = ["threshold_step"]
 

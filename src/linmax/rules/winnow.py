@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import at_least, finite, greater, positive
-from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule, kernel
+from linmax.compiling import kernel
+from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule
 from linmax.rules.threshold_winnow import threshold_step
 
 __all__ = ["committee", "winnow"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64
 
-from linmax.contract import deferred
+from linmax.compiling import kernel
 from linmax.streams.parsing import (
     ASIDE,
     AT,
@@ -33,7 +33,7 @@ __all__ = ["parse_packed"]
 LABEL_FROM, LABEL_TO, TEXT, FEATURES, REASON, AFTER = range(6)
 
 
-@deferred(int64(Block, WorkT, NamesT, NamesT, Block, Block, Block, int64, int64[:, ::1], int64[:, ::1], float64[::1]))
+@kernel(int64(Block, WorkT, NamesT, NamesT, Block, Block, Block, int64, int64[:, ::1], int64[:, ::1], float64[::1]))
 def parse_packed(
     block: np.ndarray,
     work: Work,

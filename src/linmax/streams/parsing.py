@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import typeof
 
-from linmax.contract import kernel
+from linmax.compiling import kernel
 from linmax.streams.scan import BAD, GOOD, HARD, VECTOR, WILD, byte, number, plain_number
 from linmax.streams.vocabulary import (
     ABSENT,

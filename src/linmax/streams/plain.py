@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.contract import kernel
+from linmax.compiling import kernel
 from linmax.streams.parsing import (
     COLON,
     GROWS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+import weakref
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -370,7 +371,7 @@ class LineReader:
 
 
 def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
-    """The same batches, read by another thread while these are worked on."""
+    """The same batches, read by another thread, which begins now, while these are worked on."""
     waiting: queue.Queue[Any] = queue.Queue(many)
     stop = threading.Event()
 
@@ -394,15 +395,19 @@ def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Bat
         finally:
             batches.close()
 
-    thread = threading.Thread(target=work, name="linmax-reader", daemon=True)
-    thread.start()
-    try:
-        while True:
-            batch, error = waiting.get()
-            if error is not None:
-                raise error
-            if batch is None:
-                return
-            yield batch
-    finally:
-        stop.set()
+    def take() -> Generator[Batch, None, None]:
+        try:
+            while True:
+                batch, error = waiting.get()
+                if error is not None:
+                    raise error
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            stop.set()
+
+    taken = take()
+    weakref.finalize(taken, stop.set)  # also where nobody has taken any
+    threading.Thread(target=work, name="linmax-reader", daemon=True).start()
+    return taken

@@ -19,7 +19,7 @@ from numba import float64, int64, types, uint8
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.contract import JIT, deferred, kernel
+from linmax.compiling import JIT, kernel
 
 __all__ = [
     "PADDING",
@@ -273,7 +273,7 @@ def same_bytes(first: np.ndarray, a: int, second: np.ndarray, b: int, length: in
     return ((word(first, a + place) ^ word(second, b + place)) & ones(length - place)) == 0
 
 
-@deferred(int64(Block, int64, int64))
+@kernel(int64(Block, int64, int64))
 def last_line_end(block: np.ndarray, begin: int, end: int) -> int:
     """Where the last whole line of begin..end ends; ``begin`` when there is none."""
     place = end

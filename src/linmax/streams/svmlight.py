@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.contract import deferred, kernel
+from linmax.compiling import kernel
 from linmax.streams.parsing import (
     ASK_NUMBER,
     AT,
@@ -76,7 +76,7 @@ def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
     return index, 0
 
 
-@deferred(int64(Block, WorkT, NamesT, NamesT))
+@kernel(int64(Block, WorkT, NamesT, NamesT))
 def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -> int:
     """Take lines until something is needed; returns what."""
     state = work.state

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.contract import deferred, kernel
+from linmax.compiling import kernel
 from linmax.streams.parsing import (
     ASIDE,
     ASK_NUMBER,
@@ -64,7 +64,7 @@ def is_missing(scratch: np.ndarray, start: int, length: int, missing: np.ndarray
     return False
 
 
-@deferred(int64(Block, WorkT, NamesT, NamesT, Block, int64, int64[:, ::1], int64[::1]))
+@kernel(int64(Block, WorkT, NamesT, NamesT, Block, int64, int64[:, ::1], int64[::1]))
 def parse_table(
     block: np.ndarray,
     work: Work,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.contract import deferred, kernel
+from linmax.compiling import kernel
 from linmax.streams.parsing import (
     ASIDE,
     AT,
@@ -95,7 +95,7 @@ def words_of(
     return count, at, size
 
 
-@deferred(int64(Block, WorkT, NamesT, NamesT, Block, Block, int64))
+@kernel(int64(Block, WorkT, NamesT, NamesT, Block, Block, int64))
 def parse_text(
     block: np.ndarray, work: Work, names: Names, labels: Names, scratch: np.ndarray, folded: np.ndarray, most: int
 ) -> int:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, typeof, types
 
-from linmax.contract import deferred, kernel
+from linmax.compiling import kernel
 from linmax.fetching import fetch
 from linmax.streams.scan import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
 
@@ -195,7 +195,7 @@ NamesT = typeof(
 )  # fmt: skip
 
 
-@deferred(types.void(NamesT, Block, int64[::1], int64[::1], int64, types.boolean))
+@kernel(types.void(NamesT, Block, int64[::1], int64[::1], int64, types.boolean))
 def number_names(
     names: Names, block: np.ndarray, offsets: np.ndarray, numbers: np.ndarray, prefix: int, add: bool
 ) -> None:
@@ -322,7 +322,7 @@ class Vocabulary:
         return made
 
 
-@deferred(types.void(NamesT))
+@kernel(types.void(NamesT))
 def refill(names: Names) -> None:
     """Put every name into its slot again, after the slots were replaced by empty ones."""
     last = names.slots.size // WIDTH - 1
@@ -340,7 +340,7 @@ def refill(names: Names) -> None:
         names.slots[cell(slot, LENGTH)], names.slots[cell(slot, NUMBER)] = total, number
 
 
-@deferred(int64(Block, int64))
+@kernel(int64(Block, int64))
 def mixed_words(block: np.ndarray, count: int) -> int:
     """The hash of that many whole words."""
     mixed = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.contract import deferred
+from linmax.compiling import kernel
 from linmax.streams.parsing import (
     ASK_NUMBER,
     AT,
@@ -58,7 +58,7 @@ __all__ = ["parse_vw"]
 BAR, QUOTE = 124, 39
 
 
-@deferred(int64(Block, WorkT, NamesT, NamesT, NamesT))
+@kernel(int64(Block, WorkT, NamesT, NamesT, NamesT))
 def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces: Names) -> int:
     """Take lines until something is needed; returns what. ``spaces`` number the namespaces as prefixes, from 1."""
     state = work.state

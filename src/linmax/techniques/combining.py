@@ -11,20 +11,8 @@ import numpy as np
 from numba import float64, int64, types
 
 from linmax.checks import finite, one_of
-from linmax.contract import (
-    KNOWN,
-    Bytes,
-    Cube,
-    Indices,
-    Labels,
-    LabelTable,
-    Matrix,
-    State,
-    StateT,
-    Vector,
-    deferred,
-    kernel,
-)
+from linmax.compiling import kernel
+from linmax.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector
 from linmax.linear_max import top_two
 from linmax.techniques import bracketed
 
@@ -49,7 +37,7 @@ def least(mistakes: np.ndarray) -> int:
 FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes)
 
 
-@deferred(FOLLOW)
+@kernel(FOLLOW)
 def follow_best(
     proposals: np.ndarray,
     changes: np.ndarray,
@@ -92,7 +80,7 @@ def spread(scores: np.ndarray, known: int) -> float:
     return square if square > ROUNDING * mean * mean else 0.0
 
 
-@deferred(
+@kernel(
     types.void(
         int64, float64, LabelTable, Cube, Labels, Indices, Vector, Vector, StateT, Vector, Labels, Matrix, types.boolean
     )

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from linmax.checks import MOST, counted
-from linmax.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances, kernel
+from linmax.compiling import kernel
+from linmax.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances
 from linmax.member import CHANGED, FAILED, Bench, Scratch, call_present, present_instance
 from linmax.search import search
 from linmax.techniques import prefixed

@@ -18,6 +18,7 @@ import numpy as np
 from numba import int64, typeof, types
 
 from linmax.checks import counted, one_of
+from linmax.compiling import kernel
 from linmax.contract import (
     GAUGE,
     KNOWN,
@@ -35,8 +36,6 @@ from linmax.contract import (
     State,
     StateT,
     Vector,
-    deferred,
-    kernel,
 )
 from linmax.contract import RAW as RAW_AVERAGE
 from linmax.linear_max import score, top_two
@@ -301,7 +300,7 @@ VOTE = int64(
 )  # fmt: skip
 
 
-@deferred(VOTE)
+@kernel(VOTE)
 def vote_on(
     instances: Instances,
     panel: Panel,
