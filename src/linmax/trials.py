@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numba import boolean as Bool
 from numba import int32, int64, types, uint8
 
 from linmax.checks import boolean, whole
@@ -277,11 +278,13 @@ class Machine:
         return widen(instances.compiled(classes), layout, len(classes))
 
     def _names(self, numbers: np.ndarray) -> np.ndarray:
+        names = as_array(self.classes)
+        if names.dtype == np.int64 and (names == names[0] + np.arange(len(names))).all():
+            found = np.empty(len(numbers), np.int64)
+            if name_numbers(numbers, int(names[0]), found):
+                return found
         if (numbers < 0).any():  # before the first class is known
             return np.array([self.classes[i] if i >= 0 else None for i in numbers], dtype=object)
-        names = as_array(self.classes)
-        if names.dtype.kind == "i" and (names == names[0] + np.arange(len(names))).all():
-            return numbers + names[0]  # in a quarter of the time
         return names[numbers]
 
     def _play(self, played: Instances, numbers: np.ndarray, margins: bool) -> Trace:
@@ -347,9 +350,19 @@ def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list
 def place_labels(labels: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
     """How far each label is above the lowest, and which such places are taken."""
     for t in range(labels.size):
-        place = labels[t] - lowest
+        place = np.uint64(labels[t] - lowest)
         places[t] = place
         there[place] = 1
+
+
+@kernel(Bool(int32[::1], int64, int64[::1]))
+def name_numbers(numbers: np.ndarray, first: int, names: np.ndarray) -> bool:
+    """Class indices as whole numbers from ``first`` on; returns whether all of them were known."""
+    known = True
+    for t in range(numbers.size):
+        names[t] = first + numbers[t]
+        known &= numbers[t] >= 0
+    return known
 
 
 def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
