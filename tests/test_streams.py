@@ -8,6 +8,8 @@ import io
 import json
 import lzma
 import math
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -674,3 +676,28 @@ def test_20_newsgroups_progressively():
     wrong = sum(int((model.learn(batch) != batch.labels).sum()) for batch in stream(lines[:4000], model=model))
     assert model.scaling.kind == "idf"
     assert wrong / 4000 < 0.33
+
+
+def readers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "linmax-reader"]
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_reading_begins_at_once_and_ends_when_nobody_takes_batches(taken: int) -> None:
+    reached = threading.Event()
+
+    def lines() -> Iterator[str]:
+        for number in range(1000):
+            if number == 10:
+                reached.set()
+            yield f"1 {number + 1}:1"
+
+    before = set(readers())
+    batches = iter(stream(lines(), format="svmlight", rows=100))
+    assert reached.wait(60)
+    (reader,) = set(readers()) - before
+    for _ in range(taken):
+        next(batches)
+    del batches
+    reader.join(60)
+    assert not reader.is_alive()
