@@ -1,0 +1,111 @@
+"""Mistake bounds as functions: how many mistakes can a learner make at most?
+
+Every function states its conditions, formula and source, and returns a float: infinity where the bound says
+nothing (a margin of zero, an alpha too large for the margin). Rounding down is the caller's. Unless said
+otherwise a bound counts *updates*, ties included, hence mistakes, and holds for every sequence of
+instances, whoever chose it.
+
+Symbols: z is the instance times its label, or x^label - x^rival for many classes (Mesterharm 2001); u is
+the comparator, any fixed weights; the margin delta (or gamma) is what u.z should reach, and the noise is
+the hinge loss
+
+    N = sum over trials of max(0, margin - u.z),   for many classes the largest over all rivals.
+
+Names ending in ``_printed`` are the forms as the papers print them; each says in what it differs from the
+exact one. Functions beginning with ``best_`` return the parameter that makes a bound least.
+"""
+
+from __future__ import annotations
+
+from linmax.bounds.additive import multiclass_perceptron, p_norm, perceptron, perceptron_deviations
+from linmax.bounds.batch import (
+    average_risk,
+    average_risk_printed,
+    selection_penalty,
+    selection_risk,
+    survival_error,
+    survival_examples,
+    survival_run,
+    survival_run_printed,
+    survival_run_unknown,
+    two_phase_examples,
+    voted_risk,
+)
+from linmax.bounds.large_margin import (
+    alma,
+    alma_noisy_printed,
+    alma_printed,
+    alma_separable,
+    alma_unprojected,
+    arow,
+    passive_aggressive,
+    second_order_perceptron,
+)
+from linmax.bounds.others import (
+    best_beta,
+    elimination,
+    exponentiated_gradient,
+    most_restarts,
+    recycling,
+    voting,
+    weighted_majority,
+)
+from linmax.bounds.winnow import best_winnow2_alpha, winnow1_disjunction, winnow2, winnow2_disjunction, winnow2_printed
+from linmax.bounds.zero_threshold import (
+    balanced,
+    balanced_printed,
+    best_alpha,
+    committee_printed,
+    divergence,
+    divergence_balanced,
+    log_growth,
+    multiplicative,
+    winnow_printed,
+)
+
+__all__ = [
+    "alma",
+    "alma_noisy_printed",
+    "alma_printed",
+    "alma_separable",
+    "alma_unprojected",
+    "arow",
+    "average_risk",
+    "average_risk_printed",
+    "balanced",
+    "balanced_printed",
+    "best_alpha",
+    "best_beta",
+    "best_winnow2_alpha",
+    "committee_printed",
+    "divergence",
+    "divergence_balanced",
+    "elimination",
+    "exponentiated_gradient",
+    "log_growth",
+    "most_restarts",
+    "multiclass_perceptron",
+    "multiplicative",
+    "p_norm",
+    "passive_aggressive",
+    "perceptron",
+    "perceptron_deviations",
+    "recycling",
+    "second_order_perceptron",
+    "selection_penalty",
+    "selection_risk",
+    "survival_error",
+    "survival_examples",
+    "survival_run",
+    "survival_run_printed",
+    "survival_run_unknown",
+    "two_phase_examples",
+    "voted_risk",
+    "voting",
+    "weighted_majority",
+    "winnow1_disjunction",
+    "winnow2",
+    "winnow2_disjunction",
+    "winnow2_printed",
+    "winnow_printed",
+]

@@ -1,0 +1,93 @@
+"""Arguments of bounds, checked. Unlike in `linmax.checks`, infinity is an honest value here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float64]
+
+
+def number(name: str, value: float) -> float:
+    """Any number."""
+    given = float(value)
+    if math.isnan(given):
+        raise ValueError(f"{name} must be a number, got nan")
+    return given
+
+
+def amount(name: str, value: float) -> float:
+    """A number >= 0."""
+    given = number(name, value)
+    if given < 0.0:
+        raise ValueError(f"{name} must be >= 0, got {value!r}; a loss, length or count is never negative")
+    return given
+
+
+def above(name: str, value: float, least: float, advice: float) -> float:
+    """A number > ``least``."""
+    given = number(name, value)
+    if given <= least:
+        raise ValueError(f"{name} must be > {least:g}, got {value!r}; try {advice:g}")
+    return given
+
+
+def fraction(name: str, value: float) -> float:
+    """A number between 0 and 1."""
+    given = number(name, value)
+    if not 0.0 < given < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}; try 0.05")
+    return given
+
+
+def count(name: str, value: float, least: int) -> float:
+    """A number >= ``least``."""
+    given = number(name, value)
+    if given < least:
+        raise ValueError(f"{name} must be >= {least}, got {value!r}; try {least}")
+    return given
+
+
+def comparator(u: npt.ArrayLike, signed: bool) -> Vector:
+    """Weights whose magnitudes add up to 1, >= 0 unless ``signed``."""
+    weights = np.asarray(u, dtype=float)
+    if weights.ndim != 1 or weights.size == 0:
+        raise ValueError(f"u must be one row of weights, got shape {weights.shape}; give a list of numbers")
+    if not np.all(np.isfinite(weights)):
+        raise ValueError("u must be finite, got nan or infinity; leave out what is unknown")
+    if not signed and weights.min() < 0.0:
+        raise ValueError(f"u must be >= 0, got {weights.min():g}; use the balanced bound for weights of both signs")
+    total = float(np.abs(weights).sum())
+    if abs(total - 1.0) > 1e-9:
+        what = "sum |u_i|" if signed else "sum u_i"
+        raise ValueError(f"u must have {what} = 1, got {total:g}; divide u and the margin by it")
+    return weights
+
+
+def possible(margin: float, largest: float, noise: float) -> float:
+    """A margin that u.z can reach."""
+    if noise == 0.0 and margin > largest * (1.0 + 1e-9):
+        raise ValueError(
+            f"margin must be <= {largest:g}, the most that u.z can be, got {margin:g}; give largest=max |z_i|"
+        )
+    return margin
+
+
+def lowest_point(value: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function with one valley is least: the best of a grid, then golden section around it."""
+    grid = np.linspace(low, high, 201)[1:-1]
+    values = [value(float(x)) for x in grid]
+    at = int(np.argmin(values))
+    a = float(grid[at - 1]) if at > 0 else low
+    b = float(grid[at + 1]) if at + 1 < grid.size else high
+    golden = (math.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(100):
+        left, right = b - golden * (b - a), a + golden * (b - a)
+        if value(left) <= value(right):
+            b = right
+        else:
+            a = left
+    return 0.5 * (a + b)

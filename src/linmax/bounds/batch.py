@@ -1,0 +1,202 @@
+"""From on-line to batch: what a mistake bound says about the error on instances yet to come."""
+
+from __future__ import annotations
+
+import math
+
+from linmax.bounds.arguments import amount, count, fraction
+
+__all__ = [
+    "average_risk",
+    "average_risk_printed",
+    "selection_penalty",
+    "selection_risk",
+    "survival_error",
+    "survival_examples",
+    "survival_run",
+    "survival_run_printed",
+    "survival_run_unknown",
+    "two_phase_examples",
+    "voted_risk",
+]
+
+
+def survival_run(mistakes: int, error: float, failure: float) -> int:
+    """How many instances in a row a hypothesis must get right: ceil((1/eps) ln((M + 1)/delta)).
+
+    Conditions: a learner that changes only on mistakes and makes at most M; the first hypothesis with such
+    a run has error at most eps = ``error`` with probability 1 - delta, delta = ``failure``.
+
+    Proof: a hypothesis of larger error has such a run with probability below (1 - eps)^s <= delta/(M + 1),
+    and there are M + 1 hypotheses.
+
+    Examples
+    --------
+    >>> survival_run(10, 0.1, 0.05), survival_run_printed(0.1, 0.05)
+    (54, 30)
+    """
+    mistakes_ = count("mistakes", mistakes, 0)
+    return math.ceil(math.log((mistakes_ + 1.0) / fraction("failure", failure)) / fraction("error", error))
+
+
+def survival_examples(mistakes: int, error: float, failure: float) -> int:
+    """How many instances `survival_run` needs at most: (M + 1) runs.
+
+    Examples
+    --------
+    >>> survival_examples(10, 0.1, 0.05)
+    594
+    """
+    return (int(mistakes) + 1) * survival_run(mistakes, error, failure)
+
+
+def survival_run_unknown(hypothesis: int, error: float, failure: float) -> int:
+    """`survival_run` without knowing M: ceil((1/eps) ln(i(i + 1)/delta)) for the i-th hypothesis, i >= 1.
+
+    Examples
+    --------
+    >>> [survival_run_unknown(i, 0.1, 0.05) for i in (1, 2, 3)]
+    [37, 48, 55]
+    """
+    i = count("hypothesis", hypothesis, 1)
+    return math.ceil(math.log(i * (i + 1.0) / fraction("failure", failure)) / fraction("error", error))
+
+
+def survival_run_printed(error: float, failure: float) -> int:
+    """ceil((1/eps) ln(1/delta)), as theorem 9.1 of the lecture notes on linear learners prints it.
+
+    It bounds the risk that *one given* hypothesis deceives; the algorithm tries up to M + 1
+    (`survival_run`). The notes also print M runs in all where M + 1 may be needed.
+    """
+    return math.ceil(math.log(1.0 / fraction("failure", failure)) / fraction("error", error))
+
+
+def survival_error(run: int, failure: float, mistakes: int | None = None, hypothesis: int = 1) -> float:
+    """The error that a run of correct predictions guarantees, for all hypotheses at once: 1 - d^(1/run).
+
+    d = delta/(M + 1) when at most M = ``mistakes`` can be made, else delta/(i(i + 1)) for the i-th
+    ``hypothesis``. Proof: a hypothesis of error e has a run of s or more with probability (1 - e)^s.
+
+    Examples
+    --------
+    >>> survival_error(54, 0.05, mistakes=10) < 0.1
+    True
+    >>> survival_error(0, 0.05, mistakes=10)
+    1.0
+    """
+    run_, failure = count("run", run, 0), fraction("failure", failure)
+    if run_ == 0.0:
+        return 1.0
+    i = count("hypothesis", hypothesis, 1)
+    share = failure / (i * (i + 1.0)) if mistakes is None else failure / (count("mistakes", mistakes, 0) + 1.0)
+    return -math.expm1(math.log(share) / run_)
+
+
+def two_phase_examples(mistakes: int, error: float, failure: float) -> tuple[int, int]:
+    """Instances to learn and to test with in the two-phase conversion.
+
+        m1 = ceil(max(4M/eps, (16/eps) ln(2/delta))),   m2 = ceil((32/eps) ln(2(M + 2)/delta))
+
+    Run the learner over m1 instances and keep every hypothesis; with probability 1 - delta/2 one has error
+    <= eps/2. The one with the fewest errors on m2 fresh instances has error <= eps with probability 1 -
+    delta.
+
+    Proof: Chernoff's bounds; if all had larger error, m1 trials would make more than M mistakes.
+
+    Source: after Littlestone (1989), who removes the ln M of the second phase.
+
+    Examples
+    --------
+    >>> two_phase_examples(10, 0.1, 0.05)
+    (591, 1976)
+    """
+    mistakes_, error, failure = (
+        count("mistakes", mistakes, 0),
+        fraction("error", error),
+        fraction("failure", failure),
+    )
+    learn = math.ceil(max(4.0 * mistakes_ / error, 16.0 / error * math.log(2.0 / failure)))
+    return learn, math.ceil(32.0 / error * math.log(2.0 * (mistakes_ + 2.0) / failure))
+
+
+def average_risk(loss: float, trials: int, failure: float) -> float:
+    """The mean risk of the hypotheses H_0..H_(n-1) used in n trials: M_n + sqrt(ln(1/delta) / (2n)).
+
+    Conditions: independent instances, losses in [0, 1], M_n = ``loss`` their mean on-line; with probability
+    1 - delta. For a convex loss the average hypothesis has no larger risk; for mistakes there is no such
+    statement about averaged weights, but a hypothesis drawn at random has this risk in the mean.
+
+    Proof: the difference between risk and loss of a trial lies in an interval of length 1; Azuma-Hoeffding.
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1, where the constant is four times
+    larger.
+
+    Examples
+    --------
+    >>> round(average_risk(0.1, 1000, 0.05), 4), round(average_risk_printed(0.1, 1000, 0.05), 4)
+    (0.1387, 0.1774)
+    """
+    return min(1.0, amount("loss", loss) + math.sqrt(_deviation(trials, failure)))
+
+
+def average_risk_printed(loss: float, trials: int, failure: float) -> float:
+    """`average_risk` as printed: M_n + sqrt((2/n) ln(1/delta)); true, but twice as far from M_n as needed."""
+    return min(1.0, amount("loss", loss) + math.sqrt(4.0 * _deviation(trials, failure)))
+
+
+def _deviation(trials: int, failure: float) -> float:
+    return math.log(1.0 / fraction("failure", failure)) / (2.0 * count("trials", trials, 1))
+
+
+def selection_penalty(trials: int, tested: int, failure: float) -> float:
+    """Added to the error of H_t on the n - t instances after it: sqrt(ln(n(n + 1)/delta) / (2(n - t))).
+
+    The hypothesis with the smallest sum is selected. All n sums bound their risks at once with probability
+    1 - delta/(n + 1).
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2004), section III.
+
+    Examples
+    --------
+    >>> round(selection_penalty(1000, 900, 0.05), 4)
+    0.0966
+    """
+    n, tested_ = count("trials", trials, 1), count("tested", tested, 0)
+    if tested_ == 0.0:
+        return math.inf
+    return math.sqrt(math.log(n * (n + 1.0) / fraction("failure", failure)) / (2.0 * tested_))
+
+
+def selection_risk(loss: float, trials: int, failure: float) -> float:
+    """The risk of the selected hypothesis: M_n + 6 sqrt(ln(2(n + 1)/delta) / n) with probability 1 - delta.
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2004), theorem 4; quoted, not derived here. The sum that was
+    minimised, risk on the instances after it plus `selection_penalty`, is a bound of its own and usually
+    far smaller.
+
+    Examples
+    --------
+    >>> round(selection_risk(0.1, 100000, 0.05), 3)
+    0.174
+    """
+    n = count("trials", trials, 1)
+    return min(
+        1.0,
+        amount("loss", loss) + 6.0 * math.sqrt(math.log(2.0 * (n + 1.0) / fraction("failure", failure)) / n),
+    )
+
+
+def voted_risk(trials: int, expected_bound: float) -> float:
+    """Expected error of the voted Perceptron after n instances: 2/(n + 1) times its expected mistake bound.
+
+    Conditions: independent instances; ``expected_bound`` = E[inf over u, gamma of `perceptron_deviations`]
+    for n + 1 of them. It is the voted hypothesis that has the guarantee; averaged weights have none.
+
+    Source: Freund and Schapire (1999), corollary 1.
+
+    Examples
+    --------
+    >>> voted_risk(trials=999, expected_bound=50.0)
+    0.1
+    """
+    return min(1.0, 2.0 * amount("expected_bound", expected_bound) / (count("trials", trials, 1) + 1.0))

@@ -1,0 +1,131 @@
+"""Bounds of other learners, and what techniques do to a bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from linmax.bounds.arguments import amount, count, fraction, lowest_point, number
+
+__all__ = [
+    "best_beta",
+    "elimination",
+    "exponentiated_gradient",
+    "most_restarts",
+    "recycling",
+    "voting",
+    "weighted_majority",
+]
+
+
+def elimination(n: int, negated: bool = False) -> float:
+    """Mistakes of the elimination algorithm on disjunctions: n; n + 1 with 2n literals (the first removes n).
+
+    Examples
+    --------
+    >>> elimination(10), elimination(10, negated=True)
+    (10.0, 11.0)
+    """
+    return count("n", n, 1) + (1.0 if negated else 0.0)
+
+
+def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -> float:
+    """Total square loss of EG with rate c/span^2 on the simplex.
+
+    Conditions: the attributes of every instance lie in an interval of length ``span``; ``loss`` = sum (u.x
+    - y)^2 of a comparator on the simplex; ``learned`` its `divergence`; 0 < c < 2.
+
+        sum (yhat - y)^2 <= 2/(2 - c) * loss + span^2/c * learned
+
+    EG+- with total weight U is EG on [Ux, -Ux]: span = 2 U max|x_i|.
+
+    Source: Kivinen and Warmuth (1997), theorem 5.10 in another parametrisation.
+
+    Examples
+    --------
+    >>> exponentiated_gradient(learned=2.0, loss=3.0, span=1.0, c=1.0)
+    8.0
+    """
+    c = number("c", c)
+    if not 0.0 < c < 2.0:
+        raise ValueError(f"c must lie between 0 and 2, got {c!r}; try 1")
+    learned, loss, span = amount("learned", learned), amount("loss", loss), amount("span", span)
+    return 2.0 / (2.0 - c) * loss + span**2 / c * learned
+
+
+def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
+    """Mistakes of the weighted majority of whole algorithms, each weighted by beta^(its mistakes).
+
+        M <= (ln v + m ln(1/beta)) / ln(2/(1 + beta)),   v = members, m = mistakes of the best
+
+    Holds for any number of classes: on a mistake the label had at most half of the weight.
+
+    Source: Littlestone and Warmuth (1994).
+
+    Examples
+    --------
+    >>> round(weighted_majority(members=62, best=100, beta=0.9), 1)
+    285.9
+    """
+    members_, best, beta = count("members", members, 1), amount("best", best), fraction("beta", beta)
+    return (math.log(members_) - best * math.log(beta)) / math.log(2.0 / (1.0 + beta))
+
+
+def best_beta(members: int, best: float) -> float:
+    """The beta that makes `weighted_majority` least when the best member makes ``best`` mistakes.
+
+    Examples
+    --------
+    >>> best_beta(62, 100) > best_beta(62, 10)
+    True
+    """
+    count("members", members, 1), amount("best", best)
+    return lowest_point(lambda beta: weighted_majority(members, best, beta), 1e-9, 1.0 - 1e-9)
+
+
+def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **known: Any) -> float:
+    """All updates of a recycling learner, on stored instances too: the base bound with noise ``uses`` * N.
+
+    Conditions: an instance may cause at most ``uses`` updates in all; ``bound`` is the base rule's,
+    ``known`` the rest of its arguments.
+
+    Source: Mesterharm and Hsu; the instances that cause updates form a sequence in which each occurs
+    ``uses`` times at most.
+
+    Examples
+    --------
+    >>> from linmax.bounds import perceptron
+    >>> recycling(perceptron, 5, noise=0.2, radius=1, norm=1, margin=1) == perceptron(1, 1, 1, noise=1)
+    True
+    """
+    return float(bound(noise=count("uses", uses, 1) * amount("noise", noise), **known))
+
+
+def voting(mistakes: float, restarts: int) -> float:
+    """Mistakes of voting over hypotheses that falls back on its basic algorithm: 2 M + restarts + 1.
+
+    Conditions: the vote is followed while it has made no more mistakes than the basic algorithm since the
+    last restart, the basic algorithm otherwise; M is what the basic algorithm makes.
+
+    Proof: between restarts, mistakes made while following the vote number at most one more than those of
+    the basic algorithm.
+
+    Examples
+    --------
+    >>> voting(mistakes=50, restarts=2)
+    103.0
+    """
+    return 2.0 * amount("mistakes", mistakes) + count("restarts", restarts, 0) + 1.0
+
+
+def most_restarts(trials: int, wait: int) -> int:
+    """How often voting can restart when the wait doubles each time: floor(lg(trials/wait + 1)).
+
+    Examples
+    --------
+    >>> most_restarts(trials=5000, wait=100)
+    5
+    """
+    trials_, wait_ = int(count("trials", trials, 0)), int(count("wait", wait, 1))
+    return (trials_ // wait_ + 1).bit_length() - 1
