@@ -18,7 +18,8 @@ from scipy.optimize import linprog
 import linmax
 import reference
 from linmax import adversaries, bounds
-from linmax.certificates import Rows, certify, certify_rows, hinge_noise, least_noise, widest_margin
+from linmax.certificates import certify, certify_rows, hinge_noise, least_noise, widest_margin
+from linmax.certificates.margins import Rows
 from test_bounds import CASES, holds
 
 Vector = npt.NDArray[np.float64]

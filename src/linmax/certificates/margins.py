@@ -1,0 +1,370 @@
+"""The vectors z of a run; the widest margin that any comparator has on them, and the least noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import linprog, minimize, nnls
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+__all__ = [
+    "Rows",
+    "comparator",
+    "descend",
+    "hinge_noise",
+    "least_noise",
+    "norm_of",
+    "one_thread",
+    "slope_of_norm",
+    "widest_margin",
+]
+
+Vector = npt.NDArray[np.float64]
+
+SOFTNESS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Softness of the hinge, relative to the margin, from one round of the search to the next."""
+
+LP_SECONDS = 10.0
+"""HiGHS gives up a linear program after this time; the search then goes on without it."""
+
+
+# -- rows -------------------------------------------------------------------------------------------------
+
+
+class Rows:
+    """The vectors z of all trials: one each for two classes, x^label - x^j for every wrong class j for many.
+
+    Parameters
+    ----------
+    matrix
+        (rows, n), dense or sparse.
+    trial
+        Which trial each row belongs to; by default each row is a trial of its own.
+    """
+
+    def __init__(self, matrix: Any, trial: npt.ArrayLike | None = None) -> None:
+        rows = sparse.csr_array(matrix, dtype=float) if sparse.issparse(matrix) else np.asarray(matrix, float)
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise ValueError(f"rows must be (rows, weights) and not empty, got shape {rows.shape}")
+        if not np.all(np.isfinite(rows.data if sparse.issparse(rows) else rows)):
+            raise ValueError("rows must be finite, got nan or infinity; drop or fill those instances")
+        owner = np.arange(rows.shape[0]) if trial is None else np.asarray(trial)
+        if owner.shape != (rows.shape[0],):
+            raise ValueError(f"trial must name one trial a row: {rows.shape[0]} rows, got shape {owner.shape}")
+        order = np.argsort(owner, kind="stable")
+        if np.any(order[1:] < order[:-1]):
+            rows, owner = rows[order], owner[order]
+        self.matrix = rows
+        self.starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+
+    @property
+    def trials(self) -> int:
+        return len(self.starts)
+
+    @property
+    def owners(self) -> npt.NDArray[np.int64]:
+        """The trial of each row, numbered from 0."""
+        return np.repeat(np.arange(self.trials), np.diff(np.append(self.starts, self.shape[0])))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.matrix.shape[0]), int(self.matrix.shape[1])
+
+    def take(self, trials: npt.NDArray[np.int64]) -> Rows:
+        """The rows of some trials."""
+        chosen = np.isin(self.owners, trials)
+        return Rows(self.matrix[chosen], self.owners[chosen])
+
+    def lowest(self, u: Vector) -> Vector:
+        """min_j u.z of each trial."""
+        return np.asarray(np.minimum.reduceat(self.matrix @ u, self.starts))
+
+    def noise(self, u: Vector, margin: float) -> float:
+        """Hinge loss: sum over trials of max(0, margin - min_j u.z)."""
+        return float(np.maximum(0.0, margin - self.lowest(u)).sum())
+
+    def sizes(self, p: float) -> Vector:
+        """||z||_p of each row."""
+        magnitude = abs(self.matrix)
+        scale = float(magnitude.max()) or 1.0
+        total = ((magnitude / scale) ** p).sum(axis=1)
+        return np.asarray(scale * np.asarray(total).ravel() ** (1.0 / p))
+
+    def divided(self, sizes: Vector) -> Rows:
+        """Every row divided by its number; rows with 0 stay as they are."""
+        factors = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
+        if sparse.issparse(self.matrix):
+            return Rows(sparse.diags_array(factors) @ self.matrix, self.owners)
+        return Rows(self.matrix * factors[:, None], self.owners)
+
+    def soft_noise(self, u: Vector, margin: float, softness: float) -> tuple[float, Vector]:
+        """A smooth bound of the noise and its slope in u: s sum_t ln(1 + sum_j exp((margin - u.z)/s))."""
+        excess = (margin - self.matrix @ u) / softness
+        top = np.maximum(np.maximum.reduceat(excess, self.starts), 0.0)
+        counts = np.diff(np.append(self.starts, len(excess)))
+        parts = np.exp(excess - np.repeat(top, counts))
+        total = np.exp(-top) + np.add.reduceat(parts, self.starts)
+        shares = parts / np.repeat(total, counts)
+        return softness * float((top + np.log(total)).sum()), -(self.matrix.T @ shares)
+
+
+def hinge_noise(rows: Any, u: npt.ArrayLike, margin: float, trial: npt.ArrayLike | None = None) -> float:
+    """N = sum over trials of max(0, margin - u.z), over the worst row where a trial has several.
+
+    Examples
+    --------
+    >>> hinge_noise([[1.0, 0.0], [-1.0, 0.0]], [1.0, 0.0], margin=0.5)
+    1.5
+    >>> hinge_noise([[1.0, 0.0], [-1.0, 0.0]], [1.0, 0.0], margin=0.5, trial=[0, 0])
+    1.5
+    """
+    table = Rows(rows, trial)
+    return table.noise(comparator(u, table), float(margin))
+
+
+def comparator(u: npt.ArrayLike, rows: Rows) -> Vector:
+    """The weights of a comparator, one for each coordinate of the rows."""
+    weights = np.asarray(u, dtype=float)
+    if weights.shape != (rows.shape[1],):
+        raise ValueError(f"u must have one weight a column: {rows.shape[1]}, got shape {weights.shape}")
+    return weights
+
+
+def one_thread() -> Any:
+    """The products here are small: handing them to threads costs many times what they do."""
+    return threadpool_limits(1)
+
+
+# -- linear programs and their kin -------------------------------------------------------------------------
+
+
+def norm_of(v: Vector, order: float) -> float:
+    """||v||, also where powers of its numbers would overflow."""
+    largest = float(np.abs(v).max(initial=0.0))
+    return 0.0 if largest == 0.0 else largest * float(((np.abs(v) / largest) ** order).sum()) ** (1.0 / order)
+
+
+def slope_of_norm(v: Vector, order: float) -> Vector:
+    """The gradient of ||v||, 0 at 0."""
+    norm = norm_of(v, order)
+    return np.zeros_like(v) if norm == 0.0 else np.sign(v) * (np.abs(v) / norm) ** (order - 1.0)
+
+
+def _checked_order(order: float, positive_only: bool) -> float:
+    if not 1.0 <= order <= 2.0:
+        raise ValueError(f"order must be from 1 to 2, got {order!r}; 1 is for Winnow, 2 for the Perceptron")
+    if positive_only and order != 1.0:
+        raise ValueError(f"positive=True belongs to order=1, got order={order!r}")
+    return float(order)
+
+
+def widest_margin(
+    rows: Any, trial: npt.ArrayLike | None = None, *, order: float = 1.0, positive: bool = False
+) -> tuple[Vector, float]:
+    """The comparator of unit norm with the largest margin, and that margin; not positive: not separable.
+
+    maximise min over rows of u.z subject to ||u||_order = 1 (and u >= 0 if ``positive``).
+
+    Order 1 is a linear program; order 2 the hard-margin support vector machine without bias, solved exactly as a
+    least-distance problem (NNLS) unless it is very large; the others by a soft minimum that is made sharp in steps. For
+    order > 1 data that are not separable give u = 0 and margin 0.
+
+    Examples
+    --------
+    >>> u, margin = widest_margin([[1.0, 0.0], [0.0, 1.0]])
+    >>> [round(x, 9) for x in u.tolist()], round(margin, 9)
+    ([0.5, 0.5], 0.5)
+    >>> u, margin = widest_margin([[1.0, 0.0], [0.0, 1.0]], order=2)
+    >>> round(margin, 6)
+    0.707107
+    """
+    order = _checked_order(order, positive)
+    with one_thread():
+        return widest_margin_of(Rows(rows, trial), order, positive)
+
+
+def widest_margin_of(table: Rows, order: float, positive: bool) -> tuple[Vector, float]:
+    u, margin = _linear_margin(table, positive)
+    if order == 1.0:
+        return u, margin
+    if margin <= 1e-12:
+        return np.zeros(table.shape[1]), 0.0
+    exact = order == 2.0 and math.prod(table.shape) <= 2_000_000
+    u = _least_distance(table) if exact else _soft_margin(table, order, u)
+    return u, float(table.lowest(u).min())
+
+
+def _solve(cost: Vector, upper: Any, limit: Vector, equal: Any, bound: list[tuple[float | None, float | None]]) -> Any:
+    result = linprog(
+        cost,
+        A_ub=upper,
+        b_ub=limit,
+        A_eq=equal,
+        b_eq=[1.0],
+        bounds=bound,
+        method="highs",
+        options={"time_limit": LP_SECONDS},
+    )
+    if result.x is None or result.status != 0:
+        raise RuntimeError(f"the linear program was not solved: {result.message}; take fewer rows")
+    return result
+
+
+def _signed(matrix: Any, positive_only: bool) -> Any:
+    """The columns z, or z and -z for weights of both signs."""
+    block = sparse.csr_array(matrix)
+    return block if positive_only else sparse.hstack([block, -block], format="csr")
+
+
+def _unsigned(x: Vector, n: int, positive_only: bool) -> Vector:
+    u = x[:n] if positive_only else x[:n] - x[n : 2 * n]
+    total = float(np.abs(u).sum())
+    return u / total if total > 0.0 else u
+
+
+def _linear_margin(rows: Rows, positive_only: bool) -> tuple[Vector, float]:
+    count, n = rows.shape
+    block = _signed(rows.matrix, positive_only)
+    width = block.shape[1]
+    upper = sparse.hstack([-block, np.ones((count, 1))], format="csr")
+    equal = sparse.csr_array(np.append(np.ones(width), 0.0)[None, :])
+    cost = np.append(np.zeros(width), -1.0)
+    result = _solve(cost, upper, np.zeros(count), equal, [(0.0, None)] * width + [(None, None)])
+    u = _unsigned(result.x, n, positive_only)
+    return u, float(rows.lowest(u).min())
+
+
+def _least_distance(rows: Rows) -> Vector:
+    """min ||v||_2 subject to v.z >= 1 for all rows (Lawson and Hanson, chapter 23), at unit length."""
+    dense = _dense(rows.matrix)
+    stacked = np.vstack([dense.T, np.ones(len(dense))])
+    weights, _ = nnls(stacked, np.append(np.zeros(dense.shape[1]), 1.0), maxiter=10 * len(dense) + 1000)
+    u = dense.T @ weights
+    return np.asarray(u / (norm_of(u, 2.0) or 1.0))
+
+
+def _dense(matrix: Any) -> Vector:
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+
+
+def _soft_margin(rows: Rows, order: float, start: Vector) -> Vector:
+    """maximise the soft minimum -s ln sum exp(-u.z/s) over u = x/||x||, with s ever smaller against the margin."""
+
+    def objective(x: Vector, softness: float) -> tuple[float, Vector]:
+        size = norm_of(x, order)
+        u = x / size
+        reach = rows.matrix @ u / softness
+        least = float(reach.min())
+        parts = np.exp(least - reach)
+        total = float(parts.sum())
+        slope = -(rows.matrix.T @ (parts / total))
+        slope = (slope - float(slope @ u) * slope_of_norm(x, order)) / size
+        return softness * (math.log(total) - least), slope
+
+    best = start / norm_of(start, order)
+    for softness in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 1e-3, 3e-4, 1e-4, 1e-5):
+        margin = float(rows.lowest(best).min())
+        x = descend(objective, best, softness * margin)
+        best = max(best, x / norm_of(x, order), key=lambda u: float(rows.lowest(u).min()))
+    return np.asarray(best)
+
+
+def least_noise(
+    rows: Any,
+    margin: float,
+    trial: npt.ArrayLike | None = None,
+    *,
+    order: float = 1.0,
+    positive: bool = False,
+) -> tuple[Vector, float]:
+    """The comparator with the least hinge noise at a given margin, and that noise.
+
+    minimise sum over trials of max(0, margin - min_j u.z) subject to ||u||_order <= 1, or to u >= 0 and
+    sum u_i = 1 if ``positive``.
+
+    Order 1 is a linear program. Other orders follow the path of min ||v||^2/2 + C noise(v, 1), each a smooth
+    problem, until ||v|| = 1/margin.
+
+    Examples
+    --------
+    >>> u, noise = least_noise([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], margin=0.5)
+    >>> round(noise, 9)
+    1.0
+    """
+    table = Rows(rows, trial)
+    order = _checked_order(order, positive)
+    if not margin > 0.0:
+        raise ValueError(f"margin must be > 0, got {margin!r}; try widest_margin first")
+    if order == 1.0:
+        return _linear_noise(table, float(margin), positive)
+    with one_thread():
+        v = _path(table, order, 1.0 / float(margin))
+        u = v / max(1.0 / float(margin), norm_of(v, order))
+        u = min((u, _polished(table, order, float(margin), u)), key=lambda x: table.noise(x, float(margin)))
+    return u, table.noise(u, float(margin))
+
+
+def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> tuple[Vector, float]:
+    count, n = rows.shape
+    block = _signed(rows.matrix, positive_only)
+    width = block.shape[1]
+    slack = sparse.csr_array((np.ones(count), (np.arange(count), rows.owners)), shape=(count, rows.trials))
+    upper = -sparse.hstack([block, slack], format="csr")
+    equal = sparse.csr_array(np.append(np.ones(width), np.zeros(rows.trials))[None, :])
+    cost = np.append(np.zeros(width), np.ones(rows.trials))
+    result = _solve(cost, upper, np.full(count, -margin), equal, [(0.0, None)] * (width + rows.trials))
+    u = np.asarray(result.x[:n] if positive_only else result.x[:n] - result.x[n:width])
+    return u, rows.noise(u, margin)
+
+
+def descend(objective: Callable[..., tuple[float, Vector]], start: Vector, softness: float, **limits: Any) -> Vector:
+    """Where L-BFGS finds the objective least."""
+    options = {"maxiter": 500, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-9}
+    found = minimize(objective, start, args=(softness,), jac=True, method="L-BFGS-B", options=options, **limits)
+    return np.asarray(found.x)
+
+
+def _path(rows: Rows, order: float, length: float) -> Vector:
+    """min ||v||_order^2/2 + C noise(v, 1), C such that ||v|| = length (or large, when v stays shorter)."""
+
+    def at(log_c: float, v: Vector, rounds: Sequence[float]) -> Vector:
+        c = math.exp(log_c)
+
+        def objective(x: Vector, softness: float) -> tuple[float, Vector]:
+            norm = norm_of(x, order)
+            noise, slope = rows.soft_noise(x, 1.0, softness)
+            return 0.5 * norm**2 + c * noise, norm * slope_of_norm(x, order) + c * slope
+
+        for softness in rounds:
+            v = descend(objective, v, softness)
+        return v
+
+    low, high = math.log(1e-6 / rows.trials), math.log(1e6)
+    v = at(low, np.zeros(rows.shape[1]), SOFTNESS[:4])
+    while high - low > 1e-2:
+        middle = 0.5 * (low + high)
+        v = at(middle, v, SOFTNESS[3:5])
+        low, high = (low, middle) if norm_of(v, order) > length else (middle, high)
+    return at(high, v, SOFTNESS[3:])
+
+
+def _polished(rows: Rows, order: float, margin: float, u: Vector) -> Vector:
+    """The same problem from nearby, with the hinge sharpened further, over u = x/max(1, ||x||)."""
+
+    def objective(x: Vector, softness: float) -> tuple[float, Vector]:
+        size = max(1.0, norm_of(x, order))
+        noise, slope = rows.soft_noise(x / size, margin, softness * margin)
+        if size > 1.0:
+            slope = (slope - float(slope @ x) / size * slope_of_norm(x, order)) / size
+        return noise, slope
+
+    # from outside the ball when u lies on it, so that the search moves along its surface
+    x = 2.0 * u if norm_of(u, order) > 0.99 else u
+    for softness in (1e-2, 1e-3, 1e-4):
+        x = descend(objective, x, softness)
+    return np.asarray(x / max(1.0, norm_of(x, order)))
