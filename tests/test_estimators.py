@@ -28,7 +28,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import linmax
 from linmax import FusionClassifier, LinearMaxClassifier, files
-from linmax.estimators import DEFAULT_LEARNER, between, doubling, showings, stretches
+from linmax.estimators.fusing import between, doubling
+from linmax.estimators.shared import DEFAULT_LEARNER, showings, stretches
 
 FAST = "AR-perceptron"
 LEARNERS = [

@@ -20,7 +20,7 @@ except ImportError as error:
 
 from linmax.calibration import Calibration
 from linmax.checks import boolean, one_of
-from linmax.estimators import DEFAULT_LEARNER, scale_for, unit_scores
+from linmax.estimators.shared import DEFAULT_LEARNER, scale_for, unit_scores
 from linmax.learner import Learner
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
