@@ -561,16 +561,14 @@ class Engine:
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
+        chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
         if self.runs:
-            failed = self.play_members(
-                scratch, instances, panel, labels, begin, end, uses, predictions, changes, kept, log, tables
-            )
+            failed = self.play_members(chunk, uses, kept)
             if failed >= 0:
                 self.overflowed(failed // MANY, failed % MANY + shift)
-        after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
-        if not self.runs:
+        else:
             self.state.counts[0, [TRIALS, UPDATES]] += size
-        chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
+        after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
@@ -582,42 +580,14 @@ class Engine:
             assert played.scores is not None
             outcome.scores[place] = played.scores
 
-    def play_members(
-        self,
-        scratch: Scratch,
-        instances: Instances,
-        panel: Panel,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        uses: np.ndarray,
-        predictions: np.ndarray,
-        changes: np.ndarray,
-        margins: np.ndarray,
-        log: Log,
-        tables: np.ndarray,
-    ) -> int:
-        """Run every member over begin..end (see `linmax.playing.play_all`)."""
-        tracked = int(self.tracked)
+    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:
+        """Run every member over the chunk (see `linmax.playing.play_all`)."""
         return int(
             play_all(
-                self.members,
-                self.state,
-                scratch,
-                instances,
-                panel,
-                labels,
-                begin,
-                end,
-                tracked,
-                uses,
-                predictions,
-                changes,
-                margins,
-                log,
-                tables,
+                self.members, self.state, chunk.scratch, chunk.instances, chunk.panel, chunk.labels, chunk.begin,
+                chunk.end, int(self.tracked), uses, chunk.predictions, chunk.changes, margins, chunk.log, chunk.tables,
             )
-        )
+        )  # fmt: skip
 
     def state_log(self) -> Log:
         """A log of one trial that is the state itself, or none."""

@@ -18,7 +18,7 @@ from linmax.composition import average, combine, recycle
 from linmax.contract import KNOWN, Instances
 from linmax.instances import Layout
 from linmax.machine import Engine, Outcome, Settings
-from linmax.nodes import NO_RECYCLING, Run
+from linmax.nodes import NO_RECYCLING, Chunk, Run
 from linmax.notation import parse
 from linmax.playing import start_means
 from linmax.techniques.averaging import SCALES
@@ -88,15 +88,15 @@ class Group(Engine):
     def chunk_length(self, size: int) -> int:  # noqa: ARG002
         return self.plan.chunks
 
-    def play_members(self, *arguments: Any) -> int:
-        failed = super().play_members(*arguments)
-        predictions, changes, _, log, tables = arguments[-5:]
+    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:
+        failed = super().play_members(chunk, uses, margins)
+        log = chunk.log
         many = int(log.versions.max(initial=0)) + 1 if log.versions.size else 0
         self.records.append(
             Record(
-                predictions,
-                changes,
-                tables,
+                chunk.predictions,
+                chunk.changes,
+                chunk.tables,
                 log.weights[:, :many].copy(),
                 log.backlog[:, :many].copy(),
                 log.numbers[:, :many].copy(),
@@ -166,14 +166,14 @@ class Apart(Engine):
     def chunk_length(self, size: int) -> int:
         return self.plan.chunks if self.replay else super().chunk_length(size)
 
-    def play_members(self, *arguments: Any) -> int:
+    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:  # noqa: ARG002
         """What the members did elsewhere."""
-        _, _, _, labels, begin, end, _, predictions, changes, _, log, tables = arguments
+        log = chunk.log
         for group, records in self.replay:
             record = records[self.place]
-            predictions[group], changes[group] = record.predictions, record.changes
-            if tables.size:
-                tables[group] = record.tables
+            chunk.predictions[group], chunk.changes[group] = record.predictions, record.changes
+            if chunk.tables.size:
+                chunk.tables[group] = record.tables
             if self.logged:
                 many = record.weights.shape[1]
                 log.weights[group, :many], log.numbers[group, :many] = record.weights, record.numbers
@@ -182,7 +182,7 @@ class Apart(Engine):
                 log.versions[group] = record.versions
         self.place += 1
         known = self.state.shape[KNOWN]
-        self.state.shape[KNOWN] = max(known, int(labels[begin:end].max(initial=-1)) + 1)
+        self.state.shape[KNOWN] = max(known, int(chunk.seen.max(initial=-1)) + 1)
         return -1
 
     def _take(self, group: np.ndarray, arrays: Mapping[str, np.ndarray]) -> None:
