@@ -198,14 +198,29 @@ class HelperCode(JITCodeLibrary):  # type: ignore[misc]
         """Do nothing: what Python objects a function refers to matters to those that raise, and helpers do not."""
 
 
+class HotCode(HelperCode):
+    """That of a helper that is written out in its callers: it is optimised there, and need not be before."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
 class HelperCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, but that `HelperCode` is what comes out."""
 
+    code = HelperCode
+
     def compile_extra(self, function: Any) -> Any:
         """Compile it."""
-        self.state.library = HelperCode(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library = self.code(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
         return super().compile_extra(function)
+
+
+class HotCompiler(HelperCompiler):
+    """The same with `HotCode`."""
+
+    code = HotCode
 
 
 class Kernel:
@@ -225,7 +240,8 @@ class Kernel:
     def dispatcher(self) -> Any:
         """What Numba makes of it, and by which it is compiled into its callers."""
         if self._helps:
-            return njit(pipeline_class=HelperCompiler, no_cpython_wrapper=True, **self._options)(self.py_func)
+            compiler = HotCompiler if "forceinline" in self._options else HelperCompiler
+            return njit(pipeline_class=compiler, no_cpython_wrapper=True, **self._options)(self.py_func)
         with caching_in(cache_folder(self.py_func.__code__.co_filename)):
             made = njit(cache=True, **self._options)(self.py_func)
         made._cache.load_overload = _loader(made._cache, self._allocates)
