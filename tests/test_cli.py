@@ -40,6 +40,12 @@ def status_of(arguments):
         return leaving.code
 
 
+COMMON = [
+    ("learn --quiet", "rows.vw", "sklearn,scipy.sparse,scipy.stats,pandas,matplotlib"),
+    ("fuse --label label", "votes.csv", "sklearn,scipy.stats,pandas,matplotlib"),
+]
+
+
 class TestHelp:
     @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["demo", "--help"], [], ["dmeo"]])
     def test_loads_nothing_heavy(self, arguments):
@@ -54,6 +60,22 @@ class TestHelp:
         command = [sys.executable, "-c", code, *arguments]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "heavy: []"
+
+    @pytest.mark.parametrize(("command", "name", "slow"), COMMON)
+    def test_common_commands_load_no_more_than_they_need(self, command, name, slow, tmp_path):
+        data = tmp_path / name
+        data.write_text("a,b,label\nx,y,x\ny,y,y\nx,x,x\n" if name.endswith("csv") else "1 | a b\n2 | b c\n1 | a\n")
+        code = (
+            "import sys\n"
+            "from linmax.cli import main\n"
+            "status = main(sys.argv[2:])\n"
+            "print(status, sorted(set(sys.argv[1].split(',')) & set(sys.modules)))"
+        )
+        arguments = [slow, *command.split(), str(data)]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], env=environment(), capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "0 []"
 
     def test_version(self):
         done = call("--version")

@@ -9,12 +9,17 @@ nothing ever becomes certain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, logit, softmax
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from linmax.later import Later
+
+if TYPE_CHECKING:
+    from scipy import optimize, special
+else:
+    optimize, special = Later("scipy.optimize"), Later("scipy.special")
 
 __all__ = ["Calibration", "fit_probabilities"]
 
@@ -29,6 +34,7 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy.special import softmax
     >>> scores = np.eye(2)[[0, 1] * 50]
     >>> beta, guess = fit_probabilities(scores, np.array([0, 1] * 50))  # always right
     >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
@@ -42,8 +48,8 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     rows = np.arange(len(labels))
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        beta, guess = np.exp(parameters[0]) / spread, expit(parameters[1])
-        shares = softmax(np.where(known, beta * centred, -np.inf), axis=1)
+        beta, guess = np.exp(parameters[0]) / spread, special.expit(parameters[1])
+        shares = special.softmax(np.where(known, beta * centred, -np.inf), axis=1)
         chosen = shares[rows, labels]
         mixed = (1.0 - guess) * chosen + guess / number
         steeper = chosen * (centred[rows, labels] - (shares * centred).sum(axis=1))
@@ -52,10 +58,11 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
         return float(-np.log(mixed).sum() - np.log(guess)), np.array([by_beta, by_guess])
 
     bounds = [(-LIMIT, LIMIT)] * 2
-    starts = [np.array([np.log(start), logit(0.1)]) for start in STARTS]
+    starts = [np.array([np.log(start), special.logit(0.1)]) for start in STARTS]
     with threadpool_limits(1):  # over two parameters, threads cost many times what they save
-        found = min((minimize(loss, start, jac=True, bounds=bounds) for start in starts), key=lambda result: result.fun)
-    return float(np.exp(found.x[0]) / spread), float(expit(found.x[1]))
+        ends = [optimize.minimize(loss, start, jac=True, bounds=bounds) for start in starts]
+    found = min(ends, key=lambda result: result.fun)
+    return float(np.exp(found.x[0]) / spread), float(special.expit(found.x[1]))
 
 
 class Calibration:
@@ -107,5 +114,5 @@ class Calibration:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
         beta, guess = self.fitted
         known = np.isfinite(scores)
-        shares = softmax(np.where(known, beta * np.where(known, scores, 0.0), -np.inf), axis=1)
+        shares = special.softmax(np.where(known, beta * np.where(known, scores, 0.0), -np.inf), axis=1)
         return np.asarray((1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True))

@@ -13,13 +13,17 @@ Kristal 2006).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit
-from scipy.stats import rankdata
 
 from linmax.checks import boolean, one_of, positive
+from linmax.later import Later
+
+if TYPE_CHECKING:
+    from scipy import special, stats
+else:
+    special, stats = Later("scipy.special"), Later("scipy.stats")
 
 __all__ = [
     "AUTOMATIC",
@@ -60,7 +64,9 @@ def _logistic(scores: np.ndarray) -> np.ndarray:
     deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True))
     # The mean of equal numbers may differ from them in the last digit: they deviate by rounding, that is not at all.
     real = np.ptp(scores, axis=-1)[..., None] > 0.0
-    return np.asarray(expit(np.divide(centred, deviation, out=np.zeros_like(scores), where=real & (deviation > 0.0))))
+    return np.asarray(
+        special.expit(np.divide(centred, deviation, out=np.zeros_like(scores), where=real & (deviation > 0.0)))
+    )
 
 
 def _borda(scores: np.ndarray) -> np.ndarray:
@@ -187,7 +193,7 @@ def ranks(scores: Any) -> np.ndarray:
     >>> ranks([0.2, 0.9, 0.2]).tolist()
     [2.5, 1.0, 2.5]
     """
-    return np.asarray(rankdata(-checked_scores(scores), axis=-1))
+    return np.asarray(stats.rankdata(-checked_scores(scores), axis=-1))
 
 
 def rank_score(scores: Any) -> np.ndarray:

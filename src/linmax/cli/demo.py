@@ -9,8 +9,6 @@ and learns; a good one makes few mistakes on the way.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
+from linmax.cli.beside import compiling_beside
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
@@ -132,13 +131,11 @@ class Entrant:
 
 def _prepare() -> None:
     """On a first run, compile: the last learner, which takes as long as the others together, in a second process."""
-    from linmax import compiling, instances, playing, trials
+    from linmax import instances, trials
 
-    if not compiling.JIT or any(Path(compiling.cache_folder(playing.__file__)).rglob("*.nbc")):
-        return
     script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        for learner in LEARNERS[:-1]:
+    with compiling_beside(script) as first:
+        for learner in LEARNERS[:-1] if first else ():
             trials.run(learner, instances.experts(votes=[[0, 1], [1, 0]]), [0, 1])
 
 

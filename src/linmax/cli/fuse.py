@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
+from linmax.cli.beside import compiling_beside
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
@@ -27,13 +28,20 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from linmax.fusion import VoteFusion
+    from linmax.online_fusion import OnLineFusion
 
 __all__ = ["configure", "run"]
 
 TABLES = {".csv": ",", ".tsv": "\t"}
 STEP = 500  # rows learned between two looks at the progress bar
 PIPED = 120  # columns where no terminal is attached
+REST = """
+from linmax.learners.softmax import judge_all, survey, walk
+from linmax.playing import judge
+from linmax.techniques.combining import weigh
+for kernel in (walk, survey, weigh, judge_all, judge):
+    kernel.compiled
+"""  # what the default learner needs besides the loop over trials
 
 Columns = dict[str, list[Any]]
 
@@ -69,11 +77,11 @@ def run(arguments: argparse.Namespace) -> None:
     table, names = _with_sides(votes, sides, order), [*voters, *sides]
     y = _objects(labels)[order]
     start = time.perf_counter()
-    from linmax.fusion import VoteFusion  # once the input has been looked at: it loads the compiler
+    from linmax.online_fusion import OnLineFusion  # once the input has been looked at: it loads the compiler
 
-    fusion = VoteFusion(arguments.learner, classes=classes, by=list(sides) or None)
+    fusion = OnLineFusion(arguments.learner, classes=classes, by=list(sides) or None)
     learned = len(y) - held
-    with _progress(screen, learned) as advance:
+    with _progress(screen, learned) as advance, compiling_beside(REST):
         for begin in range(0, learned, STEP):
             end = min(learned, begin + STEP)
             fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end])
@@ -109,7 +117,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
         report.check_output(arguments.plot, report.PLOT_FORMATS)
 
 
-def _save(screen: Console, arguments: argparse.Namespace, fusion: VoteFusion) -> None:
+def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion) -> None:
     if arguments.model is not None:
         fusion.save(arguments.model)
         screen.print(f"Model saved as {arguments.model}", soft_wrap=True, markup=False)
