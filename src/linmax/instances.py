@@ -114,10 +114,9 @@ class Experts:
         sizes = [1.0 if len(self.signs) else 0.0, abs(self.constant)]
         if self.scores.size:
             sizes.append(float(np.ptp(self.scores, axis=2).max()))
-        if self.dense.size:
-            sizes.append(max(float(self.dense.max()), -float(self.dense.min())))
-        if self.csr is not None and self.csr.data.size:
-            sizes.append(float(np.abs(self.csr.data).max()))
+        for block in (self.dense, self._sparse[-1]):
+            if block.size:
+                sizes.append(max(float(block.max()), -float(block.min())))
         return max(sizes)
 
     @property
