@@ -114,10 +114,8 @@ class Experts:
         sizes = [1.0 if len(self.signs) else 0.0, abs(self.constant)]
         if self.scores.size:
             sizes.append(float(np.ptp(self.scores, axis=2).max()))
-        for block in (self.dense, self._sparse[-1]):
-            if block.size:
-                sizes.append(max(float(block.max()), -float(block.min())))
-        return max(sizes)
+        blocks = [block for block in (self.dense, self._sparse[-1]) if block.size]
+        return max([*sizes, *(max(float(block.max()), -float(block.min())) for block in blocks)])
 
     @property
     def radius(self) -> float:
