@@ -331,10 +331,11 @@ class Job:
     def _tell(self, figures: dict[str, Any]) -> None:
         error = figures["progressive_error"]
         told = "no labels" if error is None else f"progressive error {error:.4f}"
+        scaled = "" if figures["scale"] == "none" else f", scaled: {figures['scale']}"  # pools do it by themselves
         self.screen.print(
-            f"{figures['learner']}: {told}, {figures['mistakes']:,} mistakes in {figures['trials']:,} trials; "
-            f"{figures['classes']:,} classes, {figures['features']:,} attributes, scaled: {figures['scale']}; "
-            f"{figures['seconds']:.1f} s",
+            f"{figures['learner']}: {told}, {_many(figures['mistakes'], 'mistake')} in "
+            f"{_many(figures['trials'], 'trial')}; {_many(figures['classes'], 'class', 'classes')}, "
+            f"{_many(figures['features'], 'attribute')}{scaled}; {figures['seconds']:.1f} s",
             soft_wrap=True,
         )
         if figures["unlabelled"]:
@@ -342,6 +343,10 @@ class Job:
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
             if figures.get(name) is not None:
                 self.screen.print(f"{what} {figures[name]:.4f}")
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 class Predictions:
@@ -439,8 +444,9 @@ class Live:
         return self
 
     def begin(self) -> None:
-        """Show that something is being done."""
+        """Show that something is being done; a pass begins."""
         screen = self.job.screen
+        self.before, self.first = (0, 0, 0.0), (0.0, 0.0)
         if not self.quiet and self.status is None:
             self.job.work.watch = self.milestone
             if screen.is_terminal:
@@ -475,12 +481,8 @@ class Live:
         trials, mistakes, then = self.before
         recent = (counts.mistakes - mistakes) / max(1, counts.trials - trials)
         speed = (counts.trials - trials) / (now - then) if then else 0.0
-        parts = [
-            f"{counts.trials:,} trials",
-            f"error {counts.error or 0.0:.4f}, recently {recent:.4f}",
-            f"{len(job.work.model.classes):,} classes",
-            f"{job.work.model.features:,} attributes",
-        ]
+        parts = [f"pass {len(job.work.passes)} of {job.arguments.passes}"] if job.arguments.passes > 1 else []
+        parts += [f"{counts.trials:,} trials", f"error {counts.error or 0.0:.4f}, recently {recent:.4f}"]
         if then:
             parts.append(f"{speed:,.0f} a second")
             if batch.done and batch.done > self.first[0]:
@@ -488,6 +490,9 @@ class Live:
                 parts.append(f"{left:.0f} s left")
         else:
             self.first = (batch.done or 0.0, now)
+        parts += [f"{len(job.work.model.classes):,} classes", f"{job.work.model.features:,} attributes"]
+        while len("  ".join(parts)) > job.screen.width - 3:  # beside the spinner
+            parts.pop()
         self.status.update("  ".join(parts))
         self.shown, self.before = now, (counts.trials, counts.mistakes, now)
 
