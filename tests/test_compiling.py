@@ -202,6 +202,27 @@ print(json.dumps([len(kernels), sum("dispatcher" in vars(kernel) for kernel in k
     assert ready == 0
 
 
+FULL = """
+import json, resource, signal, warnings
+import linmax
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    trace = linmax.run("perceptron", linmax.experts(votes=[["a", "b"], ["b", "b"]]), ["a", "b"])
+print(json.dumps([trace.predictions.tolist(), [str(warning.message) for warning in told]]))
+"""
+
+
+@compiled
+def test_a_full_disk_does_not_keep_from_learning(in_a_process: Callable[..., Any], tmp_path: Path) -> None:
+    pytest.importorskip("resource")
+    predictions, told = in_a_process(FULL, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert predictions == ["a", "a"]  # a tie goes to the first class
+    assert any(text.startswith("play_straight is compiled but cannot be kept in") for text in told)
+    assert all("File too large" in text for text in told)
+
+
 def test_a_kernel_is_known_by_its_name() -> None:
     step = rules.perceptron().step
     assert pickle.loads(pickle.dumps(step)) is step

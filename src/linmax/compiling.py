@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
@@ -177,6 +178,20 @@ def _loader(kept: Any, allocates: bool) -> Callable[[Any, Any], Any]:
     return load
 
 
+def _keeper(kept: Any, name: str) -> Callable[[Any, Any], None]:
+    """How a kernel is put into the cache: where that is impossible, say so; what was compiled runs all the same."""
+    usual = kept.save_overload
+
+    def save(signature: Any, data: Any) -> None:
+        try:
+            usual(signature, data)
+        except OSError as error:
+            told = f"{name} is compiled but cannot be kept in {kept.cache_path}: {error.strerror or error}"
+            warnings.warn(f"{told}; make room there, or set NUMBA_CACHE_DIR", RuntimeWarning, stacklevel=2)
+
+    return save
+
+
 # -- compiling ----------------------------------------------------------------------------------------------------
 
 # `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
@@ -245,6 +260,7 @@ class Kernel:
         with caching_in(cache_folder(self.py_func.__code__.co_filename)):
             made = njit(cache=True, **self._options)(self.py_func)
         made._cache.load_overload = _loader(made._cache, self._allocates)
+        made._cache.save_overload = _keeper(made._cache, self.py_func.__qualname__)
         return made
 
     @cached_property
