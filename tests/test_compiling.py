@@ -6,10 +6,13 @@ import copy
 import os
 import pickle
 import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -221,6 +224,20 @@ def test_a_full_disk_does_not_keep_from_learning(in_a_process: Callable[..., Any
     assert predictions == ["a", "a"]  # a tie goes to the first class
     assert any(text.startswith("play_straight is compiled but cannot be kept in") for text in told)
     assert all("File too large" in text for text in told)
+
+
+def test_threads_do_not_disturb_each_others_cache() -> None:
+    before = numba.config.CACHE_DIR
+
+    def cached(number: int) -> bool:
+        folder = f"folder {number}"
+        with compiling.caching_in(folder):
+            time.sleep(0.002)
+            return bool(folder == numba.config.CACHE_DIR)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(cached, range(40)))
+    assert before == numba.config.CACHE_DIR
 
 
 def test_a_kernel_is_known_by_its_name() -> None:

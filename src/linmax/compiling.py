@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any
@@ -112,13 +112,15 @@ def cache_folder(file: str) -> str:
 
 
 @contextlib.contextmanager
-def caching_in(folder: str) -> Any:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = folder
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
+def caching_in(folder: str) -> Iterator[None]:
+    """Numba's cache is this folder; other threads wait, by the lock that compiling takes as well."""
+    with global_compiler_lock:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = folder
+        try:
+            yield
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 class ReadCode(JITCodeLibrary):  # type: ignore[misc]
