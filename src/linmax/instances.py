@@ -151,11 +151,8 @@ class Experts:
         """Where rows start, their columns and values, in the kinds of numbers that the kernels take."""
         if self.csr is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
-        indptr, indices = (
-            np.require(self.csr.indptr, np.int64, ["C", "W"]),
-            np.require(self.csr.indices, np.int32, ["C", "W"]),
-        )
-        return indptr, indices, self.csr.data
+        starts, columns = self.csr.indptr, self.csr.indices
+        return np.require(starts, np.int64, ["C", "W"]), np.require(columns, np.int32, ["C", "W"]), self.csr.data
 
     def matrix(self, t: int, classes: Sequence[Any] | None = None) -> np.ndarray:
         """Instance t written out: (k, n) ratings, in the order of `Weights.flat`. For small problems and checks."""

@@ -13,16 +13,26 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import int64
 
 from linmax.compiling import kernel
-from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Instances, call_spread
+from linmax.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Indices, Instances, call_spread
 from linmax.simd import add_dense, add_rows, lowest_bit, nonzero_bits, put_pairs, start_dense, start_rows
 
-__all__ = ["difference", "log_sum", "rescore", "score", "top_two"]
+__all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"]
 
 TINY = 1e-140  # scores below this may have lost digits to underflow
 LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
 FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiples of the second
+
+
+@kernel(int64(Indices))
+def longest_row(starts: np.ndarray) -> int:
+    """Most sparse attributes of an instance, given where rows start and end; 0 without any."""
+    longest = 0
+    for t in range(1, starts.size):
+        longest = max(longest, starts[t] - starts[t - 1])
+    return longest
 
 
 @kernel()

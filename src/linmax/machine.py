@@ -15,10 +15,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import int64
 
 from linmax import means
-from linmax.compiling import address_of, kernel
+from linmax.compiling import address_of
 from linmax.contract import (
     EXPERTS,
     KNOWN,
@@ -27,13 +26,13 @@ from linmax.contract import (
     STRIDE,
     TRIALS,
     UPDATES,
-    Indices,
     Instances,
     Members,
     Panel,
     State,
 )
 from linmax.instances import Layout, concatenate, cut, widen
+from linmax.linear_max import longest_row
 from linmax.member import LANES, Scratch, scratch_for
 from linmax.nodes import Automatic, BestOf, Chunk, Leaf, Run, Voting, Weighing, Working, lower, overwrite
 from linmax.playing import (
@@ -59,19 +58,10 @@ LONGEST = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which they are written out as a panel
 
 
-@kernel(int64(Indices))
-def longest_row(starts: np.ndarray) -> int:
-    """Most sparse attributes of an instance."""
-    longest = 0
-    for t in range(1, starts.size):
-        longest = max(longest, starts[t] - starts[t - 1])
-    return longest
-
-
 def most_touched(instances: Instances) -> int:
     """Most coordinates that a z can touch."""
-    longest = int(longest_row(instances.indptr)) if instances.indptr.size else 0
-    return instances.signs.size + instances.scores.shape[1] + 2 * (1 + instances.dense.shape[1] + longest)
+    attributes = 1 + instances.dense.shape[1] + longest_row(instances.indptr)
+    return instances.signs.size + instances.scores.shape[1] + 2 * attributes
 
 
 def largest_rating(instances: Instances) -> float:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import boolean as Bool
 from numba import int32, int64, types, uint8
 
 from linmax.checks import boolean, whole
@@ -355,7 +354,7 @@ def place_labels(labels: np.ndarray, lowest: int, places: np.ndarray, there: np.
         there[place] = 1
 
 
-@kernel(Bool(int32[::1], int64, int64[::1]))
+@kernel(types.boolean(int32[::1], int64, int64[::1]))
 def name_numbers(numbers: np.ndarray, first: int, names: np.ndarray) -> bool:
     """Class indices as whole numbers from ``first`` on; returns whether all of them were known."""
     known = True

@@ -14,7 +14,7 @@ import argparse
 import csv
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
+LEARNER = "auto"
 TABLES = {".csv": ",", ".tsv": "\t"}
 STEP = 500  # rows learned between two looks at the progress bar
 PIPED = 120  # columns where no terminal is attached
@@ -53,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
-    add("--learner", metavar="TEXT", default="auto", help="what learns the weights (default: auto)")
+    add("--learner", metavar="TEXT", default=LEARNER, help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
@@ -81,7 +82,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     fusion = OnLineFusion(arguments.learner, classes=classes, by=list(sides) or None)
     learned = len(y) - held
-    with _progress(screen, learned) as advance, compiling_beside(REST):
+    beside = compiling_beside(REST) if arguments.learner == LEARNER else nullcontext()
+    with _progress(screen, learned) as advance, beside:
         for begin in range(0, learned, STEP):
             end = min(learned, begin + STEP)
             fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end])

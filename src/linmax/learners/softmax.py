@@ -30,7 +30,7 @@ from linmax.compiling import kernel
 from linmax.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.later import Later
 from linmax.learners import Whole, Worker
-from linmax.linear_max import top_two
+from linmax.linear_max import longest_row, top_two
 
 if TYPE_CHECKING:
     from scipy import linalg
@@ -398,8 +398,8 @@ def new_store(trials: int, ratings: int) -> Store:
 
 def most_ratings(instances: Instances, k: int) -> int:
     """Most ratings that one of these instances can have."""
-    longest = int(np.diff(instances.indptr).max(initial=0)) if instances.indptr.size else 0
-    return instances.signs.size + k * (instances.scores.shape[1] + 1 + instances.dense.shape[1] + longest)
+    attributes = 1 + instances.dense.shape[1] + longest_row(instances.indptr)
+    return instances.signs.size + k * (instances.scores.shape[1] + attributes)
 
 
 def symmetric(lower: np.ndarray) -> np.ndarray:
@@ -508,7 +508,7 @@ class SoftmaxWorker(Worker):
         """Log likelihood, its gradient (with the number of guesses after it) and the lower half of its curvature."""
         n, k = len(weights), int(self.store.known.max(initial=1))
         gradient, curvature = np.zeros(n + 1), np.zeros((n, n))
-        longest = int(np.diff(self.store.starts[begin : end + 1]).max(initial=0))
+        longest = longest_row(self.store.starts[begin : end + 1])
         room, chain = np.zeros((3, max(n, k))), np.zeros((2, max(k, longest)), np.int64)
         likelihood = survey(self.store, begin, end, weights, guess, gradient, curvature, room, chain)
         return likelihood, gradient, curvature

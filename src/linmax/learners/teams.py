@@ -36,6 +36,7 @@ from linmax.compiling import kernel
 from linmax.contract import Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.fetching import fetch
 from linmax.learners.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
+from linmax.linear_max import longest_row
 from linmax.scaling import squash, standardise
 
 __all__ = ["MEMBERS", "DenseTeam", "SparseTeam", "Task"]
@@ -368,7 +369,7 @@ class SparseTeam:
 
 def _longest(instances: Instances, begin: int, end: int) -> int:
     """Most attributes of a trial, the constant among them."""
-    return int(np.diff(instances.indptr[begin : end + 1]).max(initial=0)) + 1
+    return int(longest_row(instances.indptr[begin : end + 1])) + 1
 
 
 # -- dense --------------------------------------------------------------------------------------------------------
