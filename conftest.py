@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("river") else ["src/linmax/river.py"]
+collect_ignore = [] if find_spec("river") else ["src/linmax/models/river.py"]

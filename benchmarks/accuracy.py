@@ -36,7 +36,7 @@ from rich.console import Console
 from scipy import sparse
 
 import linmax
-from linmax.report import figure_class, write_json
+from linmax.util.report import figure_class, write_json
 
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
 LOSSES = ("squared", "logistic", "hinge")

@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from linmax.streams import Model
 from rich.console import Console
 from rich.table import Table
 
 from linmax import cluster, stream
 from linmax.cluster.costs import Measured, estimate
-from linmax.streams import Model
 
 EPOCHS, SHARDS = 5, 8
 LEARNER = "A-perceptron"

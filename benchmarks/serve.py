@@ -287,7 +287,7 @@ def latency(count, folder):
 
 def filled(path, events):
     """A log with so many learn events, written in large transactions."""
-    from linmax.serve.log import Log
+    from linmax.service.log import Log
 
     path.mkdir()
     log = Log(path / "log.sqlite", synchronous="OFF")
@@ -311,8 +311,8 @@ def ignored(_seq, _predicted):
 
 
 def recovery(events, folder):
-    from linmax.serve.log import Log
-    from linmax.serve.model import Model
+    from linmax.service.log import Log
+    from linmax.service.model import Model
 
     path = folder / "recovery"
     filled(path, events)

@@ -87,8 +87,8 @@ def parsing(path: Path, repeat: int) -> float:
 
     Every batch is timed in every run and its fastest time taken, so that what else the machine does counts little.
     """
-    from linmax.streams.reader import LineReader
-    from linmax.streams.vocabulary import Vocabulary
+    from linmax.io.reader import LineReader
+    from linmax.io.vocabulary import Vocabulary
 
     vocabulary, runs = Vocabulary(), []
     for _ in range(2 * repeat + 1):

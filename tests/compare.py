@@ -20,8 +20,8 @@ from scipy import sparse
 import reference
 import reference_rules
 from linmax import experts, rules, run
-from linmax.contract import Rule
-from linmax.instances import Experts
+from linmax.core.contract import Rule
+from linmax.data.instances import Experts
 from reference import LinearMax, Vector, doubt, expand
 
 ROUNDING = 1e-11

@@ -19,8 +19,8 @@ import numpy as np
 
 from compare import CASES, ROUNDING, Case, Problem, in_order, lift_of
 from linmax import run
-from linmax.composition import as_learner
-from linmax.contract import Rule
+from linmax.core.contract import Rule
+from linmax.engine.composition import as_learner
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined, Stacked
 from linmax.techniques.recycling import Recycled

@@ -23,7 +23,7 @@ SOURCES = {
 def the_project():
     if not (ROOT / "pyproject.toml").exists():
         pytest.skip("the tests lie outside the project")
-    assert "linmax/serve/static/page.js" in SOURCES
+    assert "linmax/service/static/page.js" in SOURCES
 
 
 def test_wheel(tmp_path):

@@ -9,73 +9,93 @@ Names are imported when first used, so that ``linmax --help`` need not wait for 
 from __future__ import annotations
 
 import importlib
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import adversaries, bounds, cluster, conversion, features, normalisation, rules, streams
-    from linmax.certificates import certify
-    from linmax.client import AsyncClient, Client
-    from linmax.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
-    from linmax.datasets import majority_problem
-    from linmax.estimators import FusionClassifier, LinearMaxClassifier
-    from linmax.fusion import VoteFusion
-    from linmax.instances import experts
-    from linmax.learner import Learner
+    from linmax import bounds, cluster, rules
+    from linmax.cluster.merging import merge
+    from linmax.data import features, normalisation
+    from linmax.data.instances import experts
+    from linmax.data.problems import majority_problem
+    from linmax.engine.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
+    from linmax.engine.notation import parse
     from linmax.learners.naive_bayes import naive_bayes
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
-    from linmax.merging import merge
-    from linmax.notation import parse
-    from linmax.regressors import EG, EGPM
+    from linmax.models import streams
+    from linmax.models.fusion.estimator import VoteFusion
+    from linmax.models.online import Learner
+    from linmax.models.regressors import EG, EGPM
+    from linmax.models.run import Trace, run
+    from linmax.models.sklearn import FusionClassifier, LinearMaxClassifier
+    from linmax.models.streams import stream
+    from linmax.models.threshold import LinearThreshold
     from linmax.rules.own import check_rule, rule
-    from linmax.streams import stream
-    from linmax.threshold import LinearThreshold
-    from linmax.trials import Trace, run
+    from linmax.service.client import AsyncClient, Client
+    from linmax.theory import adversaries, conversion
+    from linmax.theory.certificates import certify
 
-# Where each public name lives; a module's own name stands for the module.
+# Where each public name lives.
 _HOMES = {
-    "AsyncClient": "client",
-    "Client": "client",
-    "EG": "regressors",
-    "EGPM": "regressors",
-    "FusionClassifier": "estimators",
-    "Learner": "learner",
-    "LinearMaxClassifier": "estimators",
-    "LinearThreshold": "threshold",
-    "Trace": "trials",
-    "VoteFusion": "fusion",
-    "adversaries": "adversaries",
-    "average": "composition",
+    "AsyncClient": "service.client",
+    "Client": "service.client",
+    "EG": "models.regressors",
+    "EGPM": "models.regressors",
+    "FusionClassifier": "models.sklearn",
+    "Learner": "models.online",
+    "LinearMaxClassifier": "models.sklearn",
+    "LinearThreshold": "models.threshold",
+    "Trace": "models.run",
+    "VoteFusion": "models.fusion.estimator",
+    "adversaries": "theory.adversaries",
+    "average": "engine.composition",
     "bounds": "bounds",
-    "certify": "certificates",
+    "certify": "theory.certificates",
     "check_rule": "rules.own",
     "cluster": "cluster",
-    "combine": "composition",
-    "conversion": "conversion",
-    "experts": "instances",
-    "features": "features",
-    "majority_problem": "datasets",
-    "merge": "merging",
-    "normalisation": "normalisation",
+    "combine": "engine.composition",
+    "conversion": "theory.conversion",
+    "experts": "data.instances",
+    "features": "data.features",
+    "majority_problem": "data.problems",
+    "merge": "cluster.merging",
+    "normalisation": "data.normalisation",
     "naive_bayes": "learners.naive_bayes",
-    "paper_pool": "composition",
-    "parse": "notation",
+    "paper_pool": "engine.composition",
+    "parse": "engine.notation",
     "recent_label": "learners.recent_label",
-    "recycle": "composition",
-    "rivals": "composition",
-    "river": "river",
+    "recycle": "engine.composition",
+    "rivals": "engine.composition",
+    "river": "models.river",
     "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
-    "run": "trials",
+    "run": "models.run",
     "softmax": "learners.softmax",
-    "stack": "composition",
-    "stream": "streams",
-    "streams": "streams",
-    "vote": "composition",
-    "vr_combine": "composition",
+    "stack": "engine.composition",
+    "stream": "models.streams",
+    "streams": "models.streams",
+    "vote": "engine.composition",
+    "vr_combine": "engine.composition",
+}
+
+# The public names that are modules.
+_NAMESPACES = {
+    "adversaries",
+    "bounds",
+    "cluster",
+    "conversion",
+    "features",
+    "normalisation",
+    "river",
+    "rules",
+    "streams",
 }
 
 __all__ = [
@@ -126,9 +146,28 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'linmax' has no attribute {name!r}")
     home = importlib.import_module(f"linmax.{_HOMES[name]}")
-    value = home if _HOMES[name] == name else getattr(home, name)
+    value = home if _HOMES[name].rpartition(".")[2] == name and name in _NAMESPACES else getattr(home, name)
     globals()[name] = value
     return value
+
+
+class _Namespaces(MetaPathFinder, Loader):
+    """Lets users import public modules by the short name, wherever they live: ``from linmax.river import ...``."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
+        package, _, name = fullname.partition(".")
+        known = package == __name__ and name in _NAMESPACES and _HOMES[name] != name
+        return ModuleSpec(fullname, self) if known else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module itself, not a copy of it."""
+        return importlib.import_module(f"linmax.{_HOMES[spec.name.partition('.')[2]]}")
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do."""
+
+
+sys.meta_path.append(_Namespaces())
 
 
 def __dir__() -> list[str]:

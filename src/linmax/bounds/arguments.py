@@ -1,4 +1,4 @@
-"""Arguments of bounds, checked. Unlike in `linmax.checks`, infinity is an honest value here."""
+"""Arguments of bounds, checked. Unlike in `linmax.util.checks`, infinity is an honest value here."""
 
 from __future__ import annotations
 

@@ -14,9 +14,10 @@ __all__ = ["compiling_beside"]
 @contextmanager
 def compiling_beside(script: str) -> Iterator[bool]:
     """Run a script in another process where the loop over trials is not in the cache yet; tells whether it is so."""
-    from linmax import compiling, playing
+    from linmax.engine import loop
+    from linmax.jit import compiling
 
-    first = compiling.JIT and not any(Path(compiling.cache_folder(playing.__file__)).rglob("*.nbc"))
+    first = compiling.JIT and not any(Path(compiling.cache_folder(loop.__file__)).rglob("*.nbc"))
     if not first:
         yield False
         return

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
-    from linmax.certificates import Certificate
-    from linmax.instances import Experts
+    from linmax.data.instances import Experts
+    from linmax.theory.certificates import Certificate
 
 __all__ = ["configure", "run"]
 
@@ -43,8 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Certify the data for every rule; print the table, the advice and write the figures."""
-    from linmax import report
-    from linmax.certificates import certify
+    from linmax.theory.certificates import certify
+    from linmax.util import report
 
     if arguments.json not in (None, "-"):
         report.check_output(arguments.json)
@@ -148,7 +148,7 @@ def _scale(arguments: argparse.Namespace) -> str | None:
 def _read_svmlight(path: Path, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     from sklearn.datasets import load_svmlight_file
 
-    from linmax.instances import experts
+    from linmax.data.instances import experts
 
     try:
         attributes, labels = load_svmlight_file(str(path))
@@ -159,7 +159,7 @@ def _read_svmlight(path: Path, arguments: argparse.Namespace) -> tuple[Experts, 
 
 
 def _read_table(path: Path, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
-    from linmax.instances import experts
+    from linmax.data.instances import experts
 
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = list(csv.reader(file, delimiter=TABLES[path.suffix.lower()])) or [[]]

@@ -30,7 +30,8 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def run_on_cluster(arguments: argparse.Namespace) -> None:
     """Learn, save, test and tell."""
-    from linmax import cluster, report
+    from linmax import cluster
+    from linmax.util import report
 
     _refuse_serial(arguments)
     for path in (arguments.model, arguments.json):
@@ -99,7 +100,7 @@ def _figures(result: Fit) -> dict[str, Any]:
 
 
 def _test_error(result: Fit, arguments: argparse.Namespace) -> float:
-    from linmax.streams import stream
+    from linmax.models.streams import stream
 
     model, trials, mistakes = result.model, 0, 0
     for batch in stream(arguments.test, model=model, grow=False, **reading_options(arguments)):

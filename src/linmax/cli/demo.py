@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console, RenderableType
 
-    from linmax.datasets import MajorityProblem
+    from linmax.data.problems import MajorityProblem
 
 __all__ = ["configure", "run"]
 
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the learners side by side, then print the table, save the plot and write the figures."""
-    from linmax import report
+    from linmax.util import report
 
     if arguments.json not in (None, "-"):
         report.check_output(arguments.json)
@@ -131,7 +131,8 @@ class Entrant:
 
 def _prepare() -> None:
     """On a first run, compile: the last learner, which takes as long as the others together, in a second process."""
-    from linmax import instances, trials
+    from linmax.data import instances
+    from linmax.models import run as trials
 
     script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
     with compiling_beside(script) as first:
@@ -141,7 +142,7 @@ def _prepare() -> None:
 
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and beside them two that do not learn."""
-    from linmax.instances import experts
+    from linmax.data.instances import experts
 
     instances = experts(votes=problem.votes, classes=range(CLASSES))
     plurality = _plurality(problem.votes)
@@ -154,7 +155,7 @@ def _enter(problem: MajorityProblem) -> list[Entrant]:
 
 def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[slice], tuple[Any, int]]:
     """Go on learning where the stretch before ended."""
-    from linmax import trials
+    from linmax.models import run as trials
 
     proceed: Callable[..., trials.Trace] = partial(trials.run, learner)
 
@@ -179,7 +180,7 @@ def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list
     """Let all entrants answer stretch after stretch; yield before the first and after each."""
     import numpy as np
 
-    from linmax.datasets import majority_problem
+    from linmax.data.problems import majority_problem
 
     problem = majority_problem(**_description(arguments))
     _prepare()
@@ -238,7 +239,7 @@ def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:
 
 
 def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
-    from linmax.report import Column, table
+    from linmax.util.report import Column, table
 
     columns = [
         Column("learner"),
@@ -258,7 +259,7 @@ def _legend(noise: float) -> str:
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
     """Where the plot goes, refused now if it could not be written later."""
-    from linmax import report
+    from linmax.util import report
 
     if arguments.no_plot:
         return None
@@ -273,7 +274,7 @@ def _plot_path(arguments: argparse.Namespace) -> Path | None:
 
 
 def _save_plot(screen: Console, entrants: Sequence[Entrant], arguments: argparse.Namespace, path: Path) -> bool:
-    from linmax.report import plot_mistakes
+    from linmax.util.report import plot_mistakes
 
     curves = {entrant.name: list(accumulate(entrant.wrong)) for entrant in entrants}
     subtitle = (

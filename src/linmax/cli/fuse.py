@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from linmax.online_fusion import OnLineFusion
+    from linmax.models.fusion.online import OnLineFusion
 
 __all__ = ["configure", "run"]
 
@@ -38,7 +38,7 @@ STEP = 500  # rows learned between two looks at the progress bar
 PIPED = 120  # columns where no terminal is attached
 REST = """
 from linmax.learners.softmax import judge_all, survey, walk
-from linmax.playing import judge
+from linmax.engine.loop import judge
 from linmax.techniques.combining import weigh
 for kernel in (walk, survey, weigh, judge_all, judge):
     kernel.compiled
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, learn, print the report; save model, plot and figures where asked for."""
-    from linmax import report
+    from linmax.util import report
 
     _check_outputs(arguments)
     screen = console(arguments)
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     table, names = _with_sides(votes, sides, order), [*voters, *sides]
     y = _objects(labels)[order]
     start = time.perf_counter()
-    from linmax.online_fusion import OnLineFusion  # once the input has been looked at: it loads the compiler
+    from linmax.models.fusion.online import OnLineFusion  # once the input has been looked at: it loads the compiler
 
     fusion = OnLineFusion(arguments.learner, classes=classes, by=list(sides) or None)
     learned = len(y) - held
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse now what could not be written later."""
-    from linmax import report
+    from linmax.util import report
 
     for path in (arguments.json if arguments.json != "-" else None, arguments.model):
         if path is not None:
@@ -281,7 +281,7 @@ def _laid_out(
     """Votes (rows, voters) in the order of learning, that order, and how many rows at the end are held out."""
     import numpy as np
 
-    from linmax.checks import whole
+    from linmax.util.checks import whole
 
     fraction = 0.0 if arguments.test_fraction is None else arguments.test_fraction
     held = round(fraction * rows) if 0.0 <= fraction < 1.0 else -1
@@ -312,6 +312,6 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
 
 
 def _ballots(table: np.ndarray, names: Sequence[str]) -> Any:
-    from linmax.ballots import Ballots
+    from linmax.data.votes import Ballots
 
     return Ballots(table, tuple(names))

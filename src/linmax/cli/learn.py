@@ -22,17 +22,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from linmax.checks import about
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.output import add_json_option, console
 from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
+from linmax.util.checks import about
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from linmax.streams import Batch, Model, Stream
-    from linmax.streams.progressive import Milestone, Progressive
+    from linmax.models.streams import Batch, Model, Stream
+    from linmax.models.streams.progressive import Milestone, Progressive
 
 __all__ = ["configure", "run"]
 
@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Raise now what would go wrong at the end."""
-    from linmax import checks
-    from linmax.report import PLOT_FORMATS, check_output, figure_class
+    from linmax.util import checks
+    from linmax.util.report import PLOT_FORMATS, check_output, figure_class
 
     checks.whole("passes", arguments.passes, 1)
     checks.whole("holdout", arguments.holdout, 0)
@@ -139,8 +139,8 @@ class Job:
 
     def begin(self) -> None:
         """Make the model, or take it from where it was left."""
-        from linmax.streams import Model
-        from linmax.streams.progressive import Progressive
+        from linmax.models.streams import Model
+        from linmax.models.streams.progressive import Progressive
 
         given, written = self.arguments, 0
         if given.checkpoint and Path(given.checkpoint).exists():
@@ -156,14 +156,14 @@ class Job:
             self.output = Predictions(given.predictions, written if self.resumed else 0)
 
     def _model(self) -> Model:
-        from linmax.streams import Model
+        from linmax.models.streams import Model
 
         given = self.arguments
         return Model(given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits)
 
     def _settings(self) -> dict[str, Any]:
         """What must not change between a checkpoint and going on from it."""
-        from linmax.streams.progressive import fingerprint
+        from linmax.models.streams.progressive import fingerprint
 
         given = self.arguments
         names = "data format label ignore categorical ngrams learner scale hash_bits no_thresholds start passes"
@@ -202,7 +202,7 @@ class Job:
             raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
 
     def _open(self) -> Stream:
-        from linmax.streams import Position, stream
+        from linmax.models.streams import Position, stream
 
         options = reading_options(self.arguments)
         work, place = self.work, self.work.position
@@ -260,7 +260,7 @@ class Job:
 
     def finish(self) -> None:
         """Save, test and tell."""
-        from linmax import report
+        from linmax.util import report
 
         given, assert_stream = self.arguments, self.stream
         assert assert_stream is not None
@@ -316,7 +316,7 @@ class Job:
 
     def _test(self) -> dict[str, Any]:
         """The error on a file that is not learned from."""
-        from linmax.streams import stream
+        from linmax.models.streams import stream
 
         model, trials, mistakes = self.work.model, 0, 0
         rows = stream(self.arguments.test, model=model, grow=False, **reading_options(self.arguments))

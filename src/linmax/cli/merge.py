@@ -30,8 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the models, merge them, save the result and say what it is."""
-    from linmax import files, report
-    from linmax.merging import merge
+    from linmax.cluster.merging import merge
+    from linmax.util import files, report
 
     report.check_output(arguments.output)
     if arguments.json not in (None, "-"):
@@ -60,9 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _loaded(path: str, kind: str) -> Any:
-    from linmax.learner import KIND, Learner
-    from linmax.streams.model import KIND as STREAMS
-    from linmax.streams.model import Model
+    from linmax.models.online import KIND, Learner
+    from linmax.models.streams.model import KIND as STREAMS
+    from linmax.models.streams.model import Model
 
     if kind not in (KIND, STREAMS):
         raise ValueError(f"{path} holds a {kind!r}, which cannot be merged; a {KIND!r} or a {STREAMS!r} can")

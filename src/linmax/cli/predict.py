@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from linmax.checks import about
 from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
+from linmax.util.checks import about
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from linmax.streams import Batch, Model
+    from linmax.models.streams import Batch, Model
 
 __all__ = ["configure", "run"]
 
@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict batch by batch; a file is put in its place when it is complete."""
     from rich.console import Console
 
-    from linmax.report import check_output, write_json
-    from linmax.streams import Model, stream
+    from linmax.models.streams import Model, stream
+    from linmax.util.report import check_output, write_json
 
     begin = time.perf_counter()
 

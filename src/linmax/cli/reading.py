@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linmax.streams import Refusals
+    from linmax.models.streams import Refusals
 
 __all__ = ["add_reading_options", "listed", "nothing_read", "reading_options", "show_refusals"]
 

@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the experiment; print, plot and write what it found."""
-    from linmax import report
+    from linmax.util import report
 
     for option, experiments in OPTIONS.items():
         if getattr(arguments, option) is not None and arguments.experiment not in experiments:
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
     """Where the figure goes, refused now if it could not be written later."""
-    from linmax import report
+    from linmax.util import report
 
     if arguments.experiment == "table1" or arguments.no_plot:
         return None
@@ -140,7 +140,7 @@ def _print(screen: Console, table: Any) -> None:
 
 def _table1(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     del plot
-    from linmax import reproduce
+    from linmax.experiments import paper as reproduce
 
     options: dict[str, Any] = {
         "noises": reproduce.NOISES,
@@ -174,7 +174,7 @@ def _error(cell: Mapping[str, Any]) -> str:
 
 def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> Any:
     """One column of Table I with the paper's entries beside ours."""
-    from linmax.report import Column, table
+    from linmax.util.report import Column, table
 
     rows: list[dict[str, object]] = []
     for noise, cells in ours.items():
@@ -210,7 +210,7 @@ def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping
 
 def _score(cells: Mapping[str, Any]) -> str:
     """How many cells agree, and which do not."""
-    from linmax.reproduce import GROUPS
+    from linmax.experiments.paper import GROUPS
 
     verdicts = {(noise, group): cell["agrees"] for noise, row in cells.items() for group, cell in row.items()}
     apart = [f"{GROUPS[group]} at {noise}" for (noise, group), agrees in verdicts.items() if not agrees]
@@ -230,8 +230,9 @@ def _legend(runs: int) -> str:
 
 
 def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
-    from linmax import report, reproduce
-    from linmax.report import Column
+    from linmax.experiments import paper as reproduce
+    from linmax.util import report
+    from linmax.util.report import Column
 
     options = {"runs": reproduce.RUNS, "trials": reproduce.TRIALS} | _given(arguments, runs="runs", trials="trials")
     with _progress(screen) as progress:
@@ -269,8 +270,9 @@ def _curve_name(group: str, name: str) -> str:
 
 
 def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
-    from linmax import report, reproduce
-    from linmax.report import Column
+    from linmax.experiments import paper as reproduce
+    from linmax.util import report
+    from linmax.util.report import Column
 
     options: dict[str, Any] = {"trials": reproduce.FIGURE4_TRIALS, "test": reproduce.FIGURE4_TEST}
     options |= _given(arguments, trials="trials", test="test")

@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    from linmax import checks
-    from linmax.serve import logs
-    from linmax.serve.server import serve
-    from linmax.serve.settings import Settings
+    from linmax.service import logs
+    from linmax.service.server import serve
+    from linmax.service.settings import Settings
+    from linmax.util import checks
 
     settings = Settings(
         data=arguments.data,
@@ -95,7 +95,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _keys(arguments: argparse.Namespace) -> None:
-    from linmax.serve.keys import KeyFile
+    from linmax.service.keys import KeyFile
 
     file = KeyFile(arguments.data)
     if arguments.verb == "list":

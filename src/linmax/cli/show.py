@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from linmax.learners.attributes import Seen
-    from linmax.streams import Model
+    from linmax.models.streams import Model
 
 __all__ = ["configure", "run"]
 
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, print what it holds and write the figures."""
-    from linmax import checks, files, report
+    from linmax.util import checks, files, report
 
     checks.whole("top", arguments.top, 0)
     if arguments.json not in (None, "-"):
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
-    from linmax.streams import Model
+    from linmax.models.streams import Model
 
     model = Model.from_state(description, arrays)
     found = {
@@ -114,7 +114,7 @@ def _checkpoint(description: dict[str, Any], arrays: dict[str, np.ndarray], argu
 
 
 def _learner(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
-    from linmax.learner import Learner
+    from linmax.models.online import Learner
 
     learner = Learner.from_state(description, arrays)
     weights = learner.weights

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmax.cluster.workers import Workers
-from linmax.composition import average, combine, recycle
-from linmax.contract import KNOWN, Instances
-from linmax.instances import Layout
-from linmax.machine import Engine, Outcome, Settings
-from linmax.nodes import NO_RECYCLING, Chunk, Run
-from linmax.notation import parse
-from linmax.playing import start_means
+from linmax.core.contract import KNOWN, Instances
+from linmax.data.instances import Layout
+from linmax.engine.composition import average, combine, recycle
+from linmax.engine.engine import Engine, Outcome, Settings
+from linmax.engine.loop import start_means
+from linmax.engine.nodes import NO_RECYCLING, Chunk, Run
+from linmax.engine.notation import parse
 from linmax.techniques.averaging import SCALES
 
 __all__ = ["Apart", "play_group"]

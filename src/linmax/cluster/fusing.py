@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from linmax import files
 from linmax.cluster.shards import Refused, ShardError, State, shards_of
 from linmax.cluster.workers import Outcome, workers_of
-from linmax.fusion import VoteFusion
-from linmax.learner import Learner
-from linmax.streams import Model, stream
+from linmax.models.fusion.estimator import VoteFusion
+from linmax.models.online import Learner
+from linmax.models.streams import Model, stream
+from linmax.util import files
 
 __all__ = ["fuse"]
 

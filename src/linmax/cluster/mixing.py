@@ -1,6 +1,6 @@
 """Iterative parameter mixing: in each epoch every shard goes on from the same model, and the results are merged.
 
-McDonald, Hall and Mann (2010). How models are merged is said in `linmax.merging`.
+McDonald, Hall and Mann (2010). How models are merged is said in `linmax.cluster.merging`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linmax import files
-from linmax.checks import boolean, one_of, whole
+from linmax.cluster.merging import HOW, merge_since, refuse_unmergeable
 from linmax.cluster.shards import (
     Counts,
     Refused,
@@ -27,11 +26,12 @@ from linmax.cluster.shards import (
     shards_of,
 )
 from linmax.cluster.workers import Outcome, workers_of
-from linmax.composition import as_learner
-from linmax.merging import HOW, merge_since, refuse_unmergeable
-from linmax.mixtures import MULTIPLICATIVE
-from linmax.streams import Model
-from linmax.streams.vocabulary import Vocabulary
+from linmax.engine.composition import as_learner
+from linmax.io.vocabulary import Vocabulary
+from linmax.models.streams import Model
+from linmax.rules.mixtures import MULTIPLICATIVE
+from linmax.util import files
+from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["Epoch", "Fit", "Progress", "fit"]
 

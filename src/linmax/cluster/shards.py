@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from linmax.instances import Layout
-from linmax.machine import Engine, Settings
-from linmax.merging import begins_with
+from linmax.cluster.merging import begins_with
+from linmax.data.instances import Layout
+from linmax.engine.engine import Engine, Settings
+from linmax.io.frames import is_table
+from linmax.io.vocabulary import Vocabulary
+from linmax.models.streams import Model, stream
+from linmax.models.streams.model import repeats
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
-from linmax.streams import Model, stream
-from linmax.streams.frames import is_table
-from linmax.streams.model import repeats
-from linmax.streams.vocabulary import Vocabulary
 
 __all__ = ["Counts", "Refused", "Shard", "ShardError", "learn_shard", "refuse_untold", "same_names", "shards_of"]
 

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmax.checks import boolean
 from linmax.cluster.apart import Apart
 from linmax.cluster.shards import Refused, State, refuse_untold
 from linmax.cluster.workers import Here, Workers, workers_of
-from linmax.composition import as_learners
-from linmax.instances import Experts
-from linmax.machine import Engine, Settings
-from linmax.streams import Model, stream
-from linmax.streams.model import repeats
-from linmax.trials import Machine, Trace, _classes, distinct_labels, label_array, run
+from linmax.data.instances import Experts
+from linmax.engine.composition import as_learners
+from linmax.engine.engine import Engine, Settings
+from linmax.models.run import Machine, Trace, _classes, distinct_labels, label_array, run
+from linmax.models.streams import Model, stream
+from linmax.models.streams.model import repeats
+from linmax.util.checks import boolean
 
 __all__ = ["Swept", "sweep"]
 

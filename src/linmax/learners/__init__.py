@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from linmax.contract import Instances
+from linmax.core.contract import Instances
 
 __all__ = ["Auto", "Whole", "Worker"]
 
@@ -41,7 +41,7 @@ class Auto:
 
 
 class Worker:
-    """A learner at work. ``shape`` is that of `linmax.contract.State`, k the number of classes, known or not."""
+    """A learner at work. ``shape`` is that of `linmax.core.contract.State`, k the number of classes, known or not."""
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int

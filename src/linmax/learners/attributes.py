@@ -18,12 +18,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import boolean, float32, int32, types
 
-from linmax.compiling import kernel
-from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
+from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
+from linmax.core.linear_max import top_two
+from linmax.jit.compiling import kernel
 from linmax.learners import Whole, Worker
 from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam, Task
-from linmax.linear_max import top_two
 
 __all__ = ["SLOTS", "AttributePool", "AttributeWorker", "Seen"]
 

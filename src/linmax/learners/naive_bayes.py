@@ -19,11 +19,11 @@ from typing import ClassVar
 import numpy as np
 from numba import boolean, float64, int64, types
 
-from linmax.checks import positive
-from linmax.compiling import kernel
-from linmax.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.linear_max import top_two
+from linmax.jit.compiling import kernel
 from linmax.learners import Whole, Worker
-from linmax.linear_max import top_two
+from linmax.util.checks import positive
 
 __all__ = ["NaiveBayes", "naive_bayes"]
 

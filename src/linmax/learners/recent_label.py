@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.checks import finite
-from linmax.compiling import kernel
-from linmax.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
+from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
+from linmax.core.linear_max import top_two
+from linmax.jit.compiling import kernel
 from linmax.learners import Whole, Worker
-from linmax.linear_max import top_two
+from linmax.util.checks import finite
 
 __all__ = ["RecentLabel", "recent_label"]
 

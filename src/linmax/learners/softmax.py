@@ -25,12 +25,12 @@ import numpy as np
 from numba import float64, int32, int64, types
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from linmax.checks import positive
-from linmax.compiling import kernel
-from linmax.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
-from linmax.later import Later
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.linear_max import longest_row, top_two
+from linmax.jit.compiling import kernel
 from linmax.learners import Whole, Worker
-from linmax.linear_max import longest_row, top_two
+from linmax.util.checks import positive
+from linmax.util.lazy import Later
 
 if TYPE_CHECKING:
     from scipy import linalg

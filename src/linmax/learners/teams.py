@@ -32,12 +32,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float32, int64, types
 
-from linmax.compiling import kernel
-from linmax.contract import Indices, Instances, InstancesT, Labels, Matrix, Vector
-from linmax.fetching import fetch
-from linmax.learners.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
-from linmax.linear_max import longest_row
-from linmax.scaling import squash, standardise
+from linmax.core.contract import Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.linear_max import longest_row
+from linmax.data.scaling import squash, standardise
+from linmax.jit.compiling import kernel
+from linmax.jit.fetching import fetch
+from linmax.jit.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
 
 __all__ = ["MEMBERS", "DenseTeam", "SparseTeam", "Task"]
 

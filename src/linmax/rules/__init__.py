@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linmax.contract import Rule
+from linmax.core.contract import Rule
 from linmax.rules.adagrad import adagrad
 from linmax.rules.alma import alma
 from linmax.rules.arow import arow

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from linmax.checks import positive
-from linmax.compiling import kernel
-from linmax.contract import STEP, Rule
+from linmax.core.contract import STEP, Rule
+from linmax.jit.compiling import kernel
+from linmax.util.checks import positive
 
 __all__ = ["adagrad"]
 

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from linmax.checks import at_least, boolean, finite, positive
-from linmax.compiling import kernel
-from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule
+from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule
+from linmax.jit.compiling import kernel
 from linmax.rules.p_norm import log_norm, move, power, spread
+from linmax.util.checks import at_least, boolean, finite, positive
 
 __all__ = ["alma"]
 

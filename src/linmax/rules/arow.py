@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.checks import at_least, finite, positive
-from linmax.compiling import kernel
-from linmax.contract import GAIN, Rule
+from linmax.core.contract import GAIN, Rule
+from linmax.jit.compiling import kernel
 from linmax.rules.second_order import OWN, second_order
+from linmax.util.checks import at_least, finite, positive
 
 __all__ = ["arow"]
 

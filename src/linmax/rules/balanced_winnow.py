@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from linmax.checks import at_least, greater
-from linmax.compiling import kernel
-from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule
-from linmax.simd import sinh_weights, twice_sinh
+from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule
+from linmax.jit.compiling import kernel
+from linmax.jit.simd import sinh_weights, twice_sinh
+from linmax.util.checks import at_least, greater
 
 __all__ = ["balanced_winnow"]
 

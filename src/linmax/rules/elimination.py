@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.compiling import kernel
-from linmax.contract import OWN, STEP, Rule
+from linmax.core.contract import OWN, STEP, Rule
+from linmax.jit.compiling import kernel
 
 __all__ = ["elimination"]
 

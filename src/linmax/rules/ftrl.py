@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from linmax.checks import at_least, one_of, positive
-from linmax.compiling import kernel
-from linmax.contract import STEP, Rule
+from linmax.core.contract import STEP, Rule
+from linmax.jit.compiling import kernel
 from linmax.rules.logistic import surprise
+from linmax.util.checks import at_least, one_of, positive
 
 __all__ = ["ftrl"]
 

@@ -16,9 +16,9 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from linmax.checks import boolean, finite
-from linmax.compiling import JIT, OPTIONS, Kernel, cache_folder, caching_in
-from linmax.contract import OWN, REACH, STEP, Rule
+from linmax.core.contract import OWN, REACH, STEP, Rule
+from linmax.jit.compiling import JIT, OPTIONS, Kernel, cache_folder, caching_in
+from linmax.util.checks import boolean, finite
 
 __all__ = ["OWN_RULES", "TAKEN", "OwnRule", "check_rule", "compile_function", "rule"]
 
@@ -223,7 +223,7 @@ def rule(
     slots
         First value of each per-coordinate array: ``memory[0, i]``, ``memory[1, i]``, ...
     scalars
-        First values of numbers of your own, ``scalars[6]`` onwards (see `linmax.contract`).
+        First values of numbers of your own, ``scalars[6]`` onwards (see `linmax.core.contract`).
     reach
         Your promise that nothing happens while margin > reach: 0 for mistake-driven rules, a margin, or
         ``math.inf`` to be called on every trial.

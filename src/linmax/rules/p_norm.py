@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from linmax.checks import at_least
-from linmax.compiling import kernel
-from linmax.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule
+from linmax.core.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule
+from linmax.jit.compiling import kernel
+from linmax.util.checks import at_least
 
 __all__ = ["p_norm"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.checks import at_least, positive
-from linmax.compiling import kernel
-from linmax.contract import HUGE, STEP, TOP, Rule
+from linmax.core.contract import HUGE, STEP, TOP, Rule
+from linmax.jit.compiling import kernel
+from linmax.util.checks import at_least, positive
 
 __all__ = ["perceptron"]
 

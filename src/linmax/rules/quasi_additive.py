@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from linmax.checks import positive
-from linmax.compiling import address_of, kernel
-from linmax.contract import LINK, STEP, Rule, as_number, call_link
+from linmax.core.contract import LINK, STEP, Rule, as_number, call_link
+from linmax.jit.compiling import address_of, kernel
 from linmax.rules.own import compile_function
+from linmax.util.checks import positive
 
 __all__ = ["LINKS", "quasi_additive"]
 

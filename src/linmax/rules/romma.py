@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from linmax.compiling import kernel
-from linmax.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Rule
+from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Rule
+from linmax.jit.compiling import kernel
 
 __all__ = ["romma"]
 

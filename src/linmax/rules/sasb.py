@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from linmax.compiling import kernel
-from linmax.contract import OWN, SHIFT, SPREAD, STEP, Rule
+from linmax.core.contract import OWN, SHIFT, SPREAD, STEP, Rule
+from linmax.jit.compiling import kernel
 
 __all__ = ["sasb"]
 

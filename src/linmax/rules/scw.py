@@ -11,10 +11,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from linmax.checks import finite, positive
-from linmax.compiling import kernel
-from linmax.contract import GAIN, Rule
+from linmax.core.contract import GAIN, Rule
+from linmax.jit.compiling import kernel
 from linmax.rules.second_order import OWN, second_order
+from linmax.util.checks import finite, positive
 
 __all__ = ["scw_i", "scw_ii"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.checks import boolean
-from linmax.compiling import address_of, kernel
-from linmax.contract import GAIN, HUGE, STEP, TOP, Rule, as_number, call_gain
+from linmax.core.contract import GAIN, HUGE, STEP, TOP, Rule, as_number, call_gain
+from linmax.jit.compiling import address_of, kernel
+from linmax.util.checks import boolean
 
 __all__ = ["OWN", "second_order"]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.checks import boolean, positive
-from linmax.compiling import kernel
-from linmax.contract import GAIN, STEP, Rule
+from linmax.core.contract import GAIN, STEP, Rule
+from linmax.jit.compiling import kernel
 from linmax.rules.second_order import second_order
+from linmax.util.checks import boolean, positive
 
 __all__ = ["second_order_perceptron"]
 

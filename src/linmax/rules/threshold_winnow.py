@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from linmax.compiling import kernel
-from linmax.contract import STEP
+from linmax.core.contract import STEP
+from linmax.jit.compiling import kernel
 
 __all__ = ["threshold_step"]
 

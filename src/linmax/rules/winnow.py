@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from linmax.checks import at_least, finite, greater, positive
-from linmax.compiling import kernel
-from linmax.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule
+from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule
+from linmax.jit.compiling import kernel
 from linmax.rules.threshold_winnow import threshold_step
+from linmax.util.checks import at_least, finite, greater, positive
 
 __all__ = ["committee", "winnow"]
 

@@ -1,6 +1,6 @@
 """Techniques: learners made from learners. Each file holds a description and the kernels that do its work.
 
-The functions that users call are in `linmax.composition`.
+The functions that users call are in `linmax.engine.composition`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Averaging, A-B: predict with the average of all hypotheses so far, while B goes on as before.
 
-Freund and Schapire (1998); Mesterharm and Hsu, section V. The arithmetic is in `linmax.means`.
+Freund and Schapire (1998); Mesterharm and Hsu, section V. The arithmetic is in `linmax.core.averages`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linmax.checks import boolean, one_of
-from linmax.contract import L1, MAX, RAW
+from linmax.core.contract import L1, MAX, RAW
 from linmax.techniques import prefixed
+from linmax.util.checks import boolean, one_of
 
 __all__ = ["SCALES", "Averaged"]
 

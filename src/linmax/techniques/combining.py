@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.checks import finite, one_of
-from linmax.compiling import kernel
-from linmax.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector
-from linmax.linear_max import top_two
+from linmax.core.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector
+from linmax.core.linear_max import top_two
+from linmax.jit.compiling import kernel
 from linmax.techniques import bracketed
+from linmax.util.checks import finite, one_of
 
 __all__ = ["WAYS", "Combined", "Stacked", "follow_best", "weigh", "weights_of"]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from linmax.checks import MOST, counted
-from linmax.compiling import kernel
-from linmax.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances
-from linmax.member import CHANGED, FAILED, Bench, Scratch, call_present, present_instance
-from linmax.search import search
+from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances
+from linmax.core.member import CHANGED, FAILED, Bench, Scratch, call_present, present_instance
+from linmax.core.search import search
+from linmax.jit.compiling import kernel
 from linmax.techniques import prefixed
+from linmax.util.checks import MOST, counted
 
 __all__ = ["DEFAULTS", "Recycled", "default_passes", "recycle_instances"]
 

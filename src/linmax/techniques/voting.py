@@ -5,7 +5,7 @@ recent instances; when B makes fewer mistakes than the vote its own label is use
 waiting time, doubled each time, voting starts afresh. The mistakes are at most 2 M_B + restarts + 1.
 
 Hypotheses come from learners of different scale: each is divided by its 2-norm, which is kept in O(nonzeros) (see
-`linmax.means`), or by its 1-norm (O(n) a trial), or left raw.
+`linmax.core.averages`), or by its 1-norm (O(n) a trial), or left raw.
 """
 
 from __future__ import annotations
@@ -17,9 +17,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, typeof, types
 
-from linmax.checks import counted, one_of
-from linmax.compiling import kernel
-from linmax.contract import (
+from linmax.core.averages import (
+    AGE,
+    ANCHOR,
+    BACK,
+    CROSS,
+    FADE,
+    IDLE,
+    SQUARE,
+    START,
+    UNSEEN,
+    WEIGHT,
+    coming,
+    squared_norm,
+    term,
+)
+from linmax.core.contract import (
     GAUGE,
     KNOWN,
     SHIFT,
@@ -37,26 +50,13 @@ from linmax.contract import (
     StateT,
     Vector,
 )
-from linmax.contract import RAW as RAW_AVERAGE
-from linmax.linear_max import score, top_two
-from linmax.means import (
-    AGE,
-    ANCHOR,
-    BACK,
-    CROSS,
-    FADE,
-    IDLE,
-    SQUARE,
-    START,
-    UNSEEN,
-    WEIGHT,
-    coming,
-    squared_norm,
-    term,
-)
-from linmax.member import LANES, Bench, Scratch, ScratchT, lay_out
-from linmax.search import doubt, filled, lane_leads, lane_scores, to_single
+from linmax.core.contract import RAW as RAW_AVERAGE
+from linmax.core.linear_max import score, top_two
+from linmax.core.member import LANES, Bench, Scratch, ScratchT, lay_out
+from linmax.core.search import doubt, filled, lane_leads, lane_scores, to_single
+from linmax.jit.compiling import kernel
 from linmax.techniques import prefixed
+from linmax.util.checks import counted, one_of
 
 __all__ = ["DEFAULTS", "SCALES", "Ballot", "Log", "LogT", "Voted", "look", "new_ballot", "take_version", "vote_on"]
 
@@ -126,7 +126,7 @@ def take_version(bench: Bench, log: Log, member: int, version: int, since: int, 
 
 @kernel()
 def idle(numbers: np.ndarray, after: int) -> float:
-    """IDLE of the version's average at a trial of the chunk (see `linmax.means`)."""
+    """IDLE of the version's average at a trial of the chunk (see `linmax.core.averages`)."""
     return numbers[LOG_IDLE] + coming(after - int(numbers[SINCE]), numbers[LOG_FADE], numbers[LOG_AGE])
 
 

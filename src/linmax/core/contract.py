@@ -1,0 +1,327 @@
+"""The compiled contract: what a rule is, and what a learner's state is.
+
+A rule is one function on the support of ``z`` (the instance times its label, or the difference of two classes):
+
+``step(weights, memory, scalars, index, z, margin, params) -> bool``
+
+It may change ``weights`` and ``memory`` at the coordinates ``index`` only, ``scalars`` as it likes, and returns
+whether it changed anything. Python objects describe; arrays carry the state; kernels call rules by address, so a
+user's rule runs in the same compiled loop, at the same speed, as a built-in one.
+
+Weights are known up to a positive factor: the true weight of coordinate i is
+``weights[i] * exp(scalars[SHIFT] + scalars[GAUGE])``. Rules that multiply would otherwise overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import boolean, float64, int32, int64, typeof, types, uint8
+from numba.extending import intrinsic
+
+from linmax.jit.compiling import JIT, caller, function_at
+
+__all__ = [
+    "GAUGE",
+    "HUGE",
+    "MASS",
+    "OWN",
+    "PEAK",
+    "REACH",
+    "SHIFT",
+    "SPREAD",
+    "STEP",
+    "TOP",
+    "Instances",
+    "Members",
+    "Panel",
+    "Rule",
+    "State",
+]
+
+# The scalars every member has; a rule's own follow.
+SHIFT = 0  # true weight = stored weight * exp(SHIFT + GAUGE); the loop raises SHIFT to keep stored weights small
+GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
+REACH = 2  # promise: no update while margin > REACH, so z need not be built
+MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
+PEAK = 4  # largest MASS since it was last summed afresh
+TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
+OWN = 6
+
+WIDEST = 512  # coordinates of a rule that keeps a matrix over them
+
+HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
+
+Vector = float64[::1]
+Matrix = float64[:, ::1]
+Cube = float64[:, :, ::1]
+Indices = int64[::1]
+Pair = types.UniTuple(float64, 2)
+
+STEP = boolean(Vector, Matrix, Vector, Indices, Vector, float64, Vector)
+SPREAD = Pair(Matrix, Vector, int64, Vector)
+LINK = float64(float64)
+GAIN = Pair(float64, float64, Vector)
+
+
+# -- calling by address -------------------------------------------------------------------------------------------
+
+
+if JIT:
+
+    @intrinsic
+    def call_step(_, address, weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+        return STEP.return_type(int64, *STEP.args), caller(STEP)
+
+    @intrinsic
+    def call_spread(_, address, memory, scalars, i, params):  # type: ignore[no-untyped-def]
+        return SPREAD.return_type(int64, *SPREAD.args), caller(SPREAD)
+
+    @intrinsic
+    def call_link(_, bits, value):  # type: ignore[no-untyped-def]
+        """Call the function whose address is stored in the bits of a float (see `as_number`)."""
+
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            address = builder.bitcast(args[0], ir.IntType(64))
+            return caller(LINK)(context, builder, signature, [address, args[1]])
+
+        return LINK.return_type(float64, float64), codegen
+
+    @intrinsic
+    def call_gain(_, bits, margin, variance, params):  # type: ignore[no-untyped-def]
+        """The same for the gain of a second-order rule."""
+
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            address = builder.bitcast(args[0], ir.IntType(64))
+            return caller(GAIN)(context, builder, signature, [address, *args[1:]])
+
+        return GAIN.return_type(float64, *GAIN.args), codegen
+
+else:
+    call_step = caller(STEP)
+    call_spread = caller(SPREAD)
+
+    def _stored(bits: float) -> Callable[..., Any]:
+        return function_at(int(np.float64(bits).view(np.int64)))
+
+    def call_link(bits: float, value: float) -> float:
+        return float(_stored(bits)(value))
+
+    def call_gain(bits: float, margin: float, variance: float, params: np.ndarray) -> tuple[float, float]:
+        rate, shrink = _stored(bits)(margin, variance, params)
+        return float(rate), float(shrink)
+
+
+def as_number(address: int) -> float:
+    """An address as a float with the same bits, so that it travels among a rule's parameters."""
+    return float(np.int64(address).view(np.float64))
+
+
+# -- descriptions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A linear-threshold rule: its name, its parameters and its compiled step. It holds no state.
+
+    Attributes
+    ----------
+    name, parameters
+        What the user wrote; ``str(rule)`` prints them and `linmax.parse` reads them back.
+    step
+        The compiled function of the module's docstring.
+    values
+        ``params`` as the step receives them.
+    start
+        Weight of a coordinate never seen, w_inf (Mesterharm 2001, section 6.1).
+    slots
+        First value of each per-coordinate array of ``memory``.
+    scalars
+        First values of the rule's own scalars, ``scalars[OWN:]``.
+    reach
+        The step does nothing while ``margin > reach``; infinity when it must see every trial.
+    mass, thickness
+        What a fresh coordinate adds to the sum MASS; with a thickness the first reach is thickness * MASS.
+    spread
+        For rules whose weights may outgrow a float: ``spread(memory, scalars, i, params) -> (factor, log)`` with
+        weight ``factor * exp(log)`` (before GAUGE); lets the loop rescale without losing anything.
+    everywhere
+        Every update may change every weight; the step then gets all coordinates, z = 0 included.
+    matrix
+        First value on the diagonal of a matrix over all coordinates, which follows the slots in ``memory``; 0 = none.
+    gain
+        Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
+        the variances (see `linmax.rules.second_order`).
+    rivals
+        Which z a trial presents (see `linmax.core.rivals`).
+    bounded
+        The rule needs every |z_i| <= 1.
+    nonnegative
+        The rule needs attributes >= 0 (threshold forms).
+    threshold
+        Fixed threshold of a two-class form; such a rule does not lift.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    step: Any
+    values: tuple[float, ...] = ()
+    start: float = 0.0
+    slots: tuple[float, ...] = ()
+    scalars: tuple[float, ...] = ()
+    reach: float = 0.0
+    mass: float = 0.0
+    thickness: float = 0.0
+    spread: Any = None
+    everywhere: bool = False
+    matrix: float = 0.0
+    gain: bool = False
+    rivals: str = "best"
+    bounded: bool = False
+    nonnegative: bool = False
+    threshold: float | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lifts(self) -> bool:
+        """Whether the linear-max transformation applies (no fixed threshold)."""
+        return self.threshold is None
+
+    def __str__(self) -> str:
+        shown: list[str] = []
+        for key, value in self.parameters.items():
+            if key in self.defaults and value == self.defaults[key]:
+                continue
+            text = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+            shown.append(f"{key}={text}" if key in self.defaults else text)
+        if self.rivals != "best":
+            shown.append(f"rivals={self.rivals}")
+        name = self.name.replace("_", "-")
+        return f"{name}({', '.join(shown)})" if shown else name
+
+    def __repr__(self) -> str:
+        return f"<rule {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Rule)
+            and str(self) == str(other)
+            and self.step is other.step
+            and self.values == other.values
+        )
+
+    def __hash__(self) -> int:
+        return hash((str(self), self.values))
+
+    def first_scalars(self, coordinates: int) -> list[float]:
+        """The scalars of a member that has seen nothing, over this many coordinates."""
+        total = self.mass * coordinates
+        reach = self.thickness * total if self.thickness else self.reach
+        return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
+
+    def rows_of_memory(self, size: int) -> int:
+        """Arrays in the memory of a member over ``size`` coordinates."""
+        if self.matrix and size > WIDEST:
+            raise ValueError(
+                f"{self} keeps a matrix of {size} x {size} numbers, and {WIDEST} x {WIDEST} is the limit; "
+                "leave full=True out"
+            )
+        return len(self.slots) + (size if self.matrix else 0)
+
+    def fill(self, memory: np.ndarray, places: np.ndarray) -> None:
+        """Write into a member's memory what coordinates that have seen nothing remember."""
+        memory[: len(self.slots), places] = np.reshape(self.slots, (-1, 1))
+        if self.matrix:
+            matrix = memory[len(self.slots) : len(self.slots) + memory.shape[1]]
+            matrix[np.isnan(matrix)] = 0.0  # a coordinate that does not exist has no variance
+            matrix[places, places] = self.matrix
+
+
+# -- state --------------------------------------------------------------------------------------------------------
+
+
+class Instances(NamedTuple):
+    """What the kernels see of the instances. A block that is absent has no columns.
+
+    Coordinates: voters, then score sub-experts, then attribute f (0 = the constant) of class c at
+    ``experts + f * stride + c``. Dense attributes come before sparse ones.
+    """
+
+    votes: np.ndarray  # int32 (T, voters), class index, -1 = abstains
+    signs: np.ndarray  # (voters,) +1, or -1 for a negated copy
+    scores: np.ndarray  # (T, raters, k)
+    dense: np.ndarray  # (T, dense attributes)
+    indptr: np.ndarray  # int64 (T + 1,), or () without sparse attributes
+    indices: np.ndarray  # int32
+    values: np.ndarray
+    constant: float  # value of attribute 0; 0 = no thresholds
+
+
+class Panel(NamedTuple):
+    """Instances written out sixteen abreast for `linmax.core.search`; empty when there are too many ratings."""
+
+    codes: np.ndarray  # int8 [block, coordinate, lane]: the row that a voter votes for, -1 = abstains
+    ratings: np.ndarray  # float32 [block, row, coordinate, lane], when there are other sub-experts than voters
+    largest: float  # largest rating
+
+
+class Members(NamedTuple):
+    """How each member learns: made from the descriptions, never saved."""
+
+    steps: np.ndarray  # int64 (B,), addresses
+    spreads: np.ndarray  # int64 (B,), 0 = none
+    everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
+    gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
+    rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
+    presents: np.ndarray  # int64 (B,), addresses: what presents a trial to several rivals, 0 = the best alone
+    params: np.ndarray  # (B, most parameters)
+    recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
+    averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
+
+
+RAW, MAX, L1 = 1, 2, 3
+BEST, VIOLATED, ALL = 0, 1, 2
+
+
+class State(NamedTuple):
+    """All that the members remember, with the member first. Absent coordinates have weight 0 and memory nan."""
+
+    weights: np.ndarray  # (B, N)
+    memory: np.ndarray  # (B, most slots, N)
+    scalars: np.ndarray  # (B, most scalars)
+    backlog: np.ndarray  # (B, N), or (B, 0) when no member averages: see `linmax.core.averages`
+    means: np.ndarray  # (B, 12): the same
+    counts: np.ndarray  # int64 (B, 5): trials, updates, of these recycled; look-ups left, where the next begins
+    shape: np.ndarray  # int64 (5,): experts, stride, known classes, largest wins ties, update on ties
+
+
+EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
+TRIALS, UPDATES, RECYCLED, LEFT, NEXT = range(5)
+
+
+def _example() -> tuple[Instances, Members, State]:
+    one = np.zeros(1, np.int32)
+
+    def f(shape: Any) -> np.ndarray:
+        return np.zeros(shape)
+
+    def i(*shape: int) -> np.ndarray:
+        return np.zeros(shape, np.int64)
+
+    return (
+        Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
+        Members(i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
+    )
+
+
+InstancesT, MembersT, StateT = (typeof(example) for example in _example())
+PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0))
+Bytes = uint8[::1]
+Labels = int32[::1]
+LabelTable = int32[:, ::1]

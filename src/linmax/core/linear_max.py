@@ -1,0 +1,235 @@
+"""The linear-max transformation: any linear-threshold rule becomes a multi-class rule over sub-experts.
+
+With sub-experts x_1..x_n, each rating every class, the vote for class j is zeta(j) = sum_i w_i x_i^j. Predict the
+largest; let the rival A be the best class other than the label rho; give the rule z = x^rho - x^A with label +1.
+The rule's mistake bound carries over (Mesterharm 2001, sections 2 to 5).
+
+An attribute a is k sub-experts "vote a for class c" and stored as a row of a linear machine; the constant attribute
+is the k threshold sub-experts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import int64
+
+from linmax.core.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Indices, Instances, call_spread
+from linmax.jit.compiling import kernel
+from linmax.jit.simd import add_dense, add_rows, lowest_bit, nonzero_bits, put_pairs, start_dense, start_rows
+
+__all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"]
+
+TINY = 1e-140  # scores below this may have lost digits to underflow
+LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
+FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiples of the second
+
+
+@kernel(int64(Indices))
+def longest_row(starts: np.ndarray) -> int:
+    """Most sparse attributes of an instance, given where rows start and end; 0 without any."""
+    longest = 0
+    for t in range(1, starts.size):
+        longest = max(longest, starts[t] - starts[t - 1])
+    return longest
+
+
+@kernel()
+def score_experts(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+    """The part of `score` that is not attributes: voters, raters, thresholds."""
+    scores[:] = 0.0
+    voters, base = instances.signs.size, shape[EXPERTS]
+    for i in range(voters):
+        vote = instances.votes[t, i]
+        if vote >= 0:
+            scores[vote] += weights[i] * instances.signs[i]
+    for i in range(instances.scores.shape[1]):
+        weight = weights[voters + i]
+        for c in range(instances.scores.shape[2]):
+            scores[c] += weight * instances.scores[t, i, c]
+    if instances.constant != 0.0:
+        for c in range(shape[STRIDE]):
+            scores[c] += instances.constant * weights[base + c]
+
+
+@kernel()
+def score(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+    """zeta(j) of instance t for every class j, into ``scores`` (the stride, rounded up to whole vectors of 8)."""
+    stride, base, constant = shape[STRIDE], shape[EXPERTS], instances.constant
+    dense, sparse = instances.dense.shape[1], instances.indptr.size > 0
+    row = base + stride
+    begun = base == 0 and (dense > 0 or sparse)  # attributes alone: the sums start at the constant's row
+    if not begun:
+        score_experts(instances, t, shape, weights, scores)
+    if dense and begun:
+        start_dense(scores, weights, row, stride, constant, instances.dense[t])
+    elif dense:
+        add_dense(scores, weights, row, stride, instances.dense[t])
+    if sparse:
+        rows, values, lo, hi = instances.indices, instances.values, instances.indptr[t], instances.indptr[t + 1]
+        if begun and dense == 0:
+            start_rows(scores, weights, row, stride, constant, rows, values, lo, hi)
+        else:
+            add_rows(scores, weights, row + dense * stride, stride, rows, values, lo, hi)
+
+
+@kernel()
+def top_two(scores: np.ndarray, shape: np.ndarray) -> tuple[int, int]:
+    """lambda_1 and lambda_2 among the known classes; of tied classes the smallest comes first (or the largest)."""
+    first, second = -1, -1
+    known = shape[KNOWN]
+    for place in range(known):
+        j = known - 1 - place if shape[LARGEST] else place
+        if first < 0 or scores[j] > scores[first]:
+            first, second = j, first
+        elif second < 0 or scores[j] > scores[second]:
+            second = j
+    return first, second
+
+
+@kernel()
+def put(index: np.ndarray, z: np.ndarray, count: int, row: int, label: int, rival: int, value: float) -> int:
+    """An attribute's part of z: ``value`` for the label and ``-value`` for the rival, the smaller class first."""
+    low, high = min(label, rival), max(label, rival)
+    if low >= 0:
+        index[count] = row + low
+        z[count] = value if low == label else -value
+        count += 1
+    if high >= 0:
+        index[count] = row + high
+        z[count] = value if high == label else -value
+        count += 1
+    return count
+
+
+@kernel()
+def difference(
+    instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
+) -> int:
+    """z = x^label - x^rival on its support, coordinates in order; returns its size.
+
+    A class of -1 rates everything 0 (not yet known).
+    """
+    count = 0
+    voters = instances.signs.size
+    for i in range(voters):
+        vote = instances.votes[t, i]
+        if vote >= 0 and (vote == label or vote == rival):
+            index[count] = i
+            z[count] = instances.signs[i] if vote == label else -instances.signs[i]
+            count += 1
+    for i in range(instances.scores.shape[1]):
+        value = 0.0
+        if label >= 0:
+            value += instances.scores[t, i, label]
+        if rival >= 0:
+            value -= instances.scores[t, i, rival]
+        if value != 0.0:
+            index[count] = voters + i
+            z[count] = value
+            count += 1
+    stride = shape[STRIDE]
+    row = shape[EXPERTS]
+    dense = instances.dense.shape[1]
+    if instances.constant != 0.0:
+        count = put(index, z, count, row, label, rival, instances.constant)
+    row += stride
+    low, high = min(label, rival), max(label, rival)
+    if low < 0:
+        for f in range(dense):
+            if instances.dense[t, f] != 0.0:
+                count = put(index, z, count, row + f * stride, label, rival, instances.dense[t, f])
+        if instances.indptr.size:
+            row += dense * stride
+            for place in range(instances.indptr[t], instances.indptr[t + 1]):
+                at = row + instances.indices[place] * stride
+                count = put(index, z, count, at, label, rival, instances.values[place])
+        return count
+    sign = 1.0 if low == label else -1.0
+    for first in range(0, dense, 64):  # as bits: a branch on every zero would be mispredicted
+        bits = nonzero_bits(instances.dense[t], first)
+        while bits != 0:
+            f = first + lowest_bit(bits)
+            bits &= bits - 1
+            at = row + f * stride
+            value = sign * instances.dense[t, f]
+            index[count], index[count + 1] = at + low, at + high
+            z[count], z[count + 1] = value, -value
+            count += 2
+    if instances.indptr.size:
+        row += dense * stride
+        lo, hi = instances.indptr[t], instances.indptr[t + 1]
+        places = (row + low, row + high, stride)
+        put_pairs(index, z, count, places, sign, instances.indices, instances.values, lo, hi)
+        count += 2 * (hi - lo)
+    return count
+
+
+@kernel()
+def log_sum(
+    spread: int, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray, index: np.ndarray, x: np.ndarray
+) -> tuple[float, float]:
+    """w.x as (total, log) with w.x = total * exp(log); log is that of the largest weight, -inf without any."""
+    largest = -np.inf
+    for place in range(index.size):
+        factor, log = call_spread(spread, memory, scalars, index[place], params)
+        if factor != 0.0 and x[place] != 0.0:
+            largest = max(largest, log + math.log(abs(factor)))
+    if largest == -np.inf:
+        return 0.0, largest
+    total = 0.0
+    for place in range(index.size):
+        factor, log = call_spread(spread, memory, scalars, index[place], params)
+        if factor != 0.0 and x[place] != 0.0:
+            total += x[place] * factor * math.exp(log - largest)
+    return total, largest
+
+
+@kernel()
+def smaller(a: float, log_a: float, b: float, log_b: float) -> bool:
+    """|a| exp(log_a) < |b| exp(log_b), for a and b that are not 0."""
+    if abs(log_a - log_b) > 600.0:
+        return log_a < log_b
+    return abs(a) * math.exp(log_a - log_b) < abs(b)
+
+
+@kernel()
+def rescore(
+    instances: Instances,
+    t: int,
+    shape: np.ndarray,
+    spread: int,
+    memory: np.ndarray,
+    scalars: np.ndarray,
+    params: np.ndarray,
+    index: np.ndarray,
+    z: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """Correct the scores of classes whose stored weights have underflowed, from the weights' logarithms.
+
+    Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
+    hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
+    for a float becomes a tiny number in the right order and with the right sign.
+    """
+    for j in range(shape[KNOWN]):
+        count = difference(instances, t, shape, j, -1, index, z)
+        total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
+        if log - scalars[SHIFT] > LOWEST:
+            continue  # nothing was lost: a small score is one whose terms cancel
+        scores[j] = total * math.exp(log - scalars[SHIFT]) if total != 0.0 else 0.0
+        if total != 0.0 and abs(scores[j]) < FAINT:
+            scores[j] = math.copysign(SPECK, total)
+    for j in range(shape[KNOWN]):
+        if not 0.0 < abs(scores[j]) < FAINT:
+            continue
+        count = difference(instances, t, shape, j, -1, index, z)
+        total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
+        rank = 1
+        for other in range(shape[KNOWN]):
+            if other != j and 0.0 < abs(scores[other]) < FAINT and (scores[other] > 0.0) == (total > 0.0):
+                count = difference(instances, t, shape, other, -1, index, z)
+                theirs, their_log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
+                rank += smaller(theirs, their_log, total, log)
+        scores[j] = math.copysign(rank * SPECK, total)

@@ -1,0 +1,310 @@
+"""Score normalisation as voters, and the quantities of combinatorial fusion analysis.
+
+A rater gives every class a score s in R^k, on a scale of its own. `Normaliser` makes several copies of each rater, one
+for each normalisation named, every one in [0, 1] as the multiplicative rules need; the learner weighs the copies and so
+chooses. Mesterharm and Hsu propose this as future work.
+
+Seen by combinatorial fusion analysis, a rater is a scoring system on the k classes of one instance. Its rank-score
+characteristic f(i) is the score, min-max normalised, at rank i; the cognitive diversity of two raters is
+CD(A, B) = sqrt(mean over i of (f_A(i) - f_B(i))^2), averaged over instances (Hsu and Taksa 2005; Hsu, Chung and
+Kristal 2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linmax.util.checks import boolean, one_of, positive
+from linmax.util.lazy import Later
+
+if TYPE_CHECKING:
+    from scipy import special, stats
+else:
+    special, stats = Later("scipy.special"), Later("scipy.stats")
+
+__all__ = [
+    "AUTOMATIC",
+    "NORMALISATIONS",
+    "Normaliser",
+    "checked_scores",
+    "cognitive_diversity",
+    "combine_scores",
+    "diversity_strength",
+    "rank_score",
+    "ranks",
+]
+
+STRETCH = 2**22  # ratings ranked or compared at a time, so that memory stays small
+
+
+def _tamed(scores: np.ndarray) -> np.ndarray:
+    """Each vector divided by a power of two, so that its largest magnitude is about 1: exact, and nothing overflows."""
+    return np.ldexp(scores, -np.frexp(np.abs(scores).max(axis=-1, keepdims=True))[1])
+
+
+def _minmax(scores: np.ndarray) -> np.ndarray:
+    scores = _tamed(scores)
+    low, width = scores.min(axis=-1, keepdims=True), np.ptp(scores, axis=-1)[..., None]
+    return np.divide(scores - low, width, out=np.zeros_like(scores), where=width > 0.0)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    scores = _tamed(scores)
+    lifted = scores - np.minimum(scores.min(axis=-1, keepdims=True), 0.0)
+    total = lifted.sum(axis=-1, keepdims=True)
+    return np.divide(lifted, total, out=np.zeros_like(scores), where=total > 0.0)
+
+
+def _logistic(scores: np.ndarray) -> np.ndarray:
+    scores = _tamed(scores)
+    centred = scores - scores.mean(axis=-1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True))
+    # The mean of equal numbers may differ from them in the last digit: they deviate by rounding, that is not at all.
+    real = np.ptp(scores, axis=-1)[..., None] > 0.0
+    return np.asarray(
+        special.expit(np.divide(centred, deviation, out=np.zeros_like(scores), where=real & (deviation > 0.0)))
+    )
+
+
+def _borda(scores: np.ndarray) -> np.ndarray:
+    k = scores.shape[-1]
+    return (k - ranks(scores)) / (k - 1) if k > 1 else np.zeros_like(scores)
+
+
+def _onehot(scores: np.ndarray) -> np.ndarray:
+    leading = scores == scores.max(axis=-1, keepdims=True)
+    return leading / leading.sum(axis=-1, keepdims=True)
+
+
+def _softmax(scores: np.ndarray, temperature: float) -> np.ndarray:
+    with np.errstate(over="ignore"):  # far below the highest is -inf, whose power is 0
+        powers = np.exp((scores - scores.max(axis=-1, keepdims=True)) / temperature)
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+# What needs nothing but the instance itself; "softmax" has a temperature, "running" needs the instances so far.
+_OF_ONE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "raw": np.copy,
+    "minmax": _minmax,
+    "sum": _shares,
+    "zscore": _logistic,
+    "borda": _borda,
+    "reciprocal": lambda scores: 1.0 / ranks(scores),
+    "onehot": _onehot,
+}
+NORMALISATIONS = (*_OF_ONE, "softmax", "running")
+AUTOMATIC = ("minmax", "softmax", "borda", "onehot")
+
+
+class Normaliser:
+    """Copies of raters under several normalisations, side by side: (T, n, k) scores become (T, n q, k).
+
+    Parameters
+    ----------
+    kinds
+        Names, "auto" for minmax, softmax, borda and onehot, or "all" for every one but raw:
+
+        ========== ==========================================================================================
+        raw        s as it is; only for scores that differ by at most 1
+        minmax     (s - min) / (max - min) over the classes of the instance; 0 if all are equal
+        running    the same with the smallest and largest score of the rater so far, the present one included; a
+                   rater that scores all classes alike abstains and leaves both as they are
+        sum        s / sum(s), after lifting negative scores so that the smallest is 0
+        softmax    exp(s / temperature), divided by its sum
+        zscore     logistic function of (s - mean) / deviation over the classes
+        borda      (k - rank) / (k - 1), tied classes at their mean rank
+        reciprocal 1 / rank
+        onehot     1 for the highest class, the vote of the rater; tied leaders share it
+        ========== ==========================================================================================
+    temperature
+        Of softmax.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Normaliser(["minmax", "borda"]).apply(np.array([[[1.0, 4.0, 2.0]]])).round(2).tolist()
+    [[[0.0, 1.0, 0.33], [0.0, 1.0, 0.5]]]
+    """
+
+    def __init__(self, kinds: str | Sequence[str] = "auto", *, temperature: float = 1.0) -> None:
+        named = {"auto": AUTOMATIC, "all": NORMALISATIONS[1:]}
+        if isinstance(kinds, str):
+            kinds = named.get(kinds, (kinds,))
+        self.kinds = tuple(one_of("normalisation", kind, NORMALISATIONS) for kind in kinds)
+        if not self.kinds or len(set(self.kinds)) < len(self.kinds):
+            raise ValueError(f"normalisations must be distinct and at least one, got {list(self.kinds)!r}; try 'auto'")
+        self.temperature = positive("temperature", temperature, 1.0)
+        self.lows, self.highs = np.zeros(0), np.zeros(0)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All state: the smallest and largest score of each rater so far, which "running" needs."""
+        return {"lows": self.lows, "highs": self.highs}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from `arrays`."""
+        self.lows, self.highs = arrays["lows"].copy(), arrays["highs"].copy()
+
+    def apply(self, scores: np.ndarray, *, learn: bool = True) -> np.ndarray:
+        """The copies: rater 0 under every kind, then rater 1, ...; ``learn=False`` leaves the state as it is."""
+        scores = checked_scores(scores, 3)
+        learn = boolean("learn", learn)
+        copies = [self._copy(kind, scores, learn) for kind in self.kinds]
+        trials, raters, k = scores.shape
+        return np.stack(copies, axis=2).reshape(trials, raters * len(copies), k)
+
+    def _copy(self, kind: str, scores: np.ndarray, learn: bool) -> np.ndarray:
+        if kind == "softmax":
+            return _softmax(scores, self.temperature)
+        return self._running(scores, learn) if kind == "running" else _OF_ONE[kind](scores)
+
+    def _running(self, scores: np.ndarray, learn: bool) -> np.ndarray:
+        raters = scores.shape[1]
+        new = np.full(max(0, raters - len(self.lows)), np.inf)  # raters who join have shown nothing yet
+        lows, highs = np.append(self.lows, new)[:raters], np.append(self.highs, -new)[:raters]
+        if not scores.size:
+            return np.zeros_like(scores)
+        speaks = np.ptp(scores / 2, axis=2) > 0.0
+        lowest = np.where(speaks, scores.min(axis=2), np.inf)
+        highest = np.where(speaks, scores.max(axis=2), -np.inf)
+        if learn:  # one instance after the other, so that it does not matter how they are cut into calls
+            lowest = np.minimum.accumulate(np.vstack([lows, lowest]))[1:]
+            highest = np.maximum.accumulate(np.vstack([highs, highest]))[1:]
+            self.lows = np.append(lowest[-1], self.lows[raters:])
+            self.highs = np.append(highest[-1], self.highs[raters:])
+        else:
+            lowest, highest = np.minimum(lows, lowest), np.maximum(highs, highest)
+        lowest, highest = np.where(speaks, lowest, 0.0)[:, :, None], np.where(speaks, highest, 0.0)[:, :, None]
+        width = highest / 2 - lowest / 2  # halves do not overflow
+        return np.divide(scores / 2 - lowest / 2, width, out=np.zeros_like(scores), where=width > 0.0)
+
+
+# -- combinatorial fusion analysis --------------------------------------------------------------------------------
+
+
+def ranks(scores: Any) -> np.ndarray:
+    """Rank of every class along the last axis: 1 for the highest score, the mean of their ranks for tied ones.
+
+    Examples
+    --------
+    >>> ranks([0.2, 0.9, 0.2]).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    return np.asarray(stats.rankdata(-checked_scores(scores), axis=-1))
+
+
+def rank_score(scores: Any) -> np.ndarray:
+    """Rank-score characteristic f(1) >= ... >= f(k): the scores, min-max normalised, in falling order.
+
+    Examples
+    --------
+    >>> rank_score([2.0, 6.0, 3.0]).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    return -np.sort(-_minmax(checked_scores(scores)), axis=-1)
+
+
+def cognitive_diversity(scores: Any) -> np.ndarray:
+    """CD(A, B) = sqrt(mean over ranks of (f_A - f_B)^2), mean over instances, for every pair of raters: (n, n).
+
+    Parameters
+    ----------
+    scores
+        (T, n, k). Hard votes all have the characteristic 1, 0, ..., 0: the diversity of voters is 0.
+
+    Examples
+    --------
+    >>> cognitive_diversity([[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]]).round(3).tolist()
+    [[0.0, 0.577], [0.577, 0.0]]
+    """
+    array = checked_scores(scores, 3)
+    trials, raters, k = array.shape
+    total = np.zeros((raters, raters))
+    step = max(1, STRETCH // max(1, raters * k))
+    for begin in range(0, trials, step):
+        shapes = rank_score(array[begin : begin + step])
+        for i in range(raters - 1):
+            apart = shapes[:, i + 1 :] - shapes[:, i : i + 1]
+            total[i, i + 1 :] += np.sqrt((apart**2).mean(axis=2)).sum(axis=0)
+    return (total + total.T) / max(1, trials)
+
+
+def diversity_strength(scores: Any) -> np.ndarray:
+    """Mean cognitive diversity of each rater to the others: (n,).
+
+    Examples
+    --------
+    >>> diversity_strength([[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [3.0, 0.0, 0.0]]]).round(3).tolist()
+    [0.289, 0.577, 0.289]
+    """
+    pairs = cognitive_diversity(scores)
+    return pairs.sum(axis=1) / max(1, len(pairs) - 1)
+
+
+def combine_scores(
+    scores: Any, by: str = "score", weights: str | Sequence[float] | None = None, *, reciprocal: bool = False
+) -> np.ndarray:
+    """The combinations of combinatorial fusion analysis, without learning: (T, n, k) scores to (T, k), highest best.
+
+    With the mean of min-max normalised scores or of ranks, and equal weights, weights by diversity strength or by
+    performance, these are ASC, ARC, WSCDS, WRCDS, WSCP and WRCP.
+
+    Parameters
+    ----------
+    by
+        "score": sum of w_i s_i. "rank": minus the sum of w_i r_i, so that the highest is best here too.
+    weights
+        None for equal ones, "diversity", or one number > 0 for each rater, such as its accuracy on earlier data.
+    reciprocal
+        Weigh by 1 / w_i, as some authors do for ranks.
+
+    Examples
+    --------
+    >>> scores = [[[0.9, 0.1, 0.3], [0.4, 0.5, 0.0]]]
+    >>> combine_scores(scores).round(3).tolist(), combine_scores(scores, "rank").tolist()
+    ([[0.9, 0.5, 0.125]], [[-1.5, -2.0, -2.5]])
+    """
+    array = checked_scores(scores, 3)
+    shares = _weights(array, weights)
+    if boolean("reciprocal", reciprocal):
+        if not (shares > 0.0).all():
+            raise ValueError("reciprocal weights need weights > 0, but a rater has 0; leave it out")
+        shares = 1.0 / shares
+    rated = _minmax(array) if one_of("by", by, ("score", "rank")) == "score" else -ranks(array)
+    return np.einsum("tnk,n->tk", rated, shares / shares.sum())
+
+
+def _weights(scores: np.ndarray, weights: str | Sequence[float] | None) -> np.ndarray:
+    raters = scores.shape[1]
+    if isinstance(weights, str):
+        one_of("weights", weights, ("diversity",))
+        strength = diversity_strength(scores)
+        return strength if strength.any() else np.ones(raters)
+    given = np.ones(raters) if weights is None else np.asarray(weights, np.float64)
+    if given.shape != (raters,) or not np.isfinite(given).all() or (given < 0.0).any() or not given.any():
+        raise ValueError(f"weights must be {raters} numbers >= 0, one for each rater, not all 0, got {weights!r}")
+    return given
+
+
+def checked_scores(scores: Any, dimensions: int | None = None) -> np.ndarray:
+    """Finite numbers, (trials, raters, classes) when three dimensions are asked for."""
+    try:
+        array = np.asarray(scores, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"scores must be numbers in a regular array, got {_told(scores)}") from None
+    if dimensions is not None and array.ndim != dimensions:
+        raise ValueError(f"scores must be (trials, raters, classes), got shape {array.shape}; reshape it")
+    if not array.ndim or not array.shape[-1]:
+        raise ValueError(f"scores must rate at least one class, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"scores must be finite, got {array[place]} at {place}; equal scores abstain")
+    return array
+
+
+def _told(scores: Any) -> str:
+    text = repr(scores)
+    return text if len(text) <= 60 else f"{text[:57]}..."

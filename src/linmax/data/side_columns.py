@@ -1,0 +1,143 @@
+"""Side columns of votes: copies of each voter for every value, so that it may be trusted on one and not on another.
+
+A copy votes where its value holds and abstains elsewhere, and rates its class `COPY` instead of 1, so
+that it takes more evidence to trust it. Columns only ever join at the right, since that is how a learner grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from linmax.data.instances import COPY, Experts, copied, missing
+
+__all__ = ["Sides", "read_sides"]
+
+MOST = 8192  # columns of voters and copies
+CELLS = 1 << 24  # votes laid out at a time
+VOTER = -1  # in place of a value: the voter itself
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The values met in each side column, what stands in each column of votes, and how often each value held."""
+
+    names: tuple[str, ...] = ()
+    values: tuple[tuple[int, Any], ...] = ()  # (side column, value)
+    columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, place in values or VOTER)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def joined(self, held: Sequence[Sequence[Any]], voters: int) -> Sides:
+        """These and what joins with further trials, ``held`` giving the values of each side column."""
+        met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)
+        values = tuple(dict.fromkeys([*self.values, *met]))
+        if voters * (1 + len(values)) > MOST:
+            counts = [sum(i == j for j, _ in values) for i in range(len(self.names))]
+            widest = int(np.argmax(counts)) if counts else 0
+            told = f"by: {self.names[widest]!r} has {counts[widest]:,d} values" if counts else "votes"
+            raise ValueError(
+                f"{told}; with {voters} voters that makes {voters * (1 + len(values)):,d} columns, and {MOST:,d} are "
+                "the most; take columns with fewer values"
+            )
+        wanted = [(v, side) for side in (VOTER, *range(len(values))) for v in range(voters)]
+        there = set(map(tuple, self.columns.tolist()))
+        fresh = np.array([pair for pair in wanted if pair not in there], np.int64).reshape(-1, 2)
+        counts_met = np.zeros(len(values), np.int64)
+        counts_met[: len(self.counts)] = self.counts
+        return replace(self, values=values, columns=np.concatenate([self.columns, fresh]), counts=counts_met)
+
+    def places(self, held: Sequence[Sequence[Any]], trials: int) -> np.ndarray:
+        """(trials, side columns) places among the values; -1 where there is none, or one that was never met."""
+        found = np.full((trials, len(self.names)), -1, np.int64)
+        place = {value: p for p, value in enumerate(self.values)}
+        for i, column in enumerate(held):
+            found[:, i] = [place.get((i, value), -1) for value in column]
+        return found
+
+    def laid_out(self, instances: Experts, places: np.ndarray) -> Experts:
+        """Instances of the voters alone with a column for each copy as well."""
+        if not self.names:
+            return instances
+        of = np.array([0, *(column for column, _ in self.values)])
+        voters, sides = self.columns.T
+        holds = (sides == VOTER) | (places[:, of[sides + 1]] == sides)
+        return replace(
+            instances,
+            votes=copied(instances.votes, voters, holds),
+            signs=np.where(sides == VOTER, 1.0, COPY),
+            voter_names=tuple(instances.voter_names[v] for v in voters),
+        )
+
+    def stretch(self) -> int:
+        """How many trials to lay out at a time."""
+        return max(1, CELLS // max(len(self.columns), 1))
+
+    def counted(self, places: np.ndarray) -> Sides:
+        """With the values of these trials counted."""
+        return replace(self, counts=self.counts + np.bincount(places[places >= 0], minlength=len(self.values)))
+
+    def mean_weights(self, weights: np.ndarray, trials: int) -> np.ndarray:
+        """What each voter's vote weighed in the mean over the trials: its own weight and those of its copies."""
+        voters, sides = self.columns.T
+        share = np.append(self.counts / max(trials, 1) * COPY, 1.0)  # the last is that of VOTER
+        return np.bincount(voters, weights * share[sides])
+
+    def weights_by(self, weights: np.ndarray, trials: int) -> list[np.ndarray]:
+        """For each value, what each voter's vote weighs where it holds; other side columns enter by their means."""
+        voters, sides = self.columns.T
+        mean = self.mean_weights(weights, trials)
+        found = []
+        for p, (column, _) in enumerate(self.values):
+            same = np.array([i == column for i, _ in self.values])
+            share = np.append(np.where(same, -self.counts / max(trials, 1), 0.0) * COPY, 0.0)
+            share[p] += COPY
+            found.append(mean + np.bincount(voters, weights * share[sides]))
+        return found
+
+    @property
+    def labels(self) -> list[str]:
+        """The values as they are shown: with their column where there are several, quoted where two would look alike.
+
+        Examples
+        --------
+        >>> Sides(("subject",), ((0, "maths"), (0, 1), (0, "1"))).labels
+        ['maths', '1', "'1'"]
+        """
+        prefix = [f"{self.names[column]}=" if len(self.names) > 1 else "" for column, _ in self.values]
+        plain = [f"{before}{value}" for before, (_, value) in zip(prefix, self.values, strict=True)]
+        return [
+            f"{before}{value!r}" if plain.count(text) > 1 else text
+            for before, (_, value), text in zip(prefix, self.values, plain, strict=True)
+        ]
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """All that is no array."""
+        return {
+            "by": list(self.names),
+            "side_columns": [column for column, _ in self.values],
+            "side_values": [value for _, value in self.values],
+        }
+
+    @classmethod
+    def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Sides:
+        """What was described, with its arrays."""
+        values = tuple(zip(description["side_columns"], description["side_values"], strict=True))
+        return cls(tuple(description["by"]), values, arrays["columns"], arrays["counts"])
+
+
+def read_sides(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Side columns as lists of values, None where one is missing."""
+    found = []
+    for name, column in zip(names, columns, strict=True):
+        values = [value.item() if isinstance(value, np.generic) else value for value in column]
+        odd = next((value for value in values if not isinstance(value, Hashable)), None)
+        if odd is not None:
+            raise TypeError(f"by: {odd!r} in column {name!r} is not hashable; use text, a number or a tuple")
+        found.append([None if missing(value) else value for value in values])
+    return found

@@ -1,0 +1,363 @@
+"""The one loop over trials: a member meets each instance, sees its label, and its rule and techniques do their work."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float64, int32, int64, types, uint8
+
+from linmax.core import averages
+from linmax.core.contract import (
+    ALL,
+    KNOWN,
+    LEFT,
+    MASS,
+    PEAK,
+    REACH,
+    SHIFT,
+    TRIALS,
+    UPDATES,
+    VIOLATED,
+    Indices,
+    Instances,
+    InstancesT,
+    Labels,
+    Matrix,
+    Members,
+    MembersT,
+    Panel,
+    PanelT,
+    State,
+    StateT,
+    Vector,
+)
+from linmax.core.linear_max import TINY, rescore, score, top_two
+from linmax.core.member import (
+    CHANGED,
+    FAILED,
+    LANES,
+    Bench,
+    Scratch,
+    ScratchT,
+    call_present,
+    lay_out,
+    present_instance,
+)
+from linmax.core.search import doubt, filled, lane_leads, lane_scores, search, to_single
+from linmax.jit.compiling import kernel
+from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
+from linmax.techniques.voting import Log, LogT, take_version
+
+__all__ = ["JUDGE", "MANY", "PLAY", "appear", "judge", "judge_by_weights", "play_all", "start_means"]
+
+UseTable = int32[:, ::1]
+LabelCube = int32[:, :, ::1]
+ByteTable = uint8[:, ::1]
+Tables = float64[:, :, :, ::1]
+MANY = 2**40
+
+
+@kernel()
+def average_scores(bench: Bench, room: Scratch, instances: Instances, t: int, factor: float) -> int:
+    """Scores of instance t under factor * weights - backlog, into ``room.spare``; returns the class predicted."""
+    score(instances, t, bench.shape, bench.weights, room.scores)
+    score(instances, t, bench.shape, bench.backlog, room.spare)
+    for c in range(room.spare.size):
+        room.spare[c] = factor * room.scores[c] - room.spare[c]
+    return top_two(room.spare, bench.shape)[0]
+
+
+@kernel()
+def judge_by_average(
+    bench: Bench,
+    room: Scratch,
+    instances: Instances,
+    panel: Panel,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    origin: int,
+    predictions: np.ndarray,
+    tables: np.ndarray,
+) -> None:
+    """Predictions of the average for trials begin..end, between which the member does not change.
+
+    The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
+    where the label leads beyond doubt.
+    """
+    sums = bench.sums
+    weight, idle, fade, age = sums[averages.WEIGHT], sums[averages.IDLE], sums[averages.FADE], sums[averages.AGE]
+    g = averages.term(bench.kind, bench.scalars, sums)
+    if not filled(panel) or tables.shape[0]:
+        for t in range(begin, end):
+            factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
+            predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
+            if tables.shape[0]:
+                added = (idle + averages.coming(t - begin, fade, age)) * g
+                square = averages.squared_norm(added, sums[averages.SQUARE], sums[averages.CROSS], sums[averages.BACK])
+                if square < 0.0:
+                    square = 0.0
+                    for i in range(bench.weights.size):
+                        square += (factor * bench.weights[i] - bench.backlog[i]) ** 2
+                norm = math.sqrt(square)
+                for c in range(tables.shape[2]):
+                    tables[1, t - origin, c] = room.spare[c] / norm if norm > 0.0 else room.spare[c]
+        return
+    m = weight + idle * g
+    for i in range(bench.weights.size):
+        room.candidate[i] = m * bench.weights[i] - bench.backlog[i]
+    size = to_single(room.candidate, room.single)
+    part = to_single(bench.weights, room.single_slope)
+    slope = g * part
+    # Where H is a small difference of its parts, double precision leaves doubt as well.
+    slack = doubt(room.single.size, panel.largest) * (1.0 + 1e-8 * m * part / size) if size > 0.0 else np.inf
+    for block in range(begin // LANES, (end + LANES - 1) // LANES):
+        lane_scores(panel, block, room.single, room.lanes)
+        lane_scores(panel, block, room.single_slope, room.slopes)
+        for lane in range(LANES):
+            ahead = averages.coming(max(0, block * LANES + lane - begin), fade, age) * slope
+            total = size + ahead
+            share = ahead / total if total > 0.0 else 0.0
+            for row in range(room.lanes.shape[0]):
+                room.lanes[row, lane] = (1.0 - share) * room.lanes[row, lane] + share * room.slopes[row, lane]
+        lane_leads(room.lanes, room.leads)
+        for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
+            if room.leads[t % LANES] > slack:
+                predictions[1, t - origin] = labels[t]
+            else:
+                factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
+                predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
+
+
+@kernel(hot=True)
+def play(
+    members: Members,
+    state: State,
+    scratch: Scratch,
+    member: int,
+    instances: Instances,
+    panel: Panel,
+    labels: np.ndarray,
+    oldest: int,
+    begin: int,
+    end: int,
+    tracked: int,
+    uses: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+    log: Log,
+    tables: np.ndarray,
+) -> int:
+    """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range.
+
+    What is written per trial is indexed from begin: ``predictions[0]`` are the member's own, ``predictions[1]`` those
+    of its average, likewise ``tables`` the scores (of weights of 2-norm 1); ``margins`` are indexed like the labels.
+    ``oldest`` is the first instance that recycling may use.
+    """
+    bench = lay_out(members, state, member, tracked)
+    room, given, uses_here = scratch, instances, uses[member]
+    nothing = room.z[:0]
+    shape, counts = bench.shape, state.counts[member]
+    recycling = members.recycling[member]
+    logged = log.versions.shape[1] > 0
+    version = 0
+    if logged:
+        take_version(bench, log, member, 0, -1, counts[TRIALS] + 1)
+    t = begin
+    while t < end:
+        event, first, rival, margin = search(bench, room, given, panel, labels, t, end, uses_here, 0, margins)
+        last = min(event, end - 1)
+        for q in range(t, last + 1):
+            predictions[0, q - begin] = labels[q]
+            changes[q - begin] = 0
+        if event < end:
+            predictions[0, event - begin] = first
+        if tables.shape[0] > 0:
+            for q in range(t, last + 1):
+                if t < event or bench.spread != 0:  # else the search has left its scores
+                    score(given, q, shape, bench.weights, room.scores)
+                if bench.spread != 0 and abs(room.scores[top_two(room.scores, shape)[0]]) < TINY:
+                    rescore(
+                        given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
+                        room.scores,
+                    )  # fmt: skip
+                norm = math.sqrt(bench.sums[averages.SQUARE])
+                for c in range(tables.shape[2]):
+                    tables[0, q - begin, c] = room.scores[c] / norm if norm > 0.0 else room.scores[c]
+        if bench.kind:
+            judge_by_average(bench, room, given, panel, labels, t, last + 1, begin, predictions, tables)
+            averages.advance(bench.kind, last - t, bench.sums)
+        if logged:
+            for q in range(t, last):
+                log.versions[member, q - begin] = version
+        counts[TRIALS] += last + 1 - t
+        if recycling[BUDGET]:
+            counts[LEFT] = min(counts[LEFT] + recycling[BUDGET] * (last + 1 - t), recycling[BUDGET] * SAVED)
+        if event < end:
+            label = labels[event]
+            new = label >= shape[KNOWN]
+            if new:
+                shape[KNOWN] = label + 1
+            steps = 0
+            if bench.rivals == ALL or (bench.rivals == VIOLATED and not new):
+                steps = call_present(bench.presents, bench, room, given, event, label)
+            elif rival >= 0:
+                outcome = present_instance(bench, room, given, event, -1 if new else label, rival, margin)
+                steps = -1 if outcome == FAILED else int(outcome == CHANGED)
+            if steps < 0:
+                return event
+            if steps > 0:
+                changes[event - begin] = 1
+                counts[UPDATES] += steps
+                if recycling[KEPT]:
+                    uses_here[event] = 1
+                    start = max(oldest, event + 1 - recycling[KEPT])
+                    if not recycle_instances(
+                        bench, room, given, panel, labels, start, event + 1, uses_here, recycling, counts, nothing
+                    ):
+                        return event
+        averages.advance(bench.kind, 1, bench.sums)
+        if logged:
+            if event < end and changes[event - begin]:
+                if log.weights.shape[1] > 1:
+                    version += 1
+                take_version(bench, log, member, version, last - begin, counts[TRIALS] + 1)
+            elif log.weights.shape[1] == 1:
+                take_version(bench, log, member, 0, last - begin, counts[TRIALS] + 1)
+            log.versions[member, last - begin] = version
+        t = last + 1
+    return -1
+
+
+PLAY = int64(
+    MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
+    Vector, LogT, Tables,
+)  # fmt: skip
+
+
+@kernel(PLAY)
+def play_all(
+    members: Members,
+    state: State,
+    scratch: Scratch,
+    instances: Instances,
+    panel: Panel,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    tracked: int,
+    uses: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+    log: Log,
+    tables: np.ndarray,
+) -> int:
+    """Play trials begin..end for every member, each from the same known classes.
+
+    Returns -1, or member * MANY + trial where weights left the range.
+    """
+    known = state.shape[KNOWN]
+    nothing = margins[:0]
+    for member in range(members.steps.size):
+        state.shape[KNOWN] = known
+        failed = play(
+            members, state, scratch, member, instances, panel, labels, 0, begin, end, tracked, uses,
+            predictions[member], changes[member], margins if member == 0 else nothing, log,
+            tables[member],
+        )  # fmt: skip
+        if failed >= 0:
+            return member * MANY + failed
+    return -1
+
+
+JUDGE = types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix)
+
+
+@kernel(JUDGE)
+def judge(
+    members: Members,
+    state: State,
+    scratch: Scratch,
+    output: int,
+    instances: Instances,
+    size: int,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Predictions of an output, and its scores where ``table`` has rows, without learning."""
+    bench = lay_out(members, state, output // 2, 0)
+    room, given = scratch, instances
+    shape, scores, spare = bench.shape, room.scores, room.spare
+    factor = averages.multiple(bench.kind, bench.scalars, bench.sums)
+    for t in range(size):
+        score(given, t, shape, bench.weights, scores)
+        if output % 2:
+            score(given, t, shape, bench.backlog, spare)
+            for c in range(scores.size):
+                scores[c] = factor * scores[c] - spare[c]
+        first, _ = top_two(scores, shape)
+        if not output % 2 and bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
+            rescore(
+                given, t, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z, scores
+            )
+            first, _ = top_two(scores, shape)
+        predictions[t] = first
+        if table.shape[0]:
+            for c in range(table.shape[1]):
+                table[t, c] = scores[c]
+
+
+@kernel(types.void(StateT, ScratchT, InstancesT, Vector, int64, Labels, Matrix))
+def judge_by_weights(
+    state: State,
+    scratch: Scratch,
+    instances: Instances,
+    weights: np.ndarray,
+    size: int,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """The same for one vector of weights."""
+    for t in range(size):
+        score(instances, t, state.shape, weights, scratch.scores)
+        predictions[t] = top_two(scratch.scores, state.shape)[0]
+        for c in range(table.shape[1]):
+            table[t, c] = scratch.scores[c]
+
+
+FIRST_START, FIRST_MASS, FIRST_THICKNESS, FIRST_SLOT = range(4)  # of what a rule gives a coordinate
+
+
+@kernel(types.void(MembersT, StateT, Matrix, Indices, Indices))
+def appear(members: Members, state: State, firsts: np.ndarray, fresh: np.ndarray, which: np.ndarray) -> None:
+    """The coordinates ``fresh`` come into being for the members ``which``; ``firsts`` has a row for each member."""
+    for place in range(which.size):
+        member = which[place]
+        bench = lay_out(members, state, member, 1)
+        first, scalars, sums = firsts[member], bench.scalars, bench.sums
+        unit = math.exp(-scalars[SHIFT])
+        sums[averages.START] = first[FIRST_START] * unit
+        for j in range(fresh.size):
+            bench.weights[fresh[j]] = sums[averages.START]
+            if bench.kind:
+                bench.backlog[fresh[j]] = sums[averages.UNSEEN]
+            for slot in range(first.size - FIRST_SLOT):
+                value = first[FIRST_SLOT + slot]
+                if value == value:  # nan: the rule has fewer slots
+                    bench.memory[slot, fresh[j]] = value
+        averages.join(bench.kind, fresh.size, scalars, bench.weights, bench.backlog, sums)
+        added = first[FIRST_MASS] * fresh.size * unit
+        scalars[MASS] += added
+        scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
+        if first[FIRST_THICKNESS] != 0.0:
+            scalars[REACH] += first[FIRST_THICKNESS] * added
+
+
+@kernel(types.void(MembersT, StateT, int64))
+def start_means(members: Members, state: State, member: int) -> None:
+    """The averages before the first trial."""
+    bench = lay_out(members, state, member, 1)
+    averages.begin(bench.kind, bench.scalars, bench.weights, bench.backlog, bench.sums)

@@ -1,0 +1,216 @@
+"""The papers' notation as text: ``parse("AR-winnow(1.1)")``, and what ``str(learner)`` prints.
+
+A learner is written as prefixes, innermost last, and a rule or a combination: A averages, R recycles, V votes, each
+with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine(perceptron, A-winnow(1.1), how=wma)``,
+``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. A rule takes ``rivals=`` among its parameters:
+``arow(0.1, rivals=all)``. ``combine`` alone is the best of the 62 algorithms of
+Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``,
+``attributes`` and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from linmax.engine.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
+from linmax.learners.naive_bayes import naive_bayes
+from linmax.learners.recent_label import recent_label
+from linmax.learners.softmax import robust_softmax, softmax
+from linmax.rules import REGISTRY
+from linmax.rules.own import OWN_RULES
+from linmax.techniques.combining import Combined
+
+__all__ = ["parse"]
+
+COMBINATIONS = ("combine", "stack")
+TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
+LEARNERS: dict[str, Callable[..., Learner]] = {
+    **POOLS,
+    "naive-bayes": naive_bayes,
+    "recent-label": recent_label,
+    "robust-softmax": robust_softmax,
+    "softmax": softmax,
+}
+OPTIONS = {"combine": ("how", "beta"), "stack": ("fusion",)}
+
+
+def parse(text: str) -> Learner:
+    """Read a learner from text.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> linmax.parse("Winnow(1.1)")
+    <rule winnow(1.1)>
+    >>> print(linmax.parse("ar-Balanced-Winnow(1.2)"))
+    AR-balanced-winnow(1.2)
+    >>> print(linmax.parse("v(h=10)-combine(perceptron, alma(2.5, alpha=0.9))"))
+    V(h=10)-combine(perceptron, alma(2.5, alpha=0.9))
+    >>> linmax.parse("percepton")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown learner 'percepton'; did you mean 'perceptron'? known: adagrad, ...
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a learner's text must be a string, got {text!r}")
+    techniques, rest = _prefixes(text.strip())
+    name, inside = _name(text, rest)
+    # "R-combine" recycles the members: the combination itself has no instances.
+    own = techniques.pop() if name == "combine" and inside is None and techniques and techniques[-1][0] == "R" else None
+    if name == "combine" and inside is None:
+        learner: Learner = _paper_combination(text, own)
+    else:
+        learner = _named(text, name, inside)
+    for letter, options in reversed(techniques):
+        learner = _call(text, TECHNIQUES[letter], [learner], _options(text, letter, options))
+    return learner
+
+
+def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
+    """The techniques in front, outermost first, with the text of their options; and what follows."""
+    found: list[tuple[str, str | None]] = []
+    place = 0
+    start = place
+    while place < len(text) and text[place].upper() in TECHNIQUES:
+        if place == start and _own_rule_follows(text[place:]):
+            break  # a rule of the user's called "a_..." is no average
+        letter, place = text[place].upper(), place + 1
+        inside = None
+        if place < len(text) and text[place] == "(":
+            end = _closing(text, place)
+            inside, place = text[place + 1 : end], end + 1
+        found.append((letter, inside))
+        if place < len(text) and text[place] == "-":
+            place += 1
+            start = place
+    kept = len(_letters(text[:start]))
+    return found[:kept], text[start:]
+
+
+def _own_rule_follows(text: str) -> bool:
+    match = re.match(r"[A-Za-z0-9_-]+", text)
+    return match is not None and match[0].lower().replace("_", "-") in OWN_RULES
+
+
+def _letters(text: str) -> str:
+    """The prefix letters of a prefix text, brackets left out."""
+    return re.sub(r"\([^()]*\)|-", "", text)
+
+
+def _closing(text: str, place: int) -> int:
+    """Where the bracket that opens at ``place`` closes."""
+    depth = 0
+    for at in range(place, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise ValueError(f"learner {text!r}: a bracket is never closed")
+
+
+def _name(text: str, rest: str) -> tuple[str, str | None]:
+    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]*)\s*(?:\((.*)\))?", rest, re.DOTALL)
+    if not match:
+        raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
+    name = match[1].lower().replace("_", "-")
+    known = [*REGISTRY, *LEARNERS, *COMBINATIONS, *OWN_RULES]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-")
+    return name, match[2]
+
+
+def _paper_combination(text: str, recycling: tuple[str, str | None] | None) -> Combined:
+    if recycling is None:
+        return both(paper_pool(), "combine")
+    members = [_call(text, recycle, [rule], _options(text, *recycling)) for rule in paper_pool()]
+    return both(members, f"{str(members[0]).partition('-')[0]}-combine")
+
+
+def _named(text: str, name: str, inside: str | None) -> Learner:
+    if name in COMBINATIONS:
+        parts = _split(inside or "")
+        options = {}
+        members = []
+        for part in parts:
+            key, equals, value = (piece.strip() for piece in part.partition("="))
+            if not (equals and key in OPTIONS[name]):
+                members.append(parse(part))
+            elif key in options:
+                raise ValueError(f"learner {text!r}: {key} is given twice")
+            else:
+                options[key] = value if key == "fusion" else _one(text, value)
+        return _call(text, combine if name == "combine" else stack, [members], options)
+    args, kwargs = _arguments(text, inside)
+    which = kwargs.pop("rivals", "best")
+    rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
+    return rule if which == "best" else _call(text, rivals, [rule, which], {})
+
+
+def _split(text: str) -> list[str]:
+    """At the commas that are in no bracket."""
+    parts, depth, last = [], 0, 0
+    for at, sign in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            parts.append(text[last:at])
+            last = at + 1
+    return [part.strip() for part in [*parts, text[last:]] if part.strip()]
+
+
+def _options(text: str, letter: str, inside: str | None) -> dict[str, Any]:
+    """The options of a technique."""
+    args, options = _arguments(text, inside)
+    if args:
+        raise ValueError(f"learner {text!r}: options of A, R and V are written key=value, got {inside!r}")
+    known = list(inspect.signature(TECHNIQUES[letter]).parameters)[1:]
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        raise ValueError(f"learner {text!r}: {letter} has no option {unknown[0]!r}; it has {', '.join(known)}")
+    return options
+
+
+def _arguments(text: str, inside: str | None) -> tuple[list[Any], dict[str, Any]]:
+    """Numbers, names and key=value pairs between brackets; nothing is evaluated but literals."""
+    try:
+        call = ast.parse(f"f({inside or ''})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert isinstance(call.func, ast.Name)  # else a second pair of brackets follows
+        assert all(k.arg for k in call.keywords)  # else there are stars
+        args, names = [_literal(a) for a in call.args], [str(k.arg) for k in call.keywords]
+        kwargs = {str(k.arg): _literal(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        raise ValueError(
+            f"learner {text!r}: the parameters {inside!r} cannot be read; write numbers, such as (1.1)"
+        ) from None
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"learner {text!r}: {twice[0]} is given twice")
+    return args, kwargs
+
+
+def _one(text: str, value: str) -> Any:
+    """The number or name after an equals sign."""
+    args, kwargs = _arguments(text, value)
+    if len(args) != 1 or kwargs:
+        raise ValueError(f"learner {text!r}: {value!r} cannot be read; write one number or name")
+    return args[0]
+
+
+def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        return math.inf if node.id.lower() == "inf" else node.id.lower()
+    return ast.literal_eval(node)
+
+
+def _call(text: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"learner {text!r}: {error}") from None

@@ -1,0 +1,161 @@
+"""The straight loop: one rule, no techniques. Every helper is written out in it, since a call costs more than it does.
+
+`linmax.engine.loop.play` does the same and more; both give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import int64
+
+from linmax.core.contract import (
+    GAUGE,
+    HUGE,
+    KNOWN,
+    LARGEST,
+    MASS,
+    ON_TIES,
+    PEAK,
+    REACH,
+    SHIFT,
+    TOP,
+    TRIALS,
+    UPDATES,
+    Bytes,
+    Instances,
+    InstancesT,
+    Labels,
+    Members,
+    MembersT,
+    State,
+    StateT,
+    Vector,
+    call_step,
+)
+from linmax.core.linear_max import TINY, difference, rescore, score, top_two
+from linmax.core.member import Scratch, ScratchT, lay_out, rescale
+from linmax.jit.compiling import kernel
+from linmax.jit.simd import best_but
+
+__all__ = ["judge_here", "play_here", "play_straight"]
+
+
+def written_out(helper: Any) -> Any:
+    """A helper that is elsewhere called, here written out."""
+    return kernel(hot=True)(getattr(helper, "py_func", helper))
+
+
+score_here, difference_here = written_out(score), written_out(difference)
+
+
+@kernel(hot=True)
+def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
+    """The best class other than the label, -1 when there is none."""
+    known = shape[KNOWN]
+    return 1 - label if known == 2 and label < 2 else best_but(scores, known, label, shape[LARGEST])
+
+
+@kernel(hot=True)
+def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> float:
+    """The largest magnitude that the last update wrote, infinity for nan."""
+    if scalars[TOP] == scalars[TOP]:
+        return scalars[TOP]
+    largest = 0.0
+    for j in range(index.size):
+        size = abs(weights[index[j]])
+        largest = max(largest, size if size == size else np.inf)
+    return largest
+
+
+@kernel(hot=True)
+def judge_here(members: Members, state: State, room: Scratch, instances: Instances, t: int) -> int:
+    """The class of instance t, without learning; `linmax.engine.loop.judge` for this rule."""
+    shape, scores, spread = state.shape, room.scores, members.spreads[0]
+    score_here(instances, t, shape, state.weights[0], scores)
+    first, _ = top_two(scores, shape)
+    if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
+        memory, scalars, params = state.memory[0], state.scalars[0], members.params[0]
+        rescore(instances, t, shape, spread, memory, scalars, params, room.support, room.z, scores)
+        first, _ = top_two(scores, shape)
+    return first
+
+
+@kernel(hot=True)
+def play_here(
+    members: Members,
+    state: State,
+    room: Scratch,
+    instances: Instances,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+) -> int:
+    """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
+    step, spread = members.steps[0], members.spreads[0]
+    shape, weights, memory = state.shape, state.weights[0], state.memory[0]
+    scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
+    scores, support, z = room.scores, room.support, room.z
+    for t in range(labels.size):
+        label = np.int64(labels[t])
+        score_here(instances, t, shape, weights, scores)
+        rival = rival_of(scores, label, shape)
+        new = label >= shape[KNOWN]
+        if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
+            rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
+            rival = rival_of(scores, label, shape)
+        first = rival
+        if not new and (rival < 0 or scores[label] > scores[rival]):
+            first = label
+        elif not new and scores[label] == scores[rival]:
+            first = max(label, rival) if shape[LARGEST] else min(label, rival)
+        predictions[t] = first
+        counts[TRIALS] += 1
+        if new:
+            shape[KNOWN] = label + 1
+        if rival < 0:
+            if margins.size and not new:
+                margins[t] = np.inf
+            continue
+        margin = (0.0 if new else scores[label]) - scores[rival]
+        if not abs(margin) < np.inf:
+            return t
+        if margins.size and not new:
+            margins[t] = margin * math.exp(scalars[SHIFT] + scalars[GAUGE])
+        if not new and (margin > scalars[REACH] or (first == label and not shape[ON_TIES] and margin <= 0.0)):
+            continue
+        if spread != 0 and margin > 0.0 and not new and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
+            rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
+            rival = rival_of(scores, label, shape)
+            margin = scores[label] - scores[rival]
+        count = difference_here(instances, t, shape, -1 if new else label, rival, support, z)
+        index = support[:count]
+        if not call_step(step, weights, memory, scalars, index, z[:count], margin, params):
+            continue
+        changes[t] = 1
+        counts[UPDATES] += 1
+        huge = not written(weights, scalars, index) < HUGE
+        if spread == 0:
+            if huge:
+                return t
+        elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
+            rescale(lay_out(members, state, 0, 0))
+    return -1
+
+
+@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
+def play_straight(
+    members: Members,
+    state: State,
+    room: Scratch,
+    instances: Instances,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    margins: np.ndarray,
+) -> int:
+    """`play_here`, for Python to call."""
+    return int(play_here(members, state, room, instances, labels, predictions, changes, margins))

@@ -1,0 +1,99 @@
+"""Rows that Python has read already (JSON lines): their names numbered and their texts taken apart by a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, int64
+
+from linmax.io.parsing import (
+    ASIDE,
+    AT,
+    END,
+    ENDED,
+    FILLED,
+    MORE_TOKENS,
+    NEW_CLASS,
+    NO_CLASS,
+    ROWS,
+    SUMMED,
+    Work,
+    WorkT,
+    class_of,
+    finished,
+    put_row,
+    refuse,
+)
+from linmax.io.scan import Block
+from linmax.io.text import words_of
+from linmax.io.vocabulary import Names, NamesT
+from linmax.jit.compiling import kernel
+
+__all__ = ["parse_packed"]
+
+LABEL_FROM, LABEL_TO, TEXT, FEATURES, REASON, AFTER = range(6)
+
+
+@kernel(int64(Block, WorkT, NamesT, NamesT, Block, Block, Block, int64, int64[:, ::1], int64[:, ::1], float64[::1]))
+def parse_packed(
+    block: np.ndarray,
+    work: Work,
+    names: Names,
+    labels: Names,
+    source: np.ndarray,
+    scratch: np.ndarray,
+    folded: np.ndarray,
+    most: int,
+    lines: np.ndarray,
+    features: np.ndarray,
+    amounts: np.ndarray,
+) -> int:
+    """Take lines until something is needed; returns what.
+
+    ``lines``: where the label is in the source; where the text begins, which a newline ends; how many features; the
+    reason to refuse the line (0 none, -1 it is empty); where the next line begins. ``features`` are names in the
+    source, ``amounts`` their values. Words are put behind the features' names, so that one scratch holds all names.
+    """
+    state = work.state
+    state[ASIDE] = 2
+    first, line = 0, 0
+    while line < len(lines) and lines[line, AFTER] <= state[AT]:
+        first += lines[line, FEATURES]
+        line += 1
+    while state[ROWS] < work.labels.size:
+        if state[AT] >= state[END]:
+            return ENDED
+        entry = lines[line]
+        place = entry[AFTER] - 1
+        if entry[REASON] < 0:
+            finished(work, block, place)
+        elif entry[REASON] > 0:
+            refuse(work, block, place, entry[REASON])
+        else:
+            label = NO_CLASS
+            if entry[LABEL_TO] > entry[LABEL_FROM]:
+                label = class_of(work, labels, source, entry[LABEL_FROM], entry[LABEL_TO])
+                if label < NO_CLASS:
+                    return NEW_CLASS
+            count, _, size = words_of(work, source, entry[TEXT], scratch, folded, most)
+            if count < 0 or count + entry[FEATURES] > work.amounts.size:
+                return MORE_TOKENS
+            put = 0
+            if count:
+                put = work.tokens[0, 0]
+                for i in range(count):
+                    put = max(put, work.tokens[i, 0] + work.tokens[i, 1])
+            for i in range(first, first + entry[FEATURES]):
+                length = features[i, 1] - features[i, 0]
+                for c in range(length):
+                    scratch[put + c] = source[features[i, 0] + c]
+                work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = put, length, 0
+                work.amounts[count] = amounts[i]
+                put += length
+                size += length
+                count += 1
+            needs = put_row(work, names, scratch, block, place, count, size, SUMMED, label, 1.0, False)
+            if needs != ENDED:
+                return needs
+        first += entry[FEATURES]
+        line += 1
+    return FILLED

@@ -1,0 +1,1 @@
+"""Compilation: the `kernel` decorator, its cache, calls by address, and explicit vectors."""

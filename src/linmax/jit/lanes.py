@@ -1,0 +1,303 @@
+"""Rows of single-precision numbers, eight or four at a time: what members of a pool do with the cells of an attribute.
+
+Arrays are contiguous, and places in them are counted through all dimensions. What is left of a row after its eights is
+done one by one. Plain loops would do the same; but rows are short, their length is not known beforehand and the arrays
+might overlap, so that the compiler makes of them mostly tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, int64, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from linmax.jit.compiling import JIT
+
+__all__ = ["add_log_rows", "add_rows", "log_row", "shrink_row", "squash_row", "sum_row"]
+
+BLOCKS = (8, 4, 1)  # numbers done at a time
+FUSE = ("contract",)
+# ln(1 + t) for 0 <= t < 1 is t times a polynomial, to 2e-7; the highest power first.
+SERIES = (
+    0.005105825797, -0.028991956381, 0.077380738367, -0.135906002346, 0.190713095830, -0.248339454568, 0.333179343220,
+    -0.499994356905, 0.999999965160,
+)  # fmt: skip
+FLOAT, DOUBLE, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+
+
+class _Row:
+    """Writes code that goes along a row."""
+
+    def __init__(self, context: Any, builder: Any) -> None:
+        self.context, self.builder = context, builder
+        self.lanes, self.first = 0, None
+
+    def along(self, width: Any, body: Callable[[], None]) -> None:
+        """Write the body for eights, for a four, and for what is left."""
+        start = ir.Constant(I64, 0)
+        for lanes in BLOCKS:
+            stop = self.builder.and_(width, ir.Constant(I64, -lanes))
+            with cgutils.for_range_slice(self.builder, start, stop, ir.Constant(I64, lanes), intp=I64) as (first, _):
+                self.lanes, self.first = lanes, first
+                body()
+            start = stop
+
+    def data(self, kind: Any, array: Any) -> Any:
+        """The memory of an array."""
+        return cgutils.create_struct_proxy(kind)(self.context, self.builder, array).data
+
+    def at(self, data: Any, place: Any) -> Any:
+        """Pointer to the numbers at hand of the row that begins there."""
+        there = self.builder.gep(data, [self.builder.add(place, self.first)])
+        return self.builder.bitcast(there, ir.VectorType(data.type.pointee, self.lanes).as_pointer())
+
+    def load(self, data: Any, place: Any) -> Any:
+        """The numbers at hand."""
+        return self.builder.load(self.at(data, place), align=4)
+
+    def store(self, value: Any, data: Any, place: Any) -> None:
+        """Write them."""
+        self.builder.store(value, self.at(data, place), align=4)
+
+    def number(self, data: Any, place: Any) -> Any:
+        """One number, for each of those at hand."""
+        return self.all(self.builder.load(self.builder.gep(data, [place])))
+
+    def all(self, value: Any) -> Any:
+        """One number for each of those at hand."""
+        vector = ir.Constant(ir.VectorType(value.type, self.lanes), ir.Undefined)
+        one = self.builder.insert_element(vector, value, ir.Constant(I32, 0))
+        return self.builder.shuffle_vector(one, vector, ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes))
+
+    def same(self, number: float, kind: Any = FLOAT) -> Any:
+        """A constant for each."""
+        return ir.Constant(ir.VectorType(kind, self.lanes), [number] * self.lanes)
+
+    def fused(self, a: Any, b: Any, c: Any) -> Any:
+        """A b + c."""
+        return self.builder.fadd(self.builder.fmul(a, b, flags=FUSE), c, flags=FUSE)
+
+    def log(self, values: Any) -> Any:
+        """Logarithm of positive numbers: the exponent is read off the bits, the rest is a polynomial."""
+        builder = self.builder
+        held = builder.bitcast(values, ir.VectorType(I32, self.lanes))
+        power = builder.sub(builder.ashr(held, self.same(23, I32)), self.same(127, I32))
+        rest = builder.or_(builder.and_(held, self.same(0x7FFFFF, I32)), self.same(0x3F800000, I32))
+        rest = builder.fsub(builder.bitcast(rest, values.type), self.same(1.0))
+        return self._series(rest, builder.sitofp(power, values.type))
+
+    def log1p(self, values: Any) -> Any:
+        """ln(1 + v) for v >= 0, as exact for small ones."""
+        builder = self.builder
+        small = builder.fcmp_ordered("<", values, self.same(1.0))
+        return builder.select(
+            small, self._series(values, self.same(0.0)), self.log(builder.fadd(values, self.same(1.0)))
+        )
+
+    def _series(self, rest: Any, power: Any) -> Any:
+        """ln((1 + rest) 2^power), for rest from 0 to 1."""
+        series = self.same(SERIES[0])
+        for number in SERIES[1:]:
+            series = self.fused(series, rest, self.same(number))
+        return self.fused(series, rest, self.builder.fmul(power, self.same(math.log(2.0))))
+
+    def total(self, vector: Any) -> Any:
+        """The sum of the numbers of a vector: halves are added to each other."""
+        while vector.type.count > 1:
+            half = vector.type.count // 2
+            parts = [
+                self.builder.shuffle_vector(
+                    vector, vector, ir.Constant(ir.VectorType(I32, half), list(range(first, first + half)))
+                )
+                for first in (0, half)
+            ]
+            vector = self.builder.fadd(*parts)
+        return self.builder.extract_element(vector, ir.Constant(I32, 0))
+
+
+if JIT:
+
+    @intrinsic
+    def add_rows(_, target, cells, places, lo, hi, width, factors):  # type: ignore[no-untyped-def]
+        """``target[q, c] += factors[q, j] cells[places[j] + q width + c]`` for lo <= j < hi, c < width and q = 0, 1, 2.
+
+        The sums stay in registers meanwhile.
+        """
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            to, of, at, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 6))
+            lo, hi, width = args[3:6]
+            long = builder.extract_value(cgutils.create_struct_proxy(sig.args[6])(context, builder, args[6]).shape, 1)
+            rows = [builder.mul(width, ir.Constant(I64, q)) for q in range(3)]
+            factor_rows = [builder.mul(long, ir.Constant(I64, q)) for q in range(3)]
+
+            def add() -> None:
+                sums = [cgutils.alloca_once(builder, ir.VectorType(FLOAT, row.lanes)) for _ in rows]
+                for q, held in enumerate(sums):
+                    builder.store(row.load(to, rows[q]), held)
+                with cgutils.for_range_slice(builder, lo, hi, ir.Constant(I64, 1), intp=I64) as (j, _):
+                    place = builder.load(builder.gep(at, [j]))
+                    for q, held in enumerate(sums):
+                        factor = row.number(by, builder.add(factor_rows[q], j))
+                        cell = row.load(of, builder.add(place, rows[q]))
+                        builder.store(row.fused(factor, cell, builder.load(held)), held)
+                for q, held in enumerate(sums):
+                    row.store(builder.load(held), to, rows[q])
+
+            row.along(width, add)
+            return context.get_dummy_value()
+
+        return types.void(target, cells, places, int64, int64, int64, factors), codegen
+
+    @intrinsic
+    def squash_row(_, target, at, source, place, width):  # type: ignore[no-untyped-def]
+        """``target[at + c]`` is log(1 + |v|) with the sign of v = ``source[place + c]``, for c < width."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            to, of = row.data(sig.args[0], args[0]), row.data(sig.args[2], args[2])
+
+            def take() -> None:
+                single, bits = ir.VectorType(FLOAT, row.lanes), ir.VectorType(I32, row.lanes)
+                held = builder.bitcast(builder.fptrunc(row.load(of, args[3]), single), bits)
+                size = builder.bitcast(builder.and_(held, row.same(0x7FFFFFFF, I32)), single)
+                sign = builder.and_(held, row.same(-(2**31), I32))
+                found = builder.or_(builder.bitcast(row.log1p(size), bits), sign)
+                row.store(builder.bitcast(found, single), to, args[1])
+
+            row.along(args[4], take)
+            return context.get_dummy_value()
+
+        return types.void(target, int64, source, int64, int64), codegen
+
+    @intrinsic
+    def log_row(_, target, at, width):  # type: ignore[no-untyped-def]
+        """``target[at + c]`` becomes its logarithm, for c < width."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            data = row.data(sig.args[0], args[0])
+            row.along(args[2], lambda: row.store(row.log(row.load(data, args[1])), data, args[1]))
+            return context.get_dummy_value()
+
+        return types.void(target, int64, int64), codegen
+
+    @intrinsic
+    def shrink_row(_, cells, means, variances, width, x, steps):  # type: ignore[no-untyped-def]
+        """AROW's step for one attribute: with a = variance x, mean += steps[0] a and variance -= steps[1] a^2."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            data, steps_data = row.data(sig.args[0], args[0]), row.data(sig.args[5], args[5])
+
+            def step() -> None:
+                variance = row.load(data, args[2])
+                move, shrink = row.load(steps_data, ir.Constant(I64, 0)), row.load(steps_data, args[3])
+                along = builder.fmul(variance, row.all(args[4]))
+                row.store(row.fused(move, along, row.load(data, args[1])), data, args[1])
+                lost = builder.fmul(shrink, builder.fmul(along, along))
+                row.store(builder.fsub(variance, lost), data, args[2])
+
+            row.along(args[3], step)
+            return context.get_dummy_value()
+
+        return types.void(cells, int64, int64, int64, float32, steps), codegen
+
+    @intrinsic
+    def sum_row(_, cells, place, width):  # type: ignore[no-untyped-def]
+        """The sum of ``cells[place + c]`` for c < width."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            data = row.data(sig.args[0], args[0])
+            sums = {
+                lanes: cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes))
+                for lanes in BLOCKS
+            }
+
+            def add() -> None:
+                held = sums[row.lanes]
+                builder.store(builder.fadd(builder.load(held), row.load(data, args[1])), held)
+
+            row.along(args[2], add)
+            eights, fours, ones = (row.total(builder.load(held)) for held in sums.values())
+            return builder.fadd(eights, builder.fadd(fours, ones))
+
+        return float32(cells, int64, int64), codegen
+
+    @intrinsic
+    def add_log_rows(_, target, cells, places, many, width, sums, smoothing, factors, at):  # type: ignore[no-untyped-def]
+        """``target[c] -= factors[at + j] ln(sums[j] - cells[places[j] + c] + smoothing)`` for j < many, c < width."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            to, of, places, totals, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 5, 7))
+            none = ir.Constant(I64, 0)
+
+            def add() -> None:
+                held = cgutils.alloca_once(builder, ir.VectorType(FLOAT, row.lanes))
+                builder.store(row.load(to, none), held)
+                with cgutils.for_range_slice(builder, none, args[3], ir.Constant(I64, 1), intp=I64) as (j, _):
+                    rest = builder.fsub(row.number(totals, j), row.load(of, builder.load(builder.gep(places, [j]))))
+                    log = builder.fneg(row.log(builder.fadd(rest, row.all(args[6]))))
+                    factor = row.number(by, builder.add(args[8], j))
+                    builder.store(row.fused(factor, log, builder.load(held)), held)
+                row.store(builder.load(held), to, none)
+
+            row.along(args[4], add)
+            return context.get_dummy_value()
+
+        return types.void(target, cells, places, int64, int64, sums, float32, factors, int64), codegen
+
+else:
+
+    def _part(array: np.ndarray, place: int, width: int) -> np.ndarray:
+        return array.reshape(-1)[place : place + width]
+
+    def add_rows(
+        target: np.ndarray,
+        cells: np.ndarray,
+        places: np.ndarray,
+        lo: int,
+        hi: int,
+        width: int,
+        factors: np.ndarray,
+    ) -> None:
+        for j in range(lo, hi):
+            target += factors[:3, j, None] * _part(cells, places[j], 3 * width).reshape(3, width)
+
+    def squash_row(target: np.ndarray, at: int, source: np.ndarray, place: int, width: int) -> None:
+        values = _part(source, place, width)
+        _part(target, at, width)[:] = np.copysign(np.log1p(np.abs(values)), values)
+
+    def log_row(target: np.ndarray, at: int, width: int) -> None:
+        _part(target, at, width)[:] = np.log(_part(target, at, width))
+
+    def shrink_row(cells: np.ndarray, means: int, variances: int, width: int, x: float, steps: np.ndarray) -> None:
+        along = _part(cells, variances, width) * x
+        _part(cells, means, width)[:] += steps[0] * along
+        _part(cells, variances, width)[:] -= steps[1] * along * along
+
+    def sum_row(cells: np.ndarray, place: int, width: int) -> np.float32:
+        return _part(cells, place, width).sum(dtype=np.float32)
+
+    def add_log_rows(
+        target: np.ndarray,
+        cells: np.ndarray,
+        places: np.ndarray,
+        many: int,
+        width: int,
+        sums: np.ndarray,
+        smoothing: float,
+        factors: np.ndarray,
+        at: int,
+    ) -> None:
+        for j in range(many):
+            target -= factors[at + j] * np.log(sums[j] - _part(cells, places[j], width) + smoothing)

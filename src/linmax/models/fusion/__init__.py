@@ -1,0 +1,1 @@
+"""Fusion of votes and scores: the on-line model, its report, its rivals."""

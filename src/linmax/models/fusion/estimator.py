@@ -1,0 +1,64 @@
+"""`VoteFusion`: fuse votes or scores that already exist, on-line, and say what it was worth."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from linmax.models.fusion.online import OnLineFusion
+
+__all__ = ["VoteFusion"]
+
+
+class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no annotations
+    """Learn on-line how far to trust each of several voters, and fuse them.
+
+    Each trial is predicted before its label is seen, then learned from; the order of the rows is the order of the
+    trials. So `report` can say what the fusion was worth on the very trials that it learned from.
+
+    Parameters
+    ----------
+    learner
+        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.vr_combine`).
+    classes
+        All classes, in order. Without it they are those met in votes and labels, and more may join at any
+        `partial_fit`; a vote for a class that was never met then counts as an abstention in `predict`.
+    normalise
+        For scores only: under which normalisations the learner gets each rater (see `linmax.normalisation`).
+    abstain
+        A label that means abstention, besides None, nan and pandas' NA.
+    by
+        Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
+        list of these. They are no voters: for each of their values every voter gets a copy, which votes where the
+        value holds, so that a voter may be trusted on one subject and not on another (see `linmax.experts`). Where a
+        value is missing or was never met, the voters themselves decide. For votes only.
+    thresholds
+        Let the learner prefer a class whoever votes for it.
+    tie, update_on_tie
+        As in `linmax.run`.
+
+    Notes
+    -----
+    Votes are (trials, voters) labels: an array, lists, a dict of columns, or a DataFrame of pandas or polars, whose
+    columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its
+    (trials, classes) array; the classes are then fixed by the first call: those given, or else the labels, sorted, when
+    there are as many, or else 0 to k - 1. A voter that is known by name may be absent later, which is an abstention,
+    and new ones may join at any `partial_fit`; without names, new ones are further columns at the right.
+
+    Probabilities are a softmax of the scores, mixed with a guess, fitted to the last 1,000 trials as they were scored
+    before their labels were seen (see `linmax.models.calibration`).
+
+    References
+    ----------
+    Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=1500, seed=1)
+    >>> fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
+    >>> report = fusion.report(data.votes[1000:], data.labels[1000:])
+    >>> report.test.winner, report.test.accuracy["fusion"] > 0.9
+    ('fusion', True)
+    >>> sorted(int(name) for name in list(fusion.weights())[:10])  # the ten that matter
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """

@@ -1,0 +1,346 @@
+"""Fuse votes or scores that already exist, on-line, and say what it was worth: `linmax.VoteFusion` at work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+
+from linmax.data.normalisation import Normaliser
+from linmax.data.side_columns import Sides, read_sides
+from linmax.data.votes import Ballots
+from linmax.engine.composition import as_learner
+from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.report import Explanation, Report
+from linmax.models.fusion.state import (
+    FusionState,
+    joined,
+    later,
+    make_batch,
+    one_row,
+    read_votes,
+    side_columns,
+    stretches,
+    together,
+)
+from linmax.models.run import Machine, as_array, label_array, unique_labels
+from linmax.util import files
+from linmax.util.checks import boolean, whole
+
+__all__ = ["OnLineFusion"]
+
+KIND = "vote fusion"
+THRESHOLDS = "(thresholds)"
+
+
+class OnLineFusion:
+    """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        *,
+        classes: Sequence[Any] | None = None,
+        normalise: str | Sequence[str] = "auto",
+        abstain: Any = None,
+        by: Any = None,
+        thresholds: bool = True,
+        tie: str = "smallest",
+        update_on_tie: bool = True,
+    ) -> None:
+        self.learner = learner
+        self.classes = classes
+        self.normalise = normalise
+        self.abstain = abstain
+        self.by = by
+        self.thresholds = thresholds
+        self.tie = tie
+        self.update_on_tie = update_on_tie
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def fit(self, votes: Any, y: Any) -> Self:
+        """Forget everything and learn from these trials, in their order."""
+        self._state = self._learn(None, votes, y)
+        return self
+
+    def partial_fit(self, votes: Any, y: Any) -> Self:
+        """Go on with further trials; voters and classes may join. An error leaves the model as it was."""
+        self._state = self._learn(getattr(self, "_state", None), votes, y)
+        return self
+
+    def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
+        ballots = read_votes(votes, self.by)
+        labels = label_array(y)
+        if labels.shape != (len(ballots),):
+            raise ValueError(
+                f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
+            )
+        distinct, inverse = unique_labels(labels)
+        fixed = self._fixed(ballots, distinct) if state is None else state.fixed
+        unknown = [name for name in distinct if fixed is not None and name not in fixed]
+        if unknown:
+            t = int(np.flatnonzero(inverse == distinct.index(unknown[0]))[0])
+            raise ValueError(f"y: {unknown[0]!r} at trial {t} is not among the classes {list(fixed or ())!r}; add it")
+        voters, named = joined(state, ballots)
+        normaliser = state.normaliser if state is not None else Normaliser(self.normalise) if ballots.scored else None
+        sides = Sides(tuple(map(str, side_columns(self.by)))) if state is None else state.sides
+        if sides.names:
+            sides = sides.joined(read_sides(sides.names, ballots.sides), len(voters))
+        batch = make_batch(self, ballots, voters, named, fixed, normaliser, sides, learn=True)
+        if state is None:
+            machine = Machine(
+                as_learner(self.learner),
+                sides.laid_out(batch.instances[:0], batch.places[:0]),
+                fixed if fixed is not None else together(distinct, batch.names),
+                tie=self.tie,
+                update_on_tie=boolean("update_on_tie", self.update_on_tie),
+                discover=False,
+            )
+            state = FusionState(machine, fixed, named, voters, normaliser)
+        state.voters, state.sides = voters, sides
+        state.compare_raters(ballots)
+        for begin, end in stretches(len(ballots)):
+            state.advance(batch[begin:end], labels[begin:end])
+        return state
+
+    def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The classes when no more may join: those given, or for scores those of the first call."""
+        if isinstance(self.classes, str):
+            raise TypeError(
+                f"classes must be a list of labels, got the text {self.classes!r}; try {list(self.classes)!r}"
+            )
+        if self.classes is not None:
+            return tuple(as_array(list(self.classes)).tolist())
+        if not ballots.scored:
+            return None
+        k = ballots.table.shape[2]
+        if len(labels) == k:
+            return tuple(labels)
+        if set(labels) <= set(range(k)):
+            return tuple(range(k))
+        raise ValueError(
+            f"scores rate {k} classes but y has {len(labels)} labels, such as {labels[0]!r}; pass classes= in the "
+            "order of the scores"
+        )
+
+    # -- predicting -----------------------------------------------------------------------------------------------
+
+    @property
+    def _fitted(self) -> FusionState:
+        state: FusionState | None = getattr(self, "_state", None)
+        if state is None:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
+        return state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_state", None) is not None
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, in the order of the columns of `decision_function` and `predict_proba`."""
+        return as_array(self._fitted.machine.classes)
+
+    @property
+    def voters_(self) -> list[str]:
+        """The voters' names."""
+        return list(self._fitted.voters)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of voters."""
+        return len(self._fitted.voters)
+
+    def predict(self, votes: Any) -> np.ndarray:
+        """The class of each trial; nothing is learned."""
+        state = self._fitted
+        return state.predict(later(self, state, votes))
+
+    def decision_function(self, votes: Any) -> np.ndarray:
+        """Score of each class: (trials, classes); with two classes that of the second less that of the first.
+
+        A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude.
+        """
+        state = self._fitted
+        scores = state.scores(later(self, state, votes))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, votes: Any) -> np.ndarray:
+        """Probability of each class: (trials, classes)."""
+        state = self._fitted
+        return state.calibration.probabilities(state.scores(later(self, state, votes)))
+
+    # -- telling --------------------------------------------------------------------------------------------------
+
+    def weights(self, *, copies: bool = False) -> dict[str, Any]:
+        """Weight of each voter, heaviest first; they add up to 1 in magnitude.
+
+        With ``copies`` a dict for each rater: its weight under each normalisation; or, with side columns, for each
+        voter: its weight where each value holds, of which the weight without ``copies`` is the mean over the trials
+        learned. A learner that is no single weight vector raises ValueError.
+        """
+        state = self._fitted
+        table = state.shares()
+        order = np.argsort(-np.abs(table.sum(axis=1)), kind="stable")
+        if not copies:
+            return {state.voters[i]: float(table[i].sum()) for i in order}
+        if state.sides.names:
+            by = state.shares_by()
+            return {state.voters[i]: {value: float(weights[i]) for value, weights in by.items()} for i in order}
+        kinds = state.normaliser.kinds if state.normaliser is not None else ("vote",)
+        return {state.voters[i]: dict(zip(kinds, table[i].tolist(), strict=True)) for i in order}
+
+    def explain(self, instance: Any) -> Explanation:
+        """Which voters moved the decision on one trial, and by how much.
+
+        Parameters
+        ----------
+        instance
+            One row of votes (or of scores), or a dict from voter to vote.
+
+        Examples
+        --------
+        >>> fusion = OnLineFusion("winnow(1.5)").fit([["x", "y"], ["x", "y"], ["y", "x"]], ["x", "x", "y"])
+        >>> told = fusion.explain(["y", "x"])
+        >>> told.winner, told.contributions["0"] > 0 > told.contributions["1"]
+        ('y', True)
+        """
+        state = self._fitted
+        batch = later(self, state, one_row(instance, state, self.by))
+        classes = state.machine.classes
+        if len(classes) < 2:
+            raise ValueError(f"only the class {classes[0]!r} is known; there is nothing to explain")
+        instances = state.known(state.laid_out(batch))
+        winner = classes.index(state.machine.predict(instances)[0])
+        rated = state.machine.scores(instances)[0].copy()
+        rated[winner] = -np.inf
+        second = int(rated.argmax())
+        ratings = instances.matrix(0, classes)
+        added = (ratings[winner] - ratings[second]) * state.machine.weights.flat / state.unit()[0]
+        count = len(instances.signs) + instances.scores.shape[1]
+        columns = np.bincount(state.voter_of(), added[:count], minlength=len(state.voters))
+        found = dict(zip(state.voters, columns.tolist(), strict=True))
+        if state.machine.layout.constant:
+            found[THRESHOLDS] = float(added[count:].sum())
+        ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+        said = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
+        return Explanation(
+            classes[winner], classes[second], sum(ordered.values()), ordered, said, state.held(batch.places[0])
+        )
+
+    def report(self, votes: Any = None, y: Any = None, *, seed: int = 0) -> Report:
+        """The fusion beside plurality, the best voter in hindsight and the best so far; who won and by how much.
+
+        Parameters
+        ----------
+        votes, y
+            Held-out trials, to be judged as well; nothing is learned from them. There the best voter in hindsight is
+            the best on them, and the best so far the one that led when learning ended.
+        seed
+            Of the bootstrap.
+
+        Notes
+        -----
+        Intervals are percentiles of 10,000 paired resamples of the trials. They take trials as independent, which those
+        of a drifting stream are not. The best voter in hindsight was chosen with the labels at hand, which flatters it.
+        """
+        state = self._fitted
+        whole("seed", seed, 0)
+        if (votes is None) != (y is None):
+            raise ValueError(
+                f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
+            )
+        test = None if votes is None else self._held_out(votes, y).compare(state.voters, seed, state.tally.leader)
+        try:
+            weights = self.weights()
+        except ValueError:  # the learner is no single weight vector
+            weights = {}
+        kinds = None
+        if state.normaliser is not None:
+            shares = np.abs(state.shares()).sum(axis=0).tolist() if weights else []
+            kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
+        online = state.tally.compare(state.voters, seed)
+        lines = state.voter_lines(weights)
+        return Report(str(state.machine.learner), online, test, lines, kinds, state.side_lines(bool(weights)))
+
+    def _held_out(self, votes: Any, y: Any) -> Tally:
+        """Who is right on trials that nobody learns from."""
+        state = self._fitted
+        batch, labels = later(self, state, votes), label_array(y)
+        if labels.shape != (len(batch.said),):
+            raise ValueError(
+                f"y must be one label a trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
+            )
+        unique_labels(labels)  # which refuses what is no label
+        tally = Tally(len(state.voters))
+        state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
+        return tally
+
+    def plot(self, path: Any = None) -> Any:
+        """Draw the mistake curves of the fusion and its rivals; returns the figure, saved when given a path.
+
+        Needs matplotlib (the extra ``plot``).
+        """
+        from linmax.util.report import plot_mistakes
+
+        tally, voters = self._fitted.tally, self._fitted.voters
+        curves = {
+            "fusion": tally.curve(FUSION),
+            "plurality": tally.curve(PLURALITY),
+            f"best voter, {voters[tally.leader]}": tally.curve(FIRST_VOTER + tally.leader),
+            "best voter so far": tally.curve(BEST_SO_FAR),
+        }
+        subtitle = f"{self._fitted.machine.learner}, {len(voters)} voters, {len(self.classes_)} classes"
+        return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fusion and all that it has learned to one file, which holds arrays and plain data only.
+
+        Labels may be text, numbers, truth values and tuples of these. `load` goes on bit for bit where this one stands.
+        """
+        description, arrays = self._fitted.parts()
+        parameters = {name: getattr(self, name) for name in signature(type(self)).parameters} | {
+            "learner": str(as_learner(self.learner))
+        }
+        if not isinstance(self.normalise, str):
+            parameters["normalise"] = list(self.normalise)
+        if not isinstance(self.by, (str, int, type(None))):
+            parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(self.by)]
+        parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(self.abstain)}
+        state = _with_labels(description, files.plain)
+        files.write(path, KIND, {"parameters": parameters, "state": state}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """A fusion from a file that `save` wrote.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> name = os.path.join(tempfile.mkdtemp(), "fusion.linmax")
+        >>> OnLineFusion("winnow(1.1)").fit([["x", "y"], ["y", "y"]], ["x", "y"]).save(name)
+        >>> OnLineFusion.load(name).predict([["x", "y"]]).tolist()
+        ['x']
+        """
+        description, arrays = files.read(path, KIND)
+        try:
+            parameters, state = (_with_labels(description[part], files.named) for part in ("parameters", "state"))
+            fusion = cls(**parameters | {"abstain": files.named(parameters["abstain"])})
+            fusion._state = FusionState.restored(state, arrays)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: {error}") from None
+        return fusion
+
+
+def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The same with every list of labels changed to what a file holds, or back."""
+    lists = {name: description.get(name) for name in ("classes", "fixed", "judged", "side_values")}
+    changed = {name: [change(label) for label in labels] for name, labels in lists.items() if labels is not None}
+    return {**description, **changed}

@@ -1,0 +1,419 @@
+"""What a `VoteFusion` has learned, and how trials come to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from linmax.data.instances import Experts, Layout, experts
+from linmax.data.normalisation import Normaliser, cognitive_diversity
+from linmax.data.side_columns import Sides, read_sides
+from linmax.data.votes import Ballots, read_ballots
+from linmax.engine.composition import as_learner
+from linmax.engine.engine import Settings
+from linmax.models.calibration import KEPT, Calibration
+from linmax.models.fusion.comparison import FIRST_VOTER, Tally
+from linmax.models.fusion.report import Side, Voter
+from linmax.models.run import Machine
+
+__all__ = [
+    "Batch",
+    "FusionState",
+    "joined",
+    "later",
+    "make_batch",
+    "one_row",
+    "read_votes",
+    "side_columns",
+    "stretches",
+    "together",
+]
+
+SAMPLE = 1000  # trials of a call from which the diversity of raters is taken
+
+
+class Options(Protocol):
+    """How votes are read: the parameters of a `VoteFusion` that matter for it."""
+
+    abstain: Any
+    thresholds: bool
+    by: Any
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention.
+
+    ``places`` are the values of the side columns, as `Sides.places` gives them.
+    """
+
+    instances: Experts
+    said: np.ndarray
+    names: tuple[Any, ...]
+    places: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.said)
+
+    def __getitem__(self, trials: slice) -> Batch:
+        return Batch(self.instances[trials], self.said[trials], self.names, self.places[trials])
+
+
+@dataclass
+class FusionState:
+    """What a VoteFusion has learned."""
+
+    machine: Machine
+    fixed: tuple[Any, ...] | None  # all classes, when no more may join
+    named: bool  # whether voters came with names
+    voters: tuple[str, ...]
+    normaliser: Normaliser | None
+    sides: Sides = field(default_factory=Sides)
+    tally: Tally = field(default_factory=Tally)
+    calibration: Calibration = field(default_factory=Calibration)
+    apart: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # cognitive diversity of raters, summed
+    together: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # over so many trials
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All of it as plain data and arrays."""
+        machine = self.machine
+        blocks = {
+            "engine": machine.engine.arrays,
+            "tally": self.tally.arrays,
+            "calibration": self.calibration.arrays,
+            "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
+            "raters": {"apart": self.apart, "together": self.together},
+            "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
+        }
+        description = {
+            "learner": str(machine.learner),
+            "classes": list(machine.classes),
+            "thresholds": bool(machine.layout.constant),
+            "settings": list(astuple(machine.engine.settings)),
+            "fixed": self.fixed,
+            "named": self.named,
+            "voters": list(self.voters),
+            "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
+            "judged": list(self.calibration.classes),
+            **self.sides.description,
+        }
+        return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
+
+    @classmethod
+    def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FusionState:
+        """What `parts` gave, at work again."""
+        blocks: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in arrays.items():
+            block, _, rest = name.partition(".")
+            blocks.setdefault(block, {})[rest] = array
+        normaliser = None
+        sides = Sides.restored(description, blocks["sides"])
+        columns = (len(sides.columns) if sides.names else len(description["voters"]), 0)
+        if description["kinds"] is not None:
+            normaliser = Normaliser(description["kinds"])
+            normaliser.restore(blocks["normaliser"])
+            columns = (0, len(description["voters"]) * len(normaliser.kinds))
+        layout = Layout(*columns, 0, 0, 1.0 if description["thresholds"] else 0.0)
+        machine = Machine.restored(
+            as_learner(description["learner"]),
+            layout,
+            description["classes"],
+            Settings(*description["settings"]),
+            blocks["engine"],
+        )
+        return cls(
+            machine,
+            None if description["fixed"] is None else tuple(description["fixed"]),
+            description["named"],
+            tuple(description["voters"]),
+            normaliser,
+            sides,
+            Tally.restored(blocks["tally"]),
+            Calibration.restored(description["judged"], blocks["calibration"]),
+            **blocks["raters"],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        description, arrays = self.parts()
+        return {"description": description, "arrays": {name: array.copy() for name, array in arrays.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = FusionState.restored(state["description"], state["arrays"]).__dict__
+
+    @property
+    def copies(self) -> int:
+        """Columns of a voter."""
+        return 1 if self.normaliser is None else len(self.normaliser.kinds)
+
+    def advance(self, batch: Batch, labels: np.ndarray) -> None:
+        """Learn from a stretch, after seeing how the present weights score it."""
+        before = list(self.machine.classes)
+        judged = self.scores(batch) if self.tally.trials else None
+        wrong = []
+        for begin in range(0, len(batch), self.sides.stretch()):
+            part = slice(begin, begin + self.sides.stretch())
+            trace = self.machine.run(self.laid_out(batch[part]), labels[part], grow=True)
+            wrong.append(trace.wrong)
+        self.sides = self.sides.counted(batch.places)
+        self.count(self.tally, batch, labels, ~np.concatenate(wrong))
+        if judged is not None:
+            place = {name: i for i, name in enumerate(self.machine.classes)}
+            scores = np.full((len(labels), len(place)), -np.inf)
+            scores[:, [place[name] for name in before]] = judged
+            numbers = np.array([place[name] for name in labels.tolist()], np.int64)
+            self.calibration.add(scores, numbers, self.machine.classes)
+
+    def laid_out(self, batch: Batch) -> Experts:
+        """Trials for the machine: voters, and their copies for each value of the side columns."""
+        return self.sides.laid_out(batch.instances, batch.places)
+
+    def count(
+        self, tally: Tally, batch: Batch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
+    ) -> None:
+        """Count who was right; what only these voters or labels name is a class too."""
+        names = labels.tolist()
+        classes = list(dict.fromkeys([*self.machine.classes, *batch.names, *names]))
+        place = {name: i for i, name in enumerate(classes)}
+        said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
+        tally.add(right, said, np.array([place[name] for name in names]), len(classes), leader)
+
+    def known(self, instances: Experts) -> Experts:
+        """The instances without voters that have not joined yet, and without votes for classes not yet met."""
+        layout, classes = self.machine.layout, set(self.machine.classes)
+        votes = instances.votes[:, : layout.voters]
+        strange = [i for i, name in enumerate(instances.names) if name not in classes]
+        if strange:
+            votes = np.where(np.isin(votes, strange), np.int32(-1), votes)
+        return replace(
+            instances,
+            votes=np.ascontiguousarray(votes),
+            signs=instances.signs[: layout.voters],
+            scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
+        )
+
+    def predict(self, batch: Batch) -> np.ndarray:
+        """The class of each trial."""
+        return np.concatenate([self.machine.predict(part) for part in self._parts(batch)])
+
+    def scores(self, batch: Batch) -> np.ndarray:
+        """Scores in units of the voters' weight; -inf for classes of which no label was seen."""
+        scores = np.concatenate([self.machine.scores(part) for part in self._parts(batch)])
+        try:
+            total, factor = self.unit()
+        except ValueError:  # the learner is no single weight vector: its scores have their own unit
+            total, factor = 1.0, 1.0
+        scores = scores / (total * factor)
+        scores[:, len(self.machine.known) :] = -np.inf
+        return scores
+
+    def _parts(self, batch: Batch) -> Iterator[Experts]:
+        """The trials as the machine knows them, as many at a time as there is room for."""
+        size = self.sides.stretch()
+        for begin in range(0, len(batch), size):
+            yield self.known(self.laid_out(batch[begin : begin + size]))
+
+    def unit(self) -> tuple[float, float]:
+        """Magnitude of the voters' weights, and how many times as large the machine's scores are as w.x.
+
+        The machine gives scores up to one positive factor. It shows when one voter, the heaviest, speaks alone.
+        """
+        weights, k = self.machine.weights, len(self.machine.classes)
+        columns = np.concatenate([weights.voters, weights.raters])
+        heaviest = int(np.abs(columns).argmax())
+        total = float(np.abs(self._of_voters(columns)).sum())
+        if total == 0.0 or k < 2:
+            return 1.0, 1.0
+        ratings = np.zeros((2, len(columns), k))
+        ratings[1, heaviest, 0] = 1.0
+        layout = self.machine.layout
+        blocks: dict[str, Any] = {"scores": ratings}
+        if layout.voters:
+            blocks = {"votes": np.where(ratings[:, :, 0] > 0.0, 0, -1), "abstain": -1}
+        probe = experts(**blocks, classes=range(k), thresholds=bool(layout.constant))
+        silent, alone = self.machine.scores(replace(probe, names=tuple(self.machine.classes)))
+        return total, float(((alone - silent)[0] - (alone - silent)[1]) / columns[heaviest])
+
+    def shares(self) -> np.ndarray:
+        """(voters, copies) weights that add up to 1 in magnitude, or are all 0."""
+        weights = self.machine.weights
+        table = self._of_voters(np.concatenate([weights.voters, weights.raters]))
+        total = np.abs(table).sum()
+        return table / total if total > 0.0 else table
+
+    def _of_voters(self, columns: np.ndarray) -> np.ndarray:
+        """Weights of the columns as (voters, copies); with side columns the mean weight of each voter."""
+        if self.sides.names:
+            return self.sides.mean_weights(columns, self.tally.trials)[:, None]
+        return columns.reshape(len(self.voters), self.copies)
+
+    def shares_by(self) -> dict[str, np.ndarray]:
+        """For each value of the side columns the voters' weights, in the unit of `shares`."""
+        columns = self.machine.weights.voters
+        total = np.abs(self._of_voters(columns)).sum()
+        found = zip(self.sides.labels, self.sides.weights_by(columns, self.tally.trials), strict=True)
+        return {label: weights / total if total > 0.0 else weights for label, weights in found}
+
+    def voter_of(self) -> np.ndarray:
+        """The voter of each column."""
+        if self.sides.names:
+            return self.sides.columns[:, 0]
+        return np.repeat(np.arange(len(self.voters)), self.copies)
+
+    def held(self, places: np.ndarray) -> dict[str, Any]:
+        """The values of the side columns at one trial; None for one that is missing or was never met."""
+        named = zip(self.sides.names, places.tolist(), strict=True)
+        return {name: self.sides.values[place][1] if place >= 0 else None for name, place in named}
+
+    def side_lines(self, weighted: bool) -> tuple[Side, ...]:
+        """What a report says of each value of the side columns: the most frequent first."""
+        by = self.shares_by() if weighted and self.sides.names else {}
+        lines = []
+        for label, count in zip(self.sides.labels, self.sides.counts.tolist(), strict=True):
+            weights = dict(zip(self.voters, by[label].tolist(), strict=True)) if weighted else {}
+            lines.append(Side(label, count, dict(sorted(weights.items(), key=lambda item: -abs(item[1])))))
+        return tuple(sorted(lines, key=lambda line: -line.trials))
+
+    def compare_raters(self, ballots: Ballots) -> None:
+        """Add to the cognitive diversity of those who rated."""
+        if not ballots.scored:
+            return
+        named = self.named and ballots.names is not None
+        present = [self.voters.index(name) for name in ballots.names or ()] if named else range(ballots.table.shape[1])
+        sample = ballots.table[:: -(-len(ballots) // SAMPLE)]
+        new = len(self.voters) - len(self.apart)
+        self.apart, self.together = (np.pad(matrix, (0, new)) for matrix in (self.apart, self.together))
+        pairs = np.ix_(present, present)
+        self.apart[pairs] += len(sample) * cognitive_diversity(sample)
+        self.together[pairs] += len(sample)
+
+    def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
+        """What a report says of each voter: the heaviest first, or the most often right where there are no weights."""
+        shares = {
+            name: (counts[FIRST_VOTER:] / self.tally.trials).tolist()
+            for name, counts in (("right", self.tally.right), ("spoke", self.tally.spoke))
+        }
+        order = list(weights) or sorted(self.voters, key=lambda name: -shares["right"][self.voters.index(name)])
+        strength = self.diversity_strength()
+        lines = []
+        for name in order:
+            right, spoke = (shares[key][self.voters.index(name)] for key in ("right", "spoke"))
+            lines.append(Voter(name, weights.get(name), right, spoke, strength.get(name)))
+        return tuple(lines)
+
+    def diversity_strength(self) -> dict[str, float]:
+        """Mean cognitive diversity of each rater to those it was seen with; empty for voters, who have none."""
+        met = self.together > 0.0
+        mean = np.divide(self.apart, self.together, out=np.zeros_like(self.apart), where=met)
+        others = np.maximum(met.sum(axis=1) - 1, 1)
+        return dict(zip(self.voters, (mean.sum(axis=1) / others).tolist(), strict=False))
+
+
+# -- from what users give to trials -------------------------------------------------------------------------------
+
+
+def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
+    """The voters, these included, and whether they go by name."""
+    if state is None:
+        return ballots.voters(None, False), ballots.names is not None
+    if ballots.scored != (state.normaliser is not None):
+        fitted, given = ("scores", "votes") if state.normaliser is not None else ("votes", "scores")
+        raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given} of shape {ballots.table.shape}")
+    return ballots.voters(state.voters, state.named), state.named
+
+
+def make_batch(
+    options: Options,
+    ballots: Ballots,
+    voters: tuple[str, ...],
+    named: bool,
+    fixed: tuple[Any, ...] | None,
+    normaliser: Normaliser | None,
+    sides: Sides,
+    *,
+    learn: bool,
+) -> Batch:
+    table = ballots.aligned(voters, named)
+    places = sides.places(read_sides(sides.names, ballots.sides), len(table))
+    if normaliser is None:
+        instances = experts(table, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
+        return Batch(instances, instances.votes, instances.names, places)
+    if fixed is None or table.shape[2] != len(fixed):
+        raise ValueError(
+            f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
+        )
+    spread = np.ptp(table, axis=2)
+    if "raw" in normaliser.kinds and spread.max() > 1.0 + 1e-12:
+        raise ValueError(
+            f"raw scores must differ by at most 1 within a trial, got {spread.max():g}; divide them, or use another "
+            "normalisation"
+        )
+    instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
+    return Batch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places)
+
+
+def later(options: Options, state: FusionState, votes: Any) -> Batch:
+    """Trials of voters that are all known; votes for classes never met are abstentions to the machine."""
+    ballots = read_votes(votes, options.by)
+    voters, named = joined(state, ballots)
+    if len(voters) > len(state.voters):
+        if named:
+            raise ValueError(f"votes: {voters[len(state.voters)]!r} is no known voter; partial_fit with it, or drop it")
+        raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
+    return make_batch(options, ballots, voters, named, state.fixed, state.normaliser, state.sides, learn=False)
+
+
+def read_votes(votes: Any, by: Any) -> Ballots:
+    """Votes, and the side columns among them apart."""
+    ballots = read_ballots(votes)
+    return ballots if ballots.sides else ballots.without(side_columns(by))
+
+
+def side_columns(by: Any) -> tuple[str | int, ...]:
+    """The side columns as given: one or several names or places."""
+    columns = () if by is None else (by,) if isinstance(by, (str, int, np.integer)) else tuple(by)
+    for column in columns:
+        if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, int, np.integer)):
+            raise TypeError(f"by must be a column's name or place, or a list of these, got {column!r}")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"by names a column twice: {', '.join(map(repr, columns))}; drop one")
+    return columns
+
+
+def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
+    """One instance as a table of one row."""
+    if hasattr(instance, "columns"):
+        rows = instance
+    elif hasattr(instance, "to_dict") and hasattr(instance, "index"):  # a row of a DataFrame
+        rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
+    elif isinstance(instance, Mapping):
+        rows = {name: [vote] for name, vote in instance.items()}
+    else:
+        wanted = 1 if state.normaliser is None else 2
+        rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
+        rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
+    ballots = read_votes(rows, by)
+    if len(ballots) != 1:
+        raise ValueError(f"explain() takes one trial, got {len(ballots)}; give it a row")
+    return ballots
+
+
+def together(labels: Sequence[Any], named: Sequence[Any]) -> list[Any]:
+    """Classes met in labels and in votes, sorted when they can be; where they are equal, as the labels write them."""
+    met = list(dict.fromkeys([*labels, *named]))
+    try:
+        return sorted(met)
+    except TypeError:
+        return met
+
+
+def stretches(size: int) -> Iterator[tuple[int, int]]:
+    """How to cut trials: those that the calibration will keep come in stretches, scored before they are learned."""
+    begin = max(0, size - KEPT)
+    if begin:
+        yield 0, begin
+    step = min(max(size // 4, 1), KEPT // 4)
+    for first in range(begin, size, step):
+        yield first, min(size, first + step)

@@ -1,0 +1,796 @@
+"""One trial at a time: instances by name, labels at once or later, and voters, attributes and classes that appear.
+
+A `Learner` names its columns: voters, raters and attributes are met in dicts or arrays, and get a column when they are
+first learned from. Its state is arrays and plain data; saved, loaded and continued it gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.data.instances import Layout, missing
+from linmax.engine import one_trial
+from linmax.engine.composition import as_learner
+from linmax.engine.engine import Engine, Settings
+from linmax.engine.nodes import no_instances
+from linmax.engine.one_trial import FAILED, FILLED, LARGE, REFUSED, Names, Window, refuse
+from linmax.engine.sitting import Sitting, sits
+from linmax.jit.compiling import JIT
+from linmax.util import files
+from linmax.util.checks import boolean, one_of, whole
+
+__all__ = ["Learner"]
+
+KIND = "learner"
+UNSET: Any = object()
+
+
+@dataclass
+class Waiting:
+    """An instance whose label has not come, and what was predicted for it."""
+
+    attributes: dict[Any, float]
+    votes: dict[Any, Any]
+    scores: dict[Any, dict[Any, float]]
+    predicted: Any
+
+
+class Learner:
+    """A learner that is asked and taught one instance at a time.
+
+    Parameters
+    ----------
+    learner
+        A rule, a composition of techniques, or text such as "AR-winnow(1.2)". The default takes the same time at every
+        trial and is one weight vector; on votes and counts "auto" makes fewer mistakes, but at some trials fits afresh.
+    classes
+        All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
+        trial that brings a new one updates with the new class rated 0.
+    thresholds
+        Add the constant attribute 1: one threshold a class.
+    tie, update_on_tie
+        As in `linmax.run`.
+    max_pending
+        Instances that may wait for their label at a time; as many labelled ids are remembered.
+
+    Notes
+    -----
+    An instance has ``attributes`` ({name: number}, or an array whose columns are named 0, 1, ...), ``votes`` ({voter:
+    class}, or an array; None, nan and absent voters abstain) and ``scores`` ({rater: {class: number}}, or an array
+    (raters, classes) in the order of `classes`; a class not rated has 0), any of them or all. Names may appear at any
+    trial: a new sub-expert has the weight of one that has always been there and never spoke.
+
+    References
+    ----------
+    Mesterharm (2001), Rutgers dcs-tr-460, section 6 (sub-experts and classes that appear).
+
+    Examples
+    --------
+    >>> from linmax import Learner
+    >>> learner = Learner("perceptron")
+    >>> learner.learn({"rain": 1.0}, label="umbrella")
+    >>> learner.learn({"sun": 1.0}, label="hat")
+    'umbrella'
+    >>> learner.predict({"sun": 1.0, "wind": 0.5})
+    'hat'
+    >>> learner.predict({"rain": 1.0}, id="monday")
+    'hat'
+    >>> learner.learn(id="monday", label="umbrella")
+    'hat'
+    >>> learner.mistakes, learner.trials
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        learner: Any = "vr-combine",
+        *,
+        classes: Sequence[Any] | None = None,
+        thresholds: bool = True,
+        tie: str = "smallest",
+        update_on_tie: bool = True,
+        max_pending: int = 10_000,
+    ) -> None:
+        self.learner = as_learner(learner)
+        one_of("tie", tie, ("smallest", "largest"))
+        whole("max_pending", max_pending, 0)
+        self.max_pending = max_pending
+        self.fixed = classes is not None
+        self.classes: list[Any] = [] if classes is None else _distinct(classes)
+        self._voters: dict[Any, int] = {}
+        self._raters: dict[Any, int] = {}
+        self._attributes: dict[Any, int] = {}
+        layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
+        self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
+        self._engine = Engine(self.learner, layout, len(self.classes), self._settings)
+        self._tally = one_trial.new_tally()
+        self._prepare()
+        self._waiting: dict[Any, Waiting] = {}
+        self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
+
+    def _prepare(self) -> None:
+        """What follows from the engine and is not saved."""
+        self._rules = [run.rule for run in self._engine.runs]
+        self._bounded = next((rule for rule in self._rules if rule.bounded), None)
+        self._from_zero = all(rule.start == 0.0 for rule in self._rules)
+        self._renamed()
+
+    def _renamed(self) -> None:
+        """The columns or the classes have changed."""
+        self._places = {name: place for place, name in enumerate(self.classes)}
+        self._chosen = {None: -1} | self._places
+        self._known = {name: self._places[name] for name in self.known}
+        # Open while the arrays stay where they are (see `_open`).
+        self._window: Window | Sitting | None = None
+        self._ask = self._teach = refuse
+
+    # -- what it knows --------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> int:
+        """Labels learned from so far."""
+        return int(self._tally.counts[one_trial.TRIALS])
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far, each made before the label was seen."""
+        return int(self._tally.counts[one_trial.MISTAKES])
+
+    @property
+    def updates(self) -> int:
+        """Updates so far, by all members, recycled ones included."""
+        return int(self._engine.state.counts[:, UPDATES].sum())
+
+    @property
+    def pending(self) -> int:
+        """Instances that wait for their label."""
+        return len(self._waiting)
+
+    @property
+    def known(self) -> list[Any]:
+        """The classes that may be predicted."""
+        return self.classes[: int(self._engine.state.shape[KNOWN])]
+
+    @property
+    def voters(self) -> list[Any]:
+        """Names of the voters."""
+        return list(self._voters)
+
+    @property
+    def raters(self) -> list[Any]:
+        """Names of the raters."""
+        return list(self._raters)
+
+    @property
+    def attributes(self) -> list[Any]:
+        """Names of the attributes."""
+        return list(self._attributes)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether attributes must lie in [-1, 1], and ratings differ by at most 1."""
+        return self._bounded is not None
+
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
+        points = self._points
+        if self.trials and (not len(points) or points[-1, 0] != self.trials):
+            points = np.vstack([points, [self.trials, self.mistakes]])
+        return points[:, 0].copy(), points[:, 1].copy()
+
+    @property
+    def _points(self) -> np.ndarray:
+        return self._tally.curve[: self._tally.counts[FILLED]]
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The weights that it predicts with, by name, up to one positive factor.
+
+        A dict with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
+        {class: weight}}.
+        """
+        stored, _ = self._engine.top.hypothesis(self._engine)
+        layout, k = self._engine.layout, len(self.classes)
+        experts, stride = (int(n) for n in self._engine.state.shape[[EXPERTS, STRIDE]])
+        rows = stored[experts:].reshape(-1, stride)[: layout.rows, :k] if stride else np.zeros((layout.rows, k))
+        by_class = [dict(zip(self.classes, row, strict=True)) for row in rows.tolist()]
+        return {
+            "voters": dict(zip(self._voters, stored[: layout.voters].tolist(), strict=True)),
+            "raters": dict(zip(self._raters, stored[layout.voters : experts].tolist(), strict=True)),
+            "thresholds": by_class[0] if layout.constant and by_class else {},
+            "attributes": dict(zip(self._attributes, by_class[1:], strict=True)),
+        }
+
+    def __repr__(self) -> str:
+        return f"<{self.learner} over {len(self.classes)} classes: {self.mistakes} mistakes in {self.trials} trials>"
+
+    # -- trials ---------------------------------------------------------------------------------------------------
+
+    def predict(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None) -> Any:
+        """The class of an instance, None before one is known. Nothing is learned.
+
+        With an ``id`` the instance is kept until ``learn(id=..., label=...)``.
+        """
+        if scores is None and id is None:
+            predicted = self._ask(attributes, votes)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes)
+            if predicted is not REFUSED:
+                return predicted
+        if id is not None:
+            self._refuse_id(id)
+        played = self._at_once(attributes, votes, scores) if id is None else None
+        if played is not None:
+            number = int(self._engine.judge(played, 1)[0][0])
+            return self.classes[number] if number >= 0 else None
+        given = self._read(attributes, votes, scores)
+        if id is None and self._from_zero and not given[2]:  # who is new has weight 0
+            numbers = {name: value for name, value in given[0].items() if name in self._attributes}
+            voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
+            predicted = self._ask(numbers, voted or None)
+            if predicted is not REFUSED:
+                return predicted
+        number = int(self._judge(given)[0][0])
+        predicted = self.classes[number] if number >= 0 else None
+        if id is not None:
+            self._waiting[id] = Waiting(*given, predicted)
+        return predicted
+
+    def scores(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
+        """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
+        table = self._judge(self._read(attributes, votes, scores))[1][0]
+        return dict(zip(self.known, table.tolist(), strict=False))
+
+    def learn(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any = UNSET, id: Any = None
+    ) -> Any:
+        """Predict the instance, then see its label and update; returns what was predicted.
+
+        With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
+        then; the update is made with the present weights.
+        """
+        if scores is None and id is None:
+            predicted = self._teach(attributes, votes, label)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes, label)
+            if predicted is FAILED and self._window is not None:
+                self._window.complain()
+            if predicted is not REFUSED:
+                return predicted
+        if label is UNSET:
+            raise TypeError("learn() needs label=; to ask for a prediction call predict()")
+        try:
+            place = self._known.get(label, -1)
+        except TypeError:
+            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
+        if place < 0:
+            self._check_label(label)
+        if id is None:
+            played = self._at_once(attributes, votes, scores) if place >= 0 else None
+            if played is not None:
+                return self._count(self._play(played, place), label)
+            given = self._read(attributes, votes, scores)
+            with self._unharmed(given):
+                if place >= 0 and self._widened(given):
+                    predicted = self._teach(given[0], given[1] or None, label)
+                    if predicted is FAILED and self._window is not None:
+                        self._window.complain()
+                    if predicted is not REFUSED:
+                        return predicted
+                return self._count(self._learn(given, label), label)
+        if not (attributes is None and votes is None and scores is None):
+            raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
+        if id in self._labelled:
+            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
+        kept = self._waiting[id]
+        given = (kept.attributes, kept.votes, kept.scores)
+        with self._unharmed(given):
+            self._learn(given, label)
+        del self._waiting[id]
+        self._labelled[id] = None
+        while len(self._labelled) > self.max_pending:
+            del self._labelled[next(iter(self._labelled))]
+        return self._count(kept.predicted, label)
+
+    def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
+
+        Parameters
+        ----------
+        indptr, columns, values
+            The rows as in a CSR array; a column is a place in `attributes`. Rows are finite and within bounds.
+        labels
+            Places in `known`.
+
+        Returns
+        -------
+        numpy.ndarray
+            What was predicted, as places in `classes`.
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron")
+        >>> for name in "yes", "no":
+        ...     _ = learner.learn({name: 1.0}, label=name)
+        >>> learner.learn_rows(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), np.array([0, 1]))
+        array([1, 1], dtype=int32)
+        """
+        size, layout = len(labels), self._engine.layout
+        instances = no_instances(size)._replace(
+            votes=np.full((size, layout.voters), -1, np.int32),
+            signs=np.ones(layout.voters),
+            scores=np.zeros((size, layout.raters, self._engine.k if layout.raters else 0)),
+            indptr=np.ascontiguousarray(indptr, np.int64),
+            indices=np.ascontiguousarray(columns, np.int32),
+            values=np.require(values, float, ["C", "W", "A"]),
+            constant=layout.constant,
+        )
+        places = np.ascontiguousarray(labels, np.int32)
+        predicted = self._alone().run(instances, places).predictions
+        one_trial.note_all(self._tally, predicted, places)
+        return predicted
+
+    def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
+        """Raise what `learn` would raise for such an instance and label; nothing is learned.
+
+        Examples
+        --------
+        >>> Learner("perceptron", classes=["yes", "no"]).check({"rain": 1.0}, label="maybe")
+        Traceback (most recent call last):
+        ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
+        """
+        self._check_label(label)
+        self._read(attributes, votes, scores)
+
+    def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
+        """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
+        return self._instances(self._read(attributes, votes, scores))
+
+    def forget(self, id: Any) -> None:
+        """Drop an instance whose label will not come."""
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label")
+        del self._waiting[id]
+
+    def _count(self, predicted: Any, label: Any) -> Any:
+        one_trial.note(self._tally, int(bool(predicted != label)))
+        return predicted
+
+    def _refuse_id(self, id: Any) -> None:
+        if not isinstance(id, (str, int)) or isinstance(id, bool):
+            raise TypeError(f"id must be text or a whole number, got {id!r}")
+        if id in self._waiting or id in self._labelled:
+            raise ValueError(f"id {id!r} is in use already; give each instance an id of its own")
+        if len(self._waiting) >= self.max_pending:
+            raise ValueError(
+                f"{len(self._waiting)} instances wait for their label already, which is max_pending; learn or forget() "
+                "some first"
+            )
+
+    def _check_label(self, label: Any) -> None:
+        if missing(label):
+            raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
+        self._check_class("label", label)
+
+    def _check_class(self, what: str, name: Any) -> None:
+        if self.fixed and name not in self._places:
+            raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
+
+    # -- instances ------------------------------------------------------------------------------------------------
+
+    def _read(
+        self, attributes: Any, votes: Any, scores: Any
+    ) -> tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]:
+        """An instance as dicts by name, checked."""
+        if attributes is None and votes is None and scores is None:
+            raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
+        numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
+        voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
+        for name, choice in voted.items():
+            if choice.__hash__ is None:
+                raise TypeError(f"votes: {choice!r} of {name!r} is not hashable; a vote is one class")
+            if self.fixed:
+                self._check_class(f"votes: {name!r} voted for a class that", choice)
+        rated = {name: self._ratings(name, row) for name, row in _items("scores", scores)}
+        if self._bounded is not None:
+            self._check_range(self._bounded, numbers, rated)
+        return numbers, voted, rated
+
+    def _ratings(self, rater: Any, row: Any) -> dict[Any, float]:
+        """One rater's {class: number}."""
+        if isinstance(row, Mapping):
+            for name in row:
+                self._check_class(f"scores: {rater!r} rates a class that", name)
+            return {name: _number(f"scores of {rater!r}", name, value) for name, value in row.items()}
+        values = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else None
+        if values is None or len(values) != len(self.classes):
+            raise ValueError(
+                f"scores of {rater!r} must be a dict by class, or {len(self.classes)} numbers in the order of the "
+                f"classes {self.classes!r}; got {row!r}"
+            )
+        return {c: _number(f"scores of {rater!r}", c, v) for c, v in zip(self.classes, values, strict=True)}
+
+    def _check_range(self, rule: Any, numbers: dict[Any, float], rated: dict[Any, dict[Any, float]]) -> None:
+        for name, value in numbers.items():
+            if abs(value) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs attributes in [-1, 1], got {value!r} for {name!r}; scale them")
+        for name, row in rated.items():
+            values = [*row.values(), 0.0] if len(row) < len(self.classes) else list(row.values())
+            if values and max(values) - min(values) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
+
+    @property
+    def _all_names(self) -> tuple[dict[Any, int], ...]:
+        return self._attributes, self._voters, self._raters, self._places
+
+    def _columns(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Layout:
+        """Give new names their columns and new classes their places; returns the layout that they need."""
+        numbers, voted, rated = given
+        for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
+            for name in met:
+                if name not in names:
+                    names[name] = len(names)
+        for name in [*voted.values(), *(c for row in rated.values() for c in row)]:
+            self._class(name)
+        return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
+
+    def _class(self, name: Any) -> int:
+        """The place of a class, a new one if need be."""
+        name = name.item() if isinstance(name, np.generic) else name
+        if name not in self._places:
+            self._places[name] = len(self.classes)
+            self.classes.append(name)
+        return self._places[name]
+
+    def _instances(
+        self,
+        given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]],
+        layout: Layout | None = None,
+        columns: Sequence[Mapping[Any, int]] | None = None,
+    ) -> Instances:
+        """The arrays of one instance, in columns that there are; others are left out."""
+        numbers, voted, rated = given
+        layout, k = self._engine.layout if layout is None else layout, self._engine.k
+        attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
+        votes = np.full((1, layout.voters), -1, np.int32)
+        for name, choice in voted.items():
+            if name in voters and choice in self._places:
+                votes[0, voters[name]] = self._places[choice]
+        scores = np.zeros((1, layout.raters, k if layout.raters else 0))
+        for name, row in rated.items():
+            if name in raters:
+                for choice, value in row.items():
+                    if choice in self._places:
+                        scores[0, raters[name], self._places[choice]] = value
+        known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
+        return no_instances(1)._replace(
+            votes=votes,
+            signs=np.ones(layout.voters),
+            scores=scores,
+            indptr=np.array([0, len(known)] if layout.sparse else [], np.int64),
+            indices=np.array([column for column, _ in known], np.int32),
+            values=np.array([value for _, value in known], float),
+            constant=layout.constant,
+        )
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def _judge(
+        self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores. The state does not change, so whoever is new is a guest, or tried out on a copy."""
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
+        if self._from_zero or not any(fresh):
+            return self._engine.judge(self._instances(given), 1)
+        guests = [
+            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
+            for new, names in zip(fresh, known, strict=True)
+        ]
+        attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
+        host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
+        if host is not None:
+            return host.judge(self._instances(given, host.layout, guests), 1)
+        other = self.from_state(*self.state())
+        layout = other._columns(given)
+        other._engine.grow(layout, len(other.classes))
+        return other._engine.judge(other._instances(given), 1)
+
+    def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
+        engine = self._alone()
+        met = [len(names) for names in self._all_names]
+        try:
+            layout = self._columns(given)
+            place = self._class(label)
+            if layout != engine.layout or len(self.classes) != engine.k:
+                engine.grow(layout, len(self.classes))
+        except ValueError:  # too wide for a rule that keeps a matrix
+            for names, count in zip(self._all_names, met, strict=True):
+                while len(names) > count:
+                    names.popitem()
+            del self.classes[len(self._places) :]
+            raise
+        known = int(engine.state.shape[KNOWN])
+        if place > known:  # the next class to become known takes the next place
+            order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
+            self.classes = [self.classes[i] for i in order]
+            engine.renumber(order)
+            place = known
+        try:
+            return self._play(self._instances(given), place)
+        finally:
+            self._renamed()
+
+    @contextmanager
+    def _unharmed(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Iterator[None]:
+        """Where numbers are so large that the weights may leave the range of floats: all or nothing is learned."""
+        numbers = chain(given[0].values(), *(row.values() for row in given[2].values()))
+        if not any(abs(number) > LARGE for number in numbers):
+            yield
+            return
+        description, arrays = self.state()
+        arrays = {name: array.copy() for name, array in arrays.items()}
+        try:
+            yield
+        except OverflowError:
+            self.__dict__.update(vars(self.from_state(description, arrays)))
+            raise
+
+    def _widened(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> bool:
+        """Give new attributes their columns, if nothing else is new and the window can stay open; whether it can."""
+        numbers, voted, rated = given
+        engine = self._engine
+        new = [name for name in numbers if name not in self._attributes]
+        layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
+        if self._window is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+            return False
+        if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
+            return False
+        self._attributes.update((name, engine.layout.sparse + place) for place, name in enumerate(new))
+        engine.grow(layout, engine.k)
+        return True
+
+    def _play(self, played: Instances, place: int) -> Any:
+        number = int(self._alone().run(played, np.array([place], np.int32)).predictions[0])
+        return self.classes[number] if number >= 0 else None
+
+    def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
+        """The arrays of an instance whose names are all known, or None."""
+        layout = self._engine.layout
+        if scores is not None or layout.raters or (self._bounded is not None and attributes is not None):
+            return None
+        try:
+            codes = np.array([list(self._codes(votes))], np.int32)
+            given = {} if attributes is None else attributes
+            columns = np.array([self._attributes[name] for name in given], np.int32)
+            values = np.array(list(given.values()) if given else [], float)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if not (np.abs(values) <= LARGE).all() or (attributes is None and votes is None):
+            return None
+        indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
+        return no_instances(1)._replace(
+            votes=codes,
+            signs=np.ones(layout.voters),
+            indptr=indptr,
+            indices=columns,
+            values=values,
+            constant=layout.constant,
+        )
+
+    def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
+        """Try the short way once more, if the instance can be written more simply or a window be opened."""
+        given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if given[0] is not attributes or given[1] is not votes:
+            predicted = self._teach(*given, *label) if label else self._ask(*given)
+            if predicted is not REFUSED:
+                return predicted
+        if not self._open(*given):
+            return REFUSED
+        return self._teach(*given, *label) if label else self._ask(*given)
+
+    def _open(self, attributes: Any, votes: Any) -> bool:
+        """Open a window for an instance whose names are all known; whether there is a new one."""
+        engine = self._engine
+        if not JIT or not (engine.plain or sits(engine)):
+            return False
+        numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
+        count = len(numbers)
+        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) <= LARGE), default=0.0)
+        if self._window is not None and self._window.has_room(count, largest):
+            return False
+        for given, met in (attributes, self._attributes), (votes, self._voters):
+            if isinstance(given, dict) and not given.keys() <= met.keys():
+                return False  # it would be closed before it is used
+        names = Names(
+            self._attributes, self._voters, self._chosen, self._known, self.classes,
+            numbered(self._attributes), numbered(self._voters),
+        )  # fmt: skip
+        longest = max(32, 2 * count)
+        if engine.plain:
+            self._window = Window(engine, names, self._tally, longest)
+        else:
+            self._settle()
+            self._window = Sitting(engine, names, self._tally, longest, 2.0 * largest)
+        self._ask, self._teach = self._window.ask, self._window.teach
+        return True
+
+    def _settle(self) -> None:
+        """Let the engine have what the window keeps."""
+        if self._window is not None:
+            self._window.settle()
+
+    def _alone(self) -> Engine:
+        """The engine, to play trials that the window does not see."""
+        self._settle()
+        if self._window is not None and self._window.remembers:
+            self._renamed()
+        return self._engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._engine
+
+    def _codes(self, votes: Any) -> Iterable[int]:
+        """The place that each voter voted for, in the order of the voters."""
+        if votes is None:
+            return [-1] * len(self._voters)
+        if isinstance(votes, dict):
+            codes = [-1] * len(self._voters)
+            for name, choice in votes.items():
+                codes[self._voters[name]] = self._chosen[choice]
+            return codes
+        if len(votes) != len(self._voters) or numbered(self._voters) < len(votes):
+            raise KeyError
+        return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        waiting = [
+            {
+                "id": id,
+                "attributes": _pairs(kept.attributes),
+                "votes": _pairs(kept.votes),
+                "scores": [[files.plain(name), _pairs(row)] for name, row in kept.scores.items()],
+                "predicted": files.plain(kept.predicted),
+            }
+            for id, kept in self._waiting.items()
+        ]
+        description = {
+            "learner": str(self.learner),
+            "classes": [files.plain(name) for name in self.classes],
+            "fixed": self.fixed,
+            "thresholds": bool(self._engine.layout.constant),
+            "tie": "largest" if self._settings.largest else "smallest",
+            "update_on_tie": self._settings.update_on_tie,
+            "max_pending": self.max_pending,
+            "voters": [files.plain(name) for name in self._voters],
+            "raters": [files.plain(name) for name in self._raters],
+            "attributes": [files.plain(name) for name in self._attributes],
+            "mistakes": self.mistakes,
+            "stride": int(self._tally.counts[one_trial.STRIDE]),
+            "waiting": waiting,
+            "labelled": list(self._labelled),
+        }
+        return description, self.engine.arrays | {"curve": self._points}
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """The learner whose `state` this was; it goes on as if it had never stopped. The arrays are copied."""
+        classes = [files.named(name) for name in description["classes"]]
+        self = cls(
+            description["learner"],
+            classes=classes if description["fixed"] else None,
+            thresholds=description["thresholds"],
+            tie=description["tie"],
+            update_on_tie=description["update_on_tie"],
+            max_pending=description["max_pending"],
+        )
+        self.classes = classes
+        names = {}
+        for kind in ("voters", "raters", "attributes"):
+            names[kind] = {files.named(name): place for place, name in enumerate(description[kind])}
+        self._voters, self._raters, self._attributes = names["voters"], names["raters"], names["attributes"]
+        layout = Layout(
+            len(self._voters), len(self._raters), 0, len(self._attributes), 1.0 if description["thresholds"] else 0.0
+        )
+        own = {name: array for name, array in arrays.items() if name != "curve"}
+        self._engine = Engine.restored(self.learner, layout, len(classes), self._settings, own)
+        self._prepare()
+        trials, filled = int(self._engine.state.counts[0, TRIALS]), len(arrays["curve"])
+        self._tally.counts[:] = trials, description["mistakes"], filled, description["stride"]
+        self._tally.curve[:filled] = arrays["curve"]
+        for kept in description["waiting"]:
+            scores = {files.named(name): _unpaired(row) for name, row in kept["scores"]}
+            self._waiting[kept["id"]] = Waiting(
+                _unpaired(kept["attributes"]), _unpaired(kept["votes"]), scores, files.named(kept["predicted"])
+            )
+        self._labelled = dict.fromkeys(description["labelled"])
+        return self
+
+    def __reduce__(self) -> Any:
+        # A learner knows compiled functions and open windows by their address in this process.
+        return type(self).from_state, self.state()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
+        description, arrays = self.state()
+        files.write(path, KIND, description, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The learner that was saved; it goes on as if it had never stopped.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from linmax import Learner
+        >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
+        >>> learner = Learner("A-winnow(1.2)")
+        >>> learner.learn(votes={"anna": "yes", "ben": "no"}, label="no")
+        >>> learner.save(name)
+        >>> Learner.load(name).predict(votes={"anna": "yes"})
+        'no'
+        """
+        return cls.from_state(*files.read(path, KIND))
+
+
+def _pairs(named: Mapping[Any, Any]) -> list[list[Any]]:
+    return [[files.plain(name), files.plain(value)] for name, value in named.items()]
+
+
+def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+    return {files.named(name): files.named(value) for name, value in pairs}
+
+
+def _distinct(classes: Sequence[Any]) -> list[Any]:
+    if isinstance(classes, str):
+        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
+    names = [c.item() if isinstance(c, np.generic) else c for c in classes]
+    if len(names) < 1 or len(set(names)) < len(names):
+        raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
+    return names
+
+
+def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and values of one block of an instance; an array names its columns 0, 1, ..."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return given.items()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
+    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    return enumerate(values)
+
+
+def numbered(names: Mapping[Any, int]) -> int:
+    """How many names, from the first on, are 0, 1, ..."""
+    return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
+
+
+def _number(what: str, name: Any, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
+    return number

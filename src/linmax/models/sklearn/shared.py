@@ -1,0 +1,364 @@
+"""What the estimators share: classes, calibrated shares, sample weights, files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import wraps
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from linmax.core.contract import KNOWN, Instances
+from linmax.data.instances import Experts, Layout
+from linmax.data.scaling import Scaling
+from linmax.engine.composition import as_learner
+from linmax.engine.engine import Engine, Settings
+from linmax.learners import Auto
+from linmax.learners.attributes import AttributePool
+from linmax.models.calibration import KEPT, Calibration
+from linmax.models.run import Machine, Weights
+from linmax.util import files
+
+DEFAULT_LEARNER = "auto"
+ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
+MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which sample_weight is taken for a slip
+
+
+def scale_for(learner: Any, scale: str | None) -> str:
+    """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
+    if scale is not None:
+        return scale
+    return "none" if isinstance(as_learner(learner), (Auto, AttributePool)) else "max"
+
+
+def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
+    """One weight for each sample, 1 by default; in one of many calls all may be 0."""
+    if sample_weight is not None and np.shape(sample_weight) and not np.any(sample_weight):
+        check_consistent_length(X, sample_weight)
+        return np.zeros(len(sample_weight))
+    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+
+
+def showings(weights: np.ndarray, carry: float = 0.0) -> tuple[np.ndarray, float]:
+    """How often each sample is shown, floor(W_t) - floor(W_{t-1}) for W_t the sum of weights up to t; and what is left.
+
+    A whole weight is that many showings; fractions add up, and each time they reach 1 the sample at hand is shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> showings(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
+    (array([2, 0, 0, 0, 1]), 0.25)
+    """
+    if (weights < 0.0).any():
+        raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}; 0 leaves a sample out")
+    total = carry + np.cumsum(weights)
+    if len(total) and total[-1] > MOST_SHOWINGS * len(total):
+        raise ValueError(
+            f"sample_weight asks for {total[-1]:.3g} showings of {len(total)} samples; a weight of 1 is one showing, "
+            f"so divide the weights by {total[-1] / len(total):.3g}"
+        )
+    whole_part = np.floor(total + ROUNDING).astype(np.int64)
+    left = max(float(total[-1] - whole_part[-1]), 0.0) if len(total) else carry
+    return np.diff(whole_part, prepend=0), left
+
+
+def shown_rows(weights: np.ndarray) -> np.ndarray:
+    """The numbers of the samples, each as often as it is shown; weights that leave nearly all out are a slip."""
+    counts, _ = showings(weights)
+    shown, wanted = int(np.count_nonzero(counts)), int(np.count_nonzero(weights))
+    if shown == 0:
+        raise ValueError(f"sample_weight must add up to 1 or more, got {weights.sum():g}; 1 shows a sample once")
+    if shown < wanted / 2:
+        warnings.warn(
+            f"sample_weight shows only {shown} of {wanted} samples: a weight of 1 is one showing, and these are less",
+            stacklevel=3,
+        )
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def stretches(size: int, fresh: bool) -> Iterator[slice]:
+    """Cut trials so that the latest can be judged by what was learned before them; it changes no prediction."""
+    latest = min(KEPT // 2, size - size // 2 if fresh else size)
+    begin = size - latest
+    inner = [begin + latest * quarter // 4 for quarter in (1, 2, 3)] if latest >= 64 else []
+    cuts = sorted({0, begin, *inner, size})
+    for first, last in pairwise(cuts):
+        yield slice(first, last)
+
+
+def one_vector(engine: Engine) -> np.ndarray | None:
+    """The weights over all coordinates, where the learner predicts with one vector of them."""
+    try:
+        return engine.top.hypothesis(engine)[0]
+    except ValueError:
+        return None
+
+
+def unit_scores(engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions, and the scores of weights of 2-norm 1, so that scores given at different times can be compared.
+
+    A learner without one weight vector gives its scores as they are: votes, shares, or sums of such unit scores. A
+    class whose first label is still to come has -inf.
+    """
+    weights = one_vector(engine)
+    if weights is None:
+        predictions, table = engine.judge(instances, size)
+    else:
+        predictions, table = engine.rate(instances, size, weights)
+        norm = float(np.linalg.norm(weights))
+        table = table / norm if norm > 0.0 else table
+    table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
+    return predictions, table
+
+
+def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave an estimator as it was if learning fails: what it holds is replaced, or changed by checked trials only."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded
+
+
+class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A machine that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
+
+    _machine: Machine
+    _calibration: Calibration
+    _scaling: Scaling
+    _sparse: bool
+    _carry: float
+    _declared: bool
+    classes_: np.ndarray
+
+    def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
+        """A learner that has seen nothing."""
+        self._machine = Machine(
+            as_learner(self.learner), instances, classes.tolist(), tie="smallest", update_on_tie=True, discover=discover
+        )
+        self.classes_, self._declared = classes, declared
+        self._calibration, self._carry, self.mistakes_ = Calibration(), 0.0, 0
+
+    def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
+        """All classes when these labels have been seen."""
+        met = np.unique(y)
+        if not hasattr(self, "_machine"):
+            if classes is None:
+                if not len(met):
+                    raise ValueError("sample_weight shows no sample, so that no class is known; pass classes=")
+                return met
+            known, fixed = np.unique(classes), True
+        else:
+            known, fixed = self.classes_, self._declared
+        given = known if classes is None else np.asarray(classes)
+        for names in (met, given):
+            if len(names) and (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
+                raise ValueError(f"y: {names[0]!r} is of another kind than the classes {known[:10].tolist()}")
+        extra = given[~np.isin(given, known)]
+        if len(extra):
+            raise ValueError(f"classes: {extra[0]!r} was not there at the first call; leave it to its first label")
+        new = met[~np.isin(met, known)]
+        if fixed and len(new):
+            raise ValueError(
+                f"y: {new[0]!r} is not among the classes {known[:10].tolist()} of the first call; leave classes= out "
+                "there to let classes appear"
+            )
+        return np.union1d(known, new) if len(new) else known
+
+    def _learn(self, instances: Experts, labels: np.ndarray, calibrate: bool = True) -> bool:
+        """Play the trials; returns whether anything was learned."""
+        machine, changed = self._machine, False
+        machine.check_range(instances)
+        for part in stretches(len(instances), machine.trials == 0) if calibrate else [slice(None)]:
+            piece, names = instances[part], labels[part]
+            if calibrate and machine.trials and set(piece.names) <= set(machine.classes):
+                self._calibrate(piece, names)
+            trace = machine.run(piece, names, grow=True)
+            changed |= bool(trace.changed.any())
+            self.mistakes_ += int(trace.wrong.sum())
+        return changed
+
+    def _calibrate(self, instances: Experts, labels: np.ndarray) -> None:
+        """Keep the scores of trials that are still to be learned from; a class met for the first time has none."""
+        classes = self._machine.classes
+        place = {name: c for c, name in enumerate(classes)}
+        numbers = np.array([place.get(name, -1) for name in labels.tolist()], np.int64)
+        met = np.flatnonzero(numbers >= 0)[-KEPT:]
+        self._calibration.add(self._judge(instances[met])[1], numbers[met], classes)
+
+    def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores in the machine's classes; the scores are those of weights of 2-norm 1."""
+        machine = self._machine
+        return unit_scores(machine.engine, instances.compiled(machine.classes), len(instances))
+
+    def _one_vector(self, name: str) -> Weights:
+        """The weights, scaled to 2-norm 1 as the scores are; else why there are none."""
+        if not hasattr(self, "_machine"):
+            raise AttributeError(f"{name} is known only after fit or partial_fit")
+        weights = one_vector(self._machine.engine)
+        if weights is None:
+            raise AttributeError(
+                f"{name}: {self._machine.learner} predicts with several weight vectors; choose one such as "
+                "'AR-perceptron', or ask decision_function"
+            )
+        found = self._machine.weights
+        norm = float(np.linalg.norm(weights)) or 1.0
+        return replace(
+            found,
+            voters=found.voters / norm,
+            raters=found.raters / norm,
+            thresholds=found.thresholds / norm,
+            attributes=found.attributes / norm,
+        )
+
+    @property
+    def _order(self) -> np.ndarray:
+        """The machine's number of each class in `classes_`."""
+        return np.array([self._machine.classes.index(name) for name in self.classes_.tolist()], np.int64)
+
+    def _like_the_first(self, X: Any) -> Any:
+        """Dense or sparse as the samples were that the weights are laid out for."""
+        if self._sparse:
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
+
+    def _instances_of(self, X: Any) -> Experts:
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores zeta(j) of weights of 2-norm 1: (n, k), or for two classes (n,), the second's less the first's."""
+        check_is_fitted(self)
+        table = self._judge(self._instances_of(X))[1][:, self._order]
+        return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each sample; nothing is learned."""
+        check_is_fitted(self)
+        return self.classes_[np.argsort(self._order)[self._judge(self._instances_of(X))[0]]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class (n, k): softmax of the scores, as sharp as they proved right, with some doubt.
+
+        Sharpness and doubt are fitted to the scores of up to 1,000 of the latest samples, each given before its label
+        was seen (in ``fit``, those of the last half of the first pass; see `linmax.models.calibration`).
+        """
+        check_is_fitted(self)
+        scores = self._judge(self._instances_of(X))[1]
+        return self._calibration.probabilities(scores)[:, self._order]
+
+    # -- keeping --
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_machine" in state:  # which knows compiled functions by their address in this process
+            state["_machine"] = frozen(state["_machine"])
+        if "_scaling" in state:
+            state["_scaling"] = (self._scaling.description, self._scaling.arrays)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_machine" in state:
+            self._machine = Machine.restored(*state["_machine"])
+        if "_scaling" in state:
+            self._scaling = Scaling.from_state(*state["_scaling"])
+
+    def _pack(self, path: str | os.PathLike[str], parameters: dict[str, Any]) -> None:
+        """Write parameters and all that was learned as a model file."""
+        check_is_fitted(self)
+        learner, layout, classes, settings, state = frozen(self._machine)
+        if not isinstance(parameters["learner"], str):
+            parameters["learner"] = str(learner)
+        for name, value in parameters.items():
+            if value is not None and not isinstance(value, (bool, int, float, str)):
+                raise TypeError(f"{name}={value!r} cannot be saved; use a number or text")
+        description = {
+            "parameters": parameters,
+            "machine": {
+                "learner": str(learner),
+                "classes": classes,
+                "layout": asdict(layout),
+                "settings": asdict(settings),
+            },
+            "scaling": self._scaling.description if hasattr(self, "_scaling") else None,
+            "judged": self._calibration.classes,
+            "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
+            "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
+            "plain": {name: getattr(self, name) for name in PLAIN if hasattr(self, name)},
+            "models": list(getattr(self, "named_estimators_", ())),
+        }
+        scaling = self._scaling.arrays if hasattr(self, "_scaling") else {}
+        blocks = {"machine": state, "calibration": self._calibration.arrays, "scaling": scaling}
+        arrays = {f"{block}.{name}": array for block, found in blocks.items() for name, array in found.items()}
+        files.write(path, type(self).__name__, description, arrays)
+
+    def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what `_pack` wrote."""
+        machine, classes = description["machine"], description["classes"]
+        blocks: dict[str, dict[str, np.ndarray]] = {"machine": {}, "calibration": {}, "scaling": {}}
+        for name, array in arrays.items():
+            block, _, rest = name.partition(".")
+            blocks[block][rest] = array
+        layout = Layout(**machine["layout"] | {"names": tuple(machine["layout"]["names"])})
+        settings = Settings(**machine["settings"])
+        learner = as_learner(machine["learner"])
+        self._machine = Machine.restored(learner, layout, machine["classes"], settings, blocks["machine"])
+        self._calibration = Calibration.restored(description["judged"], blocks["calibration"])
+        if description["scaling"] is not None:
+            self._scaling = Scaling.from_state(description["scaling"], blocks["scaling"])
+        self.classes_ = np.array(classes["names"], dtype=classes["type"])
+        if description["features"] is not None:
+            self.feature_names_in_ = np.array(description["features"], dtype=object)
+        for name, value in description["plain"].items():
+            if name in PLAIN:
+                setattr(self, name, value)
+
+
+PLAIN = ("n_features_in_", "n_iter_", "mistakes_", "stack_method_", "_carry", "_declared", "_sparse")
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of a file that was read but lacks something that it is the file."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)} does not hold a whole estimator: {error}") from error
+
+
+def frozen(machine: Machine) -> tuple[Any, Layout, list[Any], Settings, dict[str, np.ndarray]]:
+    """What `Machine.restored` makes the machine from again."""
+    engine = machine.engine
+    return machine.learner, machine.layout, machine.classes, engine.settings, engine.arrays
+
+
+def targets(X: Any, y: Any) -> np.ndarray:
+    """The labels as scikit-learn takes them."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None; give the labels")
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(X, labels)
+    check_classification_targets(labels)
+    return labels

@@ -1,0 +1,422 @@
+"""A learner of streams with all that belongs to it: names of attributes and classes, scaling, weights, counters.
+
+It takes batches, predicts every row before it learns from it, grows as names and classes appear, and is saved as one
+file; continued from there it gives the same bits. Rows go through one after the other, so that cutting a stream
+differently changes nothing, except for rules with a thick separator: their margin counts the attributes that the batch
+brings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.data.instances import Layout, concatenate, cut
+from linmax.data.scaling import KINDS, Scaling
+from linmax.engine.composition import as_learner
+from linmax.engine.engine import Engine, Settings
+from linmax.engine.nodes import no_instances
+from linmax.io.batches import Batch, Classes
+from linmax.io.vocabulary import Vocabulary
+from linmax.learners import Auto
+from linmax.learners.attributes import AttributePool, AttributeWorker, Seen
+from linmax.util import files
+from linmax.util.checks import boolean, one_of
+
+__all__ = ["KIND", "Model"]
+
+KIND = "stream model"
+NOBODY = -1  # predicted before a class is known
+RECENT = 1000  # rows by which scores are turned into probabilities
+
+
+class Model:
+    """A learner of streams.
+
+    Parameters
+    ----------
+    learner
+        A rule, a composition of techniques, or text such as "A-perceptron"; "auto" is a pool that needs no tuning.
+    scale
+        How attributes are scaled on-line, a kind of `linmax.data.scaling`. "auto" is "none" for the learner "auto",
+        whose members scale by themselves, and "max" for dense attributes when a rule needs them in [-1, 1].
+    thresholds
+        Add the constant attribute.
+    hash_bits
+        Hash the names of attributes to 2^bits columns instead of keeping them.
+    tie, update_on_tie
+        As in `linmax.run`.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> model = linmax.streams.Model("perceptron", scale="none")
+    >>> for batch in linmax.stream(["ham |w hello friend", "spam |w buy now", "spam |w sell now"]):
+    ...     print(model.learn(batch))
+    [None 'ham' 'spam']
+    >>> model.classes, model.trials
+    (['ham', 'spam'], 3)
+    """
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        *,
+        scale: str = "auto",
+        thresholds: bool = True,
+        hash_bits: int | None = None,
+        tie: str = "smallest",
+        update_on_tie: bool = True,
+    ) -> None:
+        self.learner = as_learner(learner)
+        one_of("tie", tie, ("smallest", "largest"))
+        self.thresholds = boolean("thresholds", thresholds)
+        self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), True)
+        self.vocabulary = Vocabulary(hash_bits)
+        self.labels = Classes()
+        one_of("scale", scale, KINDS)
+        if scale == "auto" and isinstance(self.learner, (Auto, AttributePool)):
+            scale = "none"  # each of its members scales as it needs
+        self.scaling = Scaling(scale, constant=float(self.thresholds))
+        self.engine: Engine | None = None  # made when the first batch tells what there is
+        self.dense_names: tuple[str, ...] = ()
+        self.schema: dict[str, str] = {}  # the kind of each column of a table
+        self.columns = 0  # of the vocabulary, as far as the engine has met it
+        self._order: list[int] = []  # the label that is each class of the engine
+        self._places = np.zeros(0, np.int32)  # and its inverse, -1 for labels not yet learned from
+        self.temperature = 1.0
+        self._recent: deque[tuple[Instances, np.ndarray]] = deque()  # the last rows learned from, RECENT and more
+        self._kept = 0  # rows in it
+
+    # -- what it knows --------------------------------------------------------------------------------------------
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes learned from, in the order of their first labels."""
+        return [self.labels.names[number] for number in self._order]
+
+    @property
+    def trials(self) -> int:
+        """Trials learned from."""
+        return 0 if self.engine is None else int(self.engine.state.counts[0, TRIALS])
+
+    @property
+    def updates(self) -> int:
+        """Updates so far, by all members, recycled ones included."""
+        return 0 if self.engine is None else int(self.engine.state.counts[:, UPDATES].sum())
+
+    @property
+    def features(self) -> int:
+        """Attributes met, the constant apart."""
+        return len(self.dense_names) + self.columns
+
+    @property
+    def attributes(self) -> list[str]:
+        """Names of the rows of `weights`."""
+        names = ["constant"] if self.scaling.prepends else []
+        return [*names, *self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
+
+    @property
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Thresholds (classes,) and weights (attributes, classes) that it predicts with, up to one positive factor."""
+        k = len(self._order)
+        if self.engine is None:
+            return np.zeros(0), np.zeros((0, 0))
+        stored, _ = self.engine.top.hypothesis(self.engine)
+        experts, stride = (int(n) for n in self.engine.state.shape[[EXPERTS, STRIDE]])
+        rows = stored[experts:].reshape(-1, stride)[: self.engine.layout.rows, :k] if stride else np.zeros((1, 0))
+        return (rows[0].copy() if self.engine.layout.constant else np.zeros(0)), rows[1:].copy()
+
+    @property
+    def pool(self) -> list[Seen]:
+        """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
+        top = None if self.engine is None else self.engine.top
+        worker = getattr(top, "attributes", None) or getattr(top, "worker", None)
+        return worker.members() if isinstance(worker, AttributeWorker) else []
+
+    def __repr__(self) -> str:
+        return f"<{self.learner} over {len(self._order)} classes and {self.features} attributes, {self.trials} trials>"
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def learn(self, batch: Batch) -> np.ndarray:
+        """Predict each row, then learn from it; returns the predictions by name, None before a class is known.
+
+        Rows without a label, or of importance 0, are predicted only; one of importance n is learned n times.
+        """
+        codes = self.play(self.scaled(batch), batch.codes, repeats(batch))
+        return np.array([*self.labels.names, None], dtype=object)[codes]
+
+    def predict(self, batch: Batch) -> np.ndarray:
+        """The class of each row by name; nothing is learned."""
+        return np.array([*self.labels.names, None], dtype=object)[self.judge(self.scaled(batch, False))]
+
+    def scores(self, batch: Batch) -> np.ndarray:
+        """The scores of each row for each of `classes`, up to one positive factor."""
+        return self._scores(self.scaled(batch, False))
+
+    def probabilities(self, batch: Batch) -> np.ndarray:
+        """Softmax of the scores, at the temperature that was found best on the last rows (see `settle`)."""
+        table = self.scores(batch) / self.temperature
+        table = np.exp(table - table.max(axis=1, initial=-np.inf, keepdims=True)) if table.size else table
+        return table / table.sum(axis=1, keepdims=True) if table.size else table
+
+    def scaled(self, batch: Batch, learn: bool = True) -> Instances:
+        """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made."""
+        self._adopt(batch)
+        if self.dense_names != batch.dense_names:
+            if self.engine is not None:
+                raise ValueError(
+                    f"the columns of numbers are {_short(batch.dense_names)}, but those learned from were "
+                    f"{_short(self.dense_names)}"
+                )
+            self.dense_names = batch.dense_names
+        if learn and not self.schema and "kinds" in batch.settled:
+            self.schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
+        indptr, columns = batch.indptr, batch.columns
+        if not columns and not self.columns and self.dense_names:
+            indptr = np.zeros(0, np.int64)
+        if learn and self.scaling.kind == "auto" and self.dense_names and self._bounded() is not None:
+            self.scaling.kind = "max"
+        dense, indptr, indices, values, constant = self.scaling.scale(
+            batch.dense, indptr, batch.indices, batch.values, float(self.thresholds), columns, learn
+        )
+        if self.scaling.kind == "none" and dense.size and np.isnan(dense).any():
+            dense = np.nan_to_num(dense)
+        if learn:
+            self.columns = columns
+            extra = int(self.scaling.prepends)
+            wide = len(self.dense_names)
+            sparse = columns + extra * (not wide) if indptr.size else 0
+            self._grow(Layout(0, 0, wide + extra * bool(wide), sparse, constant))
+        made = no_instances(len(batch))
+        made = made._replace(dense=dense, indptr=indptr, indices=indices, values=values, constant=constant)
+        self._refuse_large(made)
+        return made
+
+    def _adopt(self, batch: Batch) -> None:
+        """Number names and classes as the first stream does; later ones must do the same."""
+        if batch.vocabulary is self.vocabulary and batch.labelled is self.labels:
+            return
+        if self.engine is not None:
+            raise ValueError(
+                "this batch numbers its names otherwise than the model; read it by stream(..., model=model)"
+            )
+        if batch.vocabulary.bits != self.vocabulary.bits:
+            raise ValueError(
+                f"the stream has hash_bits={batch.vocabulary.bits}, the model {self.vocabulary.bits}; make them equal"
+            )
+        self.vocabulary, self.labels = batch.vocabulary, batch.labelled
+
+    def _bounded(self) -> Any:
+        """A rule that needs attributes in [-1, 1], if there is one."""
+        engine = self.engine or Engine(self.learner, Layout(0, 0, 0, 0, 1.0), 0, self._settings)
+        return next((run.rule for run in engine.runs if run.rule.bounded), None)
+
+    def _refuse_large(self, instances: Instances) -> None:
+        rule = None if self.engine is None else self._bounded()
+        if rule is None:
+            return
+        largest = max((float(np.abs(part).max(initial=0.0)) for part in (instances.dense, instances.values)), default=0)
+        if largest > 1.0 + 1e-12:
+            raise ValueError(f"{rule} needs attributes in [-1, 1], but they reach {largest:g}; scale them by 'max'")
+
+    def _grow(self, layout: Layout) -> None:
+        if self.engine is None:
+            self.engine = Engine(self.learner, layout, 0, self._settings)
+        elif layout != self.engine.layout:
+            self.engine.grow(layout, self.engine.k)
+
+    def _numbers(self, codes: np.ndarray) -> np.ndarray:
+        """Labels as classes of the engine, which gets those that it has not met."""
+        assert self.engine is not None
+        if len(self._places) < len(self.labels):
+            more = np.full(len(self.labels) - len(self._places), NOBODY, np.int32)
+            self._places = np.concatenate([self._places, more])
+        numbers = self._places[codes]
+        if (numbers < 0).any():
+            for code in dict.fromkeys(codes[numbers < 0].tolist()):
+                self._places[code] = len(self._order)
+                self._order.append(code)
+            self.engine.grow(self.engine.layout, len(self._order))
+            numbers = self._places[codes]
+        return numbers
+
+    def _codes(self, numbers: np.ndarray) -> np.ndarray:
+        """Classes of the engine as labels."""
+        return np.array([*self._order, NOBODY], np.int32)[numbers]
+
+    def play(self, instances: Instances, codes: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
+        """Predict and learn scaled rows ``times`` each (once if not given); returns the labels predicted."""
+        if times is None or (times == 1).all():
+            return self._run(instances, codes)
+        found = np.zeros(len(codes), np.int32)
+        edges = np.flatnonzero(np.diff(times)) + 1
+        for begin, end in zip([0, *edges], [*edges, len(codes)], strict=True):
+            if times[begin] == 0:
+                found[begin:end] = self.judge(cut(instances, begin, end))
+            elif times[begin] == 1:
+                found[begin:end] = self._run(cut(instances, begin, end), codes[begin:end])
+            else:
+                for t in range(begin, end):
+                    one = cut(instances, t, t + 1)
+                    found[t] = self._run(one, codes[t : t + 1])[0]
+                    for _ in range(1, int(times[t])):
+                        self._run(one, codes[t : t + 1])
+        return found
+
+    def _run(self, instances: Instances, codes: np.ndarray) -> np.ndarray:
+        assert self.engine is not None
+        if not len(codes):
+            return np.zeros(0, np.int32)
+        self._recent.append((instances, codes))
+        self._kept += len(codes)
+        while self._kept - len(self._recent[0][1]) >= RECENT:
+            self._kept -= len(self._recent.popleft()[1])
+        return self._codes(self.engine.run(instances, self._numbers(codes)).predictions)
+
+    def judge(self, instances: Instances) -> np.ndarray:
+        """The labels predicted for scaled rows."""
+        if self.engine is None or not self._order:
+            return np.full(len(instances.votes), NOBODY, np.int32)
+        return self._codes(self.engine.judge(instances, len(instances.votes))[0])
+
+    def _scores(self, instances: Instances) -> np.ndarray:
+        if self.engine is None or not self._order:
+            return np.zeros((len(instances.votes), 0))
+        return self.engine.judge(instances, len(instances.votes))[1][:, : int(self.engine.state.shape[KNOWN])]
+
+    @property
+    def recent(self) -> tuple[Instances, np.ndarray]:
+        """The last rows learned from, at most RECENT, and their labels."""
+        instances, codes = self._recent[0]
+        for more, labels in list(self._recent)[1:]:
+            instances, codes = concatenate(instances, more), np.concatenate([codes, labels])
+        first = max(0, len(codes) - RECENT)
+        return cut(instances, first, len(codes)), codes[first:]
+
+    @recent.setter
+    def recent(self, given: tuple[Instances, np.ndarray]) -> None:
+        self._recent, self._kept = deque([given]), len(given[1])
+
+    def settle(self) -> None:
+        """Find the temperature at which the softmax of the scores loses least on the last rows learned from."""
+        if not self._recent or len(self._order) < 2:
+            return
+        instances, codes = self.recent
+        table, right = self._scores(instances), self._places[codes]
+        table = table - table.max(axis=1, keepdims=True)
+        spread = float(np.abs(table).max())
+        if not 0.0 < spread < np.inf:
+            return
+
+        def loss(log: float) -> float:
+            scaled = table / np.exp(log)
+            return float(np.log(np.exp(scaled).sum(axis=1)).mean() - scaled[np.arange(len(right)), right].mean())
+
+        grid = np.log(spread) + np.linspace(-9.0, 2.0, 45)
+        self.temperature = float(np.exp(min(grid, key=loss)))
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that it is: plain data that JSON can hold, and arrays."""
+        layout = None if self.engine is None else self.engine.layout
+        description = {
+            "learner": str(self.learner),
+            "thresholds": self.thresholds,
+            "tie": "largest" if self._settings.largest else "smallest",
+            "update_on_tie": self._settings.update_on_tie,
+            "hash_bits": self.vocabulary.bits,
+            "scaling": self.scaling.description,
+            "labels": self.labels.names,
+            "order": self._order,
+            "dense_names": list(self.dense_names),
+            "schema": list(self.schema.items()),
+            "columns": self.columns,
+            "layout": None if layout is None else [layout.dense, layout.sparse, layout.constant],
+            "temperature": self.temperature,
+        }
+        arrays = {f"names.{name}": array for name, array in self.vocabulary.arrays(self.columns).items()}
+        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays.items()}
+        if self.engine is not None:
+            arrays |= {f"engine.{name}": array for name, array in self.engine.arrays.items()}
+        return description, arrays
+
+    @classmethod
+    def from_state(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        vocabulary: Vocabulary | None = None,
+        copied: bool = True,
+    ) -> Self:
+        """The model whose `state` this was; it goes on as if it had never stopped.
+
+        With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
+        that are not copied comes a model that can be looked at and merged, but must not learn.
+        """
+        parts: dict[str, dict[str, np.ndarray]] = {"names": {}, "scaling": {}, "engine": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            if part in parts:
+                parts[part][rest] = array
+        try:
+            bits = description["hash_bits"]
+            self = cls(
+                description["learner"],
+                thresholds=description["thresholds"],
+                tie=description["tie"],
+                update_on_tie=description["update_on_tie"],
+                hash_bits=bits,
+            )
+            self.vocabulary = Vocabulary.from_arrays(parts["names"], bits) if vocabulary is None else vocabulary
+            self.labels = Classes(description["labels"])
+            self.scaling = Scaling.from_state(description["scaling"], parts["scaling"])
+            self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
+            self.schema = {str(name): str(kind) for name, kind in description["schema"]}
+            self._order = [int(code) for code in description["order"]]
+            self._places = np.full(len(self.labels), NOBODY, np.int32)
+            self._places[self._order] = np.arange(len(self._order))
+            self.temperature = float(description["temperature"])
+            if description["layout"] is not None:
+                dense, sparse, constant = description["layout"]
+                layout = Layout(0, 0, int(dense), int(sparse), float(constant))
+                made = Engine.restored if copied else Engine.shown
+                self.engine = made(self.learner, layout, len(self._order), self._settings, parts["engine"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError(f"the model is damaged: {error!r}") from None
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
+        self.settle()
+        files.write(path, KIND, *self.state())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The model that was saved."""
+        return cls.from_state(*files.read(path, KIND))
+
+
+def repeats(batch: Batch) -> np.ndarray | None:
+    """How often each row is to be learned: its importance, 0 without a label; None when all are learned once."""
+    if (batch.importance == 1.0).all() and (batch.codes >= 0).all():
+        return None
+    bad = np.flatnonzero(batch.importance != np.floor(batch.importance))
+    if bad.size:
+        line, value = int(batch.lines[bad[0]]), float(batch.importance[bad[0]])
+        raise ValueError(
+            f"line {line}: the importance {value:g} is not a whole number; a row is learned 0, 1, 2, ... times"
+        )
+    return np.where(batch.codes >= 0, batch.importance, 0.0).astype(np.int64)
+
+
+def _short(names: tuple[str, ...]) -> str:
+    told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return told or "none"

@@ -1,0 +1,270 @@
+"""Progressive validation of a stream: every row is predicted, counted, and then learned from; at any moment all can be
+saved, and continued elsewhere as if nothing had happened.
+
+Rows may be held out (counted, never learned from), labels may come some rows later, and the whole may be repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmax.core.contract import Instances
+from linmax.data.instances import concatenate, cut
+from linmax.io.batches import Batch, Position
+from linmax.models.streams.model import Model, repeats
+from linmax.util import files
+
+__all__ = ["CHECKPOINT", "Counts", "Milestone", "Progressive"]
+
+CHECKPOINT = "stream checkpoint"
+POINTS = 2048  # of the mistake curve
+
+
+@dataclass
+class Counts:
+    """What happened in one pass."""
+
+    trials: int = 0
+    mistakes: int = 0
+    unlabelled: int = 0
+    held_out: int = 0
+    held_out_mistakes: int = 0
+
+    @property
+    def error(self) -> float | None:
+        """Share of mistakes."""
+        return self.mistakes / self.trials if self.trials else None
+
+    @property
+    def held_out_error(self) -> float | None:
+        """The same of the rows held out."""
+        return self.held_out_mistakes / self.held_out if self.held_out else None
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """The state of things when the trials have doubled."""
+
+    trials: int
+    mistakes: int
+    since_trials: int  # since the last one
+    since_mistakes: int
+    label: str
+    predicted: str
+    features: int  # of the row
+
+
+@dataclass
+class Progressive:
+    """A model at work on a stream.
+
+    Parameters
+    ----------
+    model
+        What learns.
+    delay
+        Labels come that many rows later: a row is predicted before those of the last ``delay`` rows are learned.
+    holdout
+        Every holdout-th labelled row is predicted and never learned from; 0 for none.
+    watch
+        Called with each `Milestone`.
+    """
+
+    model: Model
+    delay: int = 0
+    holdout: int = 0
+    watch: Callable[[Milestone], None] | None = None
+    passes: list[Counts] = field(default_factory=lambda: [Counts()])
+    position: Position = field(default_factory=Position)
+    settled: dict[str, Any] = field(default_factory=dict)
+    kind: str | None = None
+    points: list[tuple[int, int]] = field(default_factory=list)
+    every: int = 1  # trials between points
+    rows: int = 0  # of this pass, those without a label too
+    last: tuple[int, int] = (0, 0)  # trials and mistakes at the last milestone
+    _waiting: Instances | None = None
+    _waiting_codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    _waiting_times: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def counts(self) -> Counts:
+        """Of the present pass."""
+        return self.passes[-1]
+
+    def play(self, batch: Batch) -> np.ndarray:
+        """Predict, count and learn a batch; returns the label predicted for each row, as its place in the names."""
+        times = repeats(batch)
+        held = self._held_out(batch)
+        if held is not None:
+            times = np.where(held, 0, 1 if times is None else times)
+        instances = self.model.scaled(batch)
+        if self.delay:
+            predicted = self._later(instances, batch.codes, np.ones(len(batch), np.int64) if times is None else times)
+        else:
+            predicted = self.model.play(instances, batch.codes, times)
+        self._count(batch, predicted, held)
+        self.position, self.settled = batch.position, batch.settled
+        return predicted
+
+    def _held_out(self, batch: Batch) -> np.ndarray | None:
+        """Which rows are held out: the same in every pass."""
+        first = self.rows
+        self.rows += len(batch)
+        if not self.holdout:
+            return None
+        return (np.arange(first + 1, self.rows + 1) % self.holdout == 0) & (batch.codes >= 0)
+
+    def _later(self, instances: Instances, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Rows whose labels come ``delay`` rows later."""
+        if self._waiting is not None:
+            instances = concatenate(self._waiting, instances)
+        before = len(self._waiting_codes)
+        codes, times = np.concatenate([self._waiting_codes, codes]), np.concatenate([self._waiting_times, times])
+        found = np.zeros(len(codes) - before, np.int32)
+        for t in range(before, len(codes)):
+            found[t - before] = self.model.judge(cut(instances, t, t + 1))[0]
+            self._learn_one(instances, codes, times, t - self.delay)
+        keep = max(0, len(codes) - self.delay)
+        # Joined with nothing it is a copy, which does not hold on to the whole batch.
+        self._waiting = concatenate(cut(instances, keep, len(codes)), cut(instances, len(codes), len(codes)))
+        self._waiting_codes, self._waiting_times = codes[keep:], times[keep:]
+        return found
+
+    def _learn_one(self, instances: Instances, codes: np.ndarray, times: np.ndarray, t: int) -> None:
+        if t >= 0 and times[t]:
+            self.model.play(cut(instances, t, t + 1), codes[t : t + 1], times[t : t + 1])
+
+    def finish_pass(self, again: bool) -> None:
+        """The stream has ended: the labels that are still to come arrive; with ``again`` it begins anew."""
+        if self._waiting is not None:
+            for t in range(len(self._waiting_codes)):
+                self._learn_one(self._waiting, self._waiting_codes, self._waiting_times, t)
+            self._waiting = None
+            self._waiting_codes, self._waiting_times = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        if again:
+            self.passes.append(Counts())
+            self.position, self.rows = Position(), 0
+
+    # -- counting -------------------------------------------------------------------------------------------------
+
+    def _count(self, batch: Batch, predicted: np.ndarray, held: np.ndarray | None) -> None:
+        counts, first = self.counts, len(self.passes) == 1
+        labelled = batch.codes >= 0
+        counts.unlabelled += int(len(batch) - labelled.sum())
+        wrong = predicted != batch.codes
+        if held is not None:
+            counts.held_out += int(held.sum())
+            counts.held_out_mistakes += int((wrong & held).sum())
+            labelled &= ~held
+        places = np.flatnonzero(labelled & (batch.importance > 0.0))
+        mistakes = counts.mistakes + np.cumsum(wrong[places])
+        if first and len(places):
+            self._milestones(batch, predicted, places, mistakes)
+            self._curve(mistakes)
+        counts.trials += len(places)
+        counts.mistakes = int(mistakes[-1]) if len(places) else counts.mistakes
+
+    def _milestones(self, batch: Batch, predicted: np.ndarray, places: np.ndarray, mistakes: np.ndarray) -> None:
+        """Say when the trials have doubled."""
+        begin = self.counts.trials
+        names = self.model.labels.names
+        target = max(1, 2 * self.last[0])
+        while target <= begin + len(places):
+            at = target - begin - 1
+            row, total = int(places[at]), int(mistakes[at])
+            features = len(batch.dense_names) + int(batch.indptr[row + 1] - batch.indptr[row])
+            told = names[predicted[row]] if predicted[row] >= 0 else "-"
+            made = Milestone(
+                target, total, target - self.last[0], total - self.last[1], names[batch.codes[row]], told, features
+            )
+            self.last = (target, total)
+            if self.watch is not None:
+                self.watch(made)
+            target *= 2
+
+    def _curve(self, mistakes: np.ndarray) -> None:
+        """Keep points of the mistake curve, evenly spread, at most POINTS of them."""
+        begin = self.counts.trials
+        end = begin + len(mistakes)
+        trials = np.arange((begin // self.every + 1) * self.every, end + 1, self.every)
+        self.points += zip(trials.tolist(), mistakes[trials - begin - 1].tolist(), strict=True)
+        while len(self.points) > POINTS:
+            self.points = self.points[1::2]
+            self.every *= 2
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], settings: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+        """Write all to a checkpoint; ``settings`` say what the run was asked, ``extra`` is kept along."""
+        description, arrays = self.model.state()
+        description = {
+            "model": description,
+            "settings": dict(settings),
+            "extra": dict(extra),
+            "passes": [asdict(counts) for counts in self.passes],
+            "position": asdict(self.position),
+            "settled": self.settled,
+            "kind": self.kind,
+            "points": self.points,
+            "every": self.every,
+            "rows": self.rows,
+            "last": self.last,
+            "delay": self.delay,
+            "holdout": self.holdout,
+        }
+        if self._waiting is not None:
+            arrays = arrays | _stored("waiting", self._waiting, self._waiting_codes)
+            arrays["waiting.times"] = self._waiting_times
+        if self.model.trials:
+            arrays = arrays | _stored("recent", *self.model.recent)
+        files.write(path, CHECKPOINT, description, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> tuple[Progressive, dict[str, Any], dict[str, Any]]:
+        """What a checkpoint holds: the work to go on with, the settings and what was kept along."""
+        description, arrays = files.read(path, CHECKPOINT)
+        try:
+            made = cls(
+                Model.from_state(description["model"], arrays),
+                int(description["delay"]),
+                int(description["holdout"]),
+                None,
+                [Counts(**counts) for counts in description["passes"]],
+                Position(**description["position"]),
+                description["settled"],
+                description["kind"],
+                [(int(t), int(m)) for t, m in description["points"]],
+                int(description["every"]),
+                int(description["rows"]),
+                (int(description["last"][0]), int(description["last"][1])),
+            )
+            if "waiting.codes" in arrays:
+                made._waiting, made._waiting_codes = _restored("waiting", arrays)
+                made._waiting_times = arrays["waiting.times"]
+            if "recent.codes" in arrays:
+                made.model.recent = _restored("recent", arrays)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}") from None
+        return made, description["settings"], description["extra"]
+
+
+def _stored(name: str, instances: Instances, codes: np.ndarray) -> dict[str, np.ndarray]:
+    return {f"{name}.{part}": np.asarray(a) for part, a in instances._asdict().items()} | {f"{name}.codes": codes}
+
+
+def _restored(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Instances, np.ndarray]:
+    blocks = {part: arrays[f"{name}.{part}"] for part in Instances._fields if part != "constant"}
+    return Instances(**blocks, constant=float(arrays[f"{name}.constant"])), arrays[f"{name}.codes"]
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """What tells a file from another: a hash of its first bytes."""
+    with Path(path).open("rb") as file:
+        return hashlib.sha256(file.read(2**16)).hexdigest()[:16]

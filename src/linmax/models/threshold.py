@@ -1,0 +1,372 @@
+"""Two classes: the linear-threshold algorithms themselves, threshold forms of Winnow included."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numba import int64, types
+from scipy import sparse
+
+from linmax.core.averages import NUMBERS
+from linmax.core.contract import (
+    GAUGE,
+    MASS,
+    OWN,
+    PEAK,
+    REACH,
+    SHIFT,
+    SPREAD,
+    STEP,
+    TRIALS,
+    UPDATES,
+    Bytes,
+    Instances,
+    InstancesT,
+    Labels,
+    Members,
+    MembersT,
+    State,
+    StateT,
+    Vector,
+)
+from linmax.core.linear_max import LOWEST, SPECK, TINY, log_sum
+from linmax.core.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, present, scratch_for
+from linmax.data.instances import Experts, Layout, experts
+from linmax.engine.composition import as_rule
+from linmax.jit.compiling import address_of, kernel
+from linmax.models.run import Trace, as_array, label_array, unique_labels
+from linmax.util.checks import boolean
+
+__all__ = ["LinearThreshold"]
+
+
+@kernel()
+def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -> int:
+    """The attributes of instance t that are not 0: coordinates and values. Coordinate 0 is the constant."""
+    count = 0
+    if instances.constant != 0.0:
+        index[count] = 0
+        x[count] = instances.constant
+        count += 1
+    dense = instances.dense.shape[1]
+    for f in range(dense):
+        if instances.dense[t, f] != 0.0:
+            index[count] = 1 + f
+            x[count] = instances.dense[t, f]
+            count += 1
+    if instances.indptr.size:
+        for place in range(instances.indptr[t], instances.indptr[t + 1]):
+            index[count] = 1 + dense + instances.indices[place]
+            x[count] = instances.values[place]
+            count += 1
+    return count
+
+
+@kernel()
+def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
+    """w.x; from the weights' logarithms where the stored weights are too small to add, with its sign at least."""
+    total = 0.0
+    for place in range(index.size):
+        total += bench.weights[index[place]] * x[place]
+    if bench.spread == 0 or abs(total) >= TINY:
+        return total
+    exact, log = log_sum(bench.spread, bench.memory, bench.scalars, bench.params, index, x)
+    if log - bench.scalars[SHIFT] > LOWEST:
+        return total  # nothing was lost: the terms cancel
+    if exact == 0.0:
+        return 0.0
+    return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
+
+
+@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
+def learn(
+    members: Members,
+    state: State,
+    scratch: Scratch,
+    instances: Instances,
+    sides: np.ndarray,
+    threshold: float,
+    zero_side: int,
+    size: int,
+    predictions: np.ndarray,
+    changes: np.ndarray,
+    activations: np.ndarray,
+) -> int:
+    """Play the trials; ``sides`` are -1 and +1, or 0 to predict without learning."""
+    bench = lay_out(members, state, 0, 0)
+    room, given = scratch, instances
+    for t in range(size):
+        count = support_of(given, t, room.support, room.z)
+        total = activation(bench, room.support[:count], room.z[:count]) - threshold
+        predictions[t] = zero_side if total == 0.0 else (1 if total > 0.0 else -1)
+        changes[t] = 0
+        activations[t] = total
+        side = sides[t]
+        if side == 0:
+            continue
+        state.counts[0, TRIALS] += 1
+        margin = side * total
+        if margin > bench.scalars[REACH]:
+            continue
+        for place in range(count):
+            room.z[place] *= side
+        outcome = present(bench, room, count, margin)
+        if outcome == FAILED:
+            return t
+        if outcome == CHANGED:
+            changes[t] = 1
+            state.counts[0, UPDATES] += 1
+    return -1
+
+
+class LinearThreshold:
+    """A two-class linear-threshold algorithm: predict the sign of w.x - theta, then let the rule update.
+
+    Parameters
+    ----------
+    rule
+        Any rule, the threshold forms of Winnow and `elimination` included, or its text.
+    labels
+        (negative, positive): any two labels. Without it they are taken from the first labels seen, sorted.
+    zero_label
+        The label predicted when w.x = 0; the positive one by default. It changes predictions, never weights.
+    constant
+        Add an attribute that is always 1, so that a threshold is learned.
+
+    Attributes
+    ----------
+    mistakes, updates, trials
+        Counters. Every mistake bound bounds the updates (w.z at most the rule's reach), hence the mistakes.
+    inconsistent
+        For `elimination`: positives that no literal explains.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> learner = linmax.LinearThreshold(linmax.rules.winnow(2, threshold=4))
+    >>> trace = learner.run([[1, 0, 0, 0], [0, 1, 1, 1], [1, 1, 0, 0]], [1, 0, 1])
+    >>> trace.mistakes.tolist(), learner.weights.tolist()
+    ([1, 1, 2], [4.0, 2.0, 1.0, 1.0])
+    """
+
+    def __init__(
+        self, rule: Any, labels: tuple[Any, Any] | None = None, zero_label: Any = None, constant: bool = False
+    ) -> None:
+        self.learner = as_rule(rule)
+        if self.learner.rivals != "best":
+            raise ValueError(f"{self.learner} chooses among rivals, but of two classes there is one; leave rivals out")
+        self.constant = boolean("constant", constant)
+        if labels is not None and (len(labels) != 2 or labels[0] == labels[1]):
+            raise ValueError(f"labels must be two different labels (negative, positive), got {labels!r}")
+        self.labels = None if labels is None else tuple(labels)
+        self.zero_label = zero_label
+        self.mistakes = 0
+        self._state: State | None = None
+        self._layout: Layout | None = None
+        self._vocabulary: Mapping[Any, int] | None = None
+        if zero_label is not None and not self.learner.lifts:
+            raise ValueError(
+                f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out"
+            )
+
+    def __repr__(self) -> str:
+        return f"<{self.learner}: {self.trials} trials, {self.mistakes} mistakes, {self.updates} updates>"
+
+    @property
+    def trials(self) -> int:
+        """Trials played so far."""
+        return 0 if self._state is None else int(self._state.counts[0, TRIALS])
+
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return 0 if self._state is None else int(self._state.counts[0, UPDATES])
+
+    @property
+    def inconsistent(self) -> int:
+        """Positives that no remaining literal explains (`elimination` only)."""
+        if self.learner.name != "elimination":
+            raise AttributeError(f"inconsistent belongs to elimination, not to {self.learner}")
+        return 0 if self._state is None else int(self._state.scalars[0, OWN])
+
+    @property
+    def log_scale(self) -> float:
+        """The true weights are `weights` times exp(log_scale)."""
+        return 0.0 if self._state is None else float(self._state.scalars[0, SHIFT] + self._state.scalars[0, GAUGE])
+
+    @property
+    def weights(self) -> np.ndarray:
+        """One weight an attribute; with a constant, its weight comes first."""
+        if self._state is None:
+            raise ValueError("the learner has seen no instance yet, so the number of its weights is not known")
+        return self._state.weights[0, 0 if self.constant else 1 :].copy()
+
+    def run(self, attributes: Any, labels: Sequence[Any]) -> Trace:
+        """Play trials: predict each row, then see its label and update."""
+        instances = self._instances(attributes)
+        names = label_array(labels)
+        if names.ndim != 1 or len(names) != len(instances):
+            raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
+        distinct, inverse = unique_labels(names)
+        pair = self.labels
+        if pair is None:
+            if len(distinct) != 2:
+                raise ValueError(
+                    f"labels must be two to tell negative from positive, got {distinct!r}; "
+                    "pass labels=(negative, positive)"
+                )
+            pair = (distinct[0], distinct[1])
+        for name in distinct:
+            if name not in pair:
+                t = int(np.flatnonzero(inverse == distinct.index(name))[0])
+                raise ValueError(f"labels: {name!r} at trial {t} is neither {pair[0]!r} nor {pair[1]!r}")
+        self._check_zero(pair)
+        self.labels = pair
+        sides = (
+            np.array([1 if name == pair[1] else -1 for name in distinct], np.int32)[inverse]
+            if len(names)
+            else np.zeros(0, np.int32)
+        )
+        return self._play(instances, sides)
+
+    def learn(self, attributes: Any, label: Any) -> Any:
+        """One trial: returns the prediction made before the label was seen."""
+        if self.labels is None:
+            raise ValueError("learn() needs to know both labels; pass labels=(negative, positive) to LinearThreshold")
+        return self.run(_one(attributes), [label]).predictions[0]
+
+    def score(self, attributes: Any) -> np.ndarray:
+        """w.x - theta of each row, up to a positive factor; nothing is learned."""
+        return self._judge(attributes)[1]
+
+    def predict(self, attributes: Any) -> np.ndarray:
+        """The label of each row under the current weights; nothing is learned."""
+        return self._names(self._judge(attributes)[0])
+
+    # -- lowering --
+
+    def _check_zero(self, pair: tuple[Any, Any]) -> None:
+        if self.zero_label is not None and self.zero_label not in pair:
+            raise ValueError(f"zero_label must be {pair[0]!r} or {pair[1]!r}, got {self.zero_label!r}")
+
+    def _instances(self, attributes: Any) -> Experts:
+        instances = experts(attributes=attributes, thresholds=self.constant, vocabulary=self._vocabulary)
+        by_name = self._vocabulary is not None and instances.vocabulary is not None
+        if self._layout is not None and instances.layout != self._layout and not by_name:
+            raise ValueError(
+                f"instances have {instances.layout}, but the learner was made for {self._layout}; "
+                "give it the same attributes"
+            )
+        rule = self.learner
+        if rule.bounded and instances.range > 1.0 + 1e-12:
+            raise ValueError(
+                f"{rule} needs attributes of size at most 1, but these reach {instances.range:g}; scale them first"
+            )
+        if rule.nonnegative:
+            least = min(
+                instances.dense.min(initial=0.0),
+                instances.csr.data.min(initial=0.0) if instances.csr is not None else 0.0,
+            )
+            if least < 0.0:
+                raise ValueError(
+                    f"{rule} needs attributes in [0, 1], got {least:g}; use balanced_winnow or negated literals"
+                )
+        return instances
+
+    def _prepare(self, instances: Experts) -> tuple[Members, State]:
+        rule = self.learner
+        if self._state is None:
+            count = 1 + instances.layout.dense + instances.layout.sparse
+            weights = np.full((1, count), rule.start)
+            memory = np.full((1, rule.rows_of_memory(count), count), np.nan)
+            rule.fill(memory[0], np.arange(not self.constant, count))
+            if not self.constant:  # coordinate 0 does not exist
+                weights[0, 0] = 0.0
+            scalars = np.array([rule.first_scalars(count - (not self.constant))])
+            counts, shape = np.zeros((1, 5), np.int64), np.zeros(5, np.int64)
+            self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
+        elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
+            self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
+        self._layout, self._vocabulary = instances.layout, instances.vocabulary
+        members = Members(
+            np.array([address_of(rule.step, STEP)]),
+            np.array([address_of(rule.spread, SPREAD)]),
+            np.array([rule.everywhere], np.int64),
+            np.array([rule.gain], np.int64),
+            np.zeros(1, np.int64),
+            np.zeros(1, np.int64),
+            np.array([rule.values], float).reshape(1, -1),
+            np.zeros((1, 4), np.int64),
+            np.zeros(1, np.int64),
+        )
+        return members, self._state
+
+    def _grown(self, state: State, more: int) -> State:
+        """Attributes met for the first time: each with the weight it would have, had it always been there with 0."""
+        rule, scalars = self.learner, state.scalars.copy()
+        unit = math.exp(-scalars[0, SHIFT])
+        before, size = state.memory.shape[2], state.memory.shape[2] + more
+        memory = np.full((1, rule.rows_of_memory(size), size), np.nan)
+        memory[:, : state.memory.shape[1], :before] = state.memory
+        rule.fill(memory[0], np.arange(before, size))
+        scalars[0, MASS] += rule.mass * more * unit
+        scalars[0, PEAK] = max(scalars[0, PEAK], scalars[0, MASS])
+        if rule.thickness:
+            scalars[0, REACH] = rule.thickness * scalars[0, MASS]
+        weights = np.concatenate([state.weights, np.full((1, more), rule.start * unit)], axis=1)
+        return state._replace(weights=weights, memory=memory, scalars=scalars)
+
+    def _loop(self, instances: Experts, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        members, state = self._prepare(instances)
+        size = len(instances)
+        predictions, changes, activations = np.zeros(size, np.int32), np.zeros(size, np.uint8), np.zeros(size)
+        zero_side = -1 if self.zero_label is not None and self.labels and self.zero_label == self.labels[0] else 1
+        theta = 0.0 if self.learner.threshold is None else self.learner.threshold
+        played = instances.compiled(())
+        scratch = scratch_for(state, self.learner.everywhere, 0, 1 + state.weights.shape[1], 0, False)
+        failed = learn(
+            members, state, scratch, played, sides, theta, zero_side, size, predictions, changes, activations
+        )
+        if failed >= 0:
+            raise OverflowError(
+                f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down"
+            )
+        return predictions, changes, activations
+
+    def _play(self, instances: Experts, sides: np.ndarray) -> Trace:
+        surprised = self.inconsistent if self.learner.name == "elimination" else 0
+        predictions, changes, _ = self._loop(instances, sides)
+        wrong = predictions != sides
+        self.mistakes += int(wrong.sum())
+        if self.learner.name == "elimination" and self.inconsistent > surprised:
+            warnings.warn(
+                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no "
+                "disjunction of the given attributes",
+                stacklevel=3,
+            )
+        return Trace(self, self._names(predictions), wrong, changes != 0)
+
+    def _judge(self, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
+        if self._state is None:
+            raise ValueError("the learner has seen no instance yet; call run or learn first")
+        instances = self._instances(attributes)
+        predictions, _, activations = self._loop(instances, np.zeros(len(instances), np.int32))
+        return predictions, activations
+
+    def _names(self, sides: np.ndarray) -> np.ndarray:
+        assert self.labels is not None
+        return as_array(self.labels)[(sides > 0).astype(int)]
+
+
+def _one(attributes: Any) -> Any:
+    """One instance as a block of one row."""
+    if isinstance(attributes, Mapping):
+        return [attributes]
+    if sparse.issparse(attributes):
+        return attributes.reshape(1, -1)
+    array = np.asarray(attributes)
+    return array.reshape(1, -1) if array.ndim == 1 else array

@@ -1,0 +1,135 @@
+"""How a model has fared: mistakes of what was served, and of voters who do not learn, along the trials."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from linmax.service.packing import Instance, Label
+
+__all__ = ["POINTS", "Account", "Curve"]
+
+POINTS = 2048  # most points that a curve keeps
+
+Point = tuple[int, int, int | None, int | None]
+
+
+class Curve:
+    """Points at whole multiples of a stride, which doubles when there are too many; a function of the trials alone.
+
+    Examples
+    --------
+    >>> curve = Curve(most=4)
+    >>> for t in range(1, 11):
+    ...     curve.add((t, t // 2, None, None))
+    >>> [point[0] for point in curve.points], curve.stride
+    ([4, 8], 4)
+    """
+
+    def __init__(self, most: int = POINTS) -> None:
+        self.most, self.stride = most, 1
+        self.points: list[Point] = []
+
+    def add(self, point: Point) -> None:
+        """Note the state after a trial."""
+        if point[0] % self.stride:
+            return
+        self.points.append(point)
+        if len(self.points) >= self.most:
+            self.stride *= 2
+            self.points = [kept for kept in self.points if kept[0] % self.stride == 0]
+
+    def after(self, trials: int, most: int) -> list[Point]:
+        """At most `most` points beyond a trial, evenly thinned, the last one kept."""
+        found = [point for point in self.points if point[0] > trials]
+        step = -(-len(found) // max(most, 1))
+        return found[::-1][:: max(step, 1)][::-1]
+
+
+class Account:
+    """Trials and mistakes of a model, beside plurality and the best voter when there are votes.
+
+    A voter that abstains has not named the label, which counts as a mistake of that voter. Plurality names the
+    smallest of the labels that most voters name.
+
+    Examples
+    --------
+    >>> account = Account()
+    >>> account.add({"votes": {"ann": "x", "bob": "y", "cy": "y"}}, served="x", label="x")
+    >>> account.point
+    (1, 0, 1, 0)
+    """
+
+    def __init__(self) -> None:
+        self.trials = self.mistakes = self.plurality = self.best = 0
+        self.right: dict[str, int] = {}  # how often each voter named the label
+        self.votes = False
+        self.curve = Curve()
+
+    @property
+    def point(self) -> Point:
+        """Trials and mistakes so far: served, plurality, best voter."""
+        if not self.votes:
+            return self.trials, self.mistakes, None, None
+        return self.trials, self.mistakes, self.plurality, self.trials - self.best
+
+    def add(self, instance: Instance, served: Label | None, label: Label) -> None:
+        """Count one labelled trial."""
+        self.trials += 1
+        if served != label:
+            self.mistakes += 1
+        votes = instance.get("votes")
+        if votes:
+            self._count_votes(votes, label)
+        elif self.votes:
+            self.plurality += 1
+        if self.trials % self.curve.stride == 0:
+            self.curve.add(self.point)
+
+    def add_many(self, wrong: np.ndarray) -> None:
+        """Count labelled trials without votes: whether what was served was wrong, one by one."""
+        first = self.trials
+        mistakes = self.mistakes + np.cumsum(wrong)
+        for trials in range(first + 1, first + len(wrong) + 1):
+            if trials % self.curve.stride == 0:
+                self.trials, self.mistakes = trials, int(mistakes[trials - first - 1])
+                self.curve.add(self.point)
+        self.trials, self.mistakes = first + len(wrong), int(mistakes[-1])
+
+    def _count_votes(self, votes: dict[str, Label], label: Label) -> None:
+        if not self.votes:
+            self.votes, self.plurality = True, self.trials - 1  # nobody had voted before
+        for voter, vote in votes.items():
+            if vote == label:
+                count = self.right[voter] = self.right.get(voter, 0) + 1
+                if count > self.best:
+                    self.best = count
+        counts = Counter(votes.values())
+        most = max(counts.values())
+        if min(vote for vote, count in counts.items() if count == most) != label:
+            self.plurality += 1
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        return {
+            "trials": self.trials,
+            "mistakes": self.mistakes,
+            "plurality": self.plurality,
+            "best": self.best,
+            "right": self.right.copy(),
+            "votes": self.votes,
+            "stride": self.curve.stride,
+            "points": [list(point) for point in self.curve.points],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Account:
+        """The account that had this state."""
+        account = cls()
+        for name in ("trials", "mistakes", "plurality", "best", "right", "votes"):
+            setattr(account, name, state[name])
+        account.curve.stride = state["stride"]
+        account.curve.points = [(t, m, p, b) for t, m, p, b in state["points"]]
+        return account

@@ -1,0 +1,226 @@
+"""Keys and what they allow. Only their SHA-256 hashes are kept: a key has 256 random bits, so that nobody can guess it.
+
+The keys of a data folder are in ``keys.json``, which the running service reads again when it changes. Without that
+file there are no keys: everything is allowed, and the service listens on this machine only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import os
+import secrets
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from linmax.service.refusals import Refusal
+
+__all__ = ["SCOPES", "Gate", "Key", "KeyFile"]
+
+logger = logging.getLogger("linmax.service")
+
+SCOPES = ("predict", "learn", "admin")
+PREFIX = "lmx_"
+SESSION_SECONDS = 12 * 3600
+MOST_SESSIONS = 1000
+RELOAD_SECONDS = 1.0
+COOKIE = "linmax_session"
+
+
+class Key(msgspec.Struct, kw_only=True):
+    """One key: its hash and what it may do."""
+
+    name: str
+    sha256: str
+    scopes: list[str]
+    rate: float | None = None  # trials a second
+    created: int = 0
+    revoked: int | None = None
+
+
+class KeyFile:
+    """The keys of one data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "keys.json"
+
+    def read(self) -> list[Key] | None:
+        """All keys, revoked ones too; None when there has never been one."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=list[Key])
+        except FileNotFoundError:
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{self.path} cannot be read: {error}; restore it from a copy") from None
+
+    def add(self, name: str, scopes: list[str], rate: float | None = None) -> str:
+        """Make a key; its text is returned and kept nowhere."""
+        keys = self.read() or []
+        if any(key.name == name and key.revoked is None for key in keys):
+            raise ValueError(f"a key called {name!r} exists; revoke it or choose another name")
+        text = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+        keys.append(Key(name=name, sha256=_digest(text), scopes=scopes, rate=rate, created=int(time.time())))
+        self._write(keys)
+        return text
+
+    def revoke(self, name: str) -> None:
+        """The key of this name opens nothing any more."""
+        keys = self.read() or []
+        found = [key for key in keys if key.name == name and key.revoked is None]
+        if not found:
+            known = ", ".join(key.name for key in keys if key.revoked is None) or "none"
+            raise ValueError(f"no key is called {name!r}; there are: {known}")
+        found[0].revoked = int(time.time())
+        self._write(keys)
+
+    def _write(self, keys: list[Key]) -> None:
+        """Replace the file at once and whole, readable by its owner alone."""
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".keys.")
+        with os.fdopen(handle, "w") as file:
+            json.dump(msgspec.to_builtins(keys), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.path)
+
+
+class _Bucket:
+    """A token bucket: `rate` a second, and as many at once."""
+
+    __slots__ = ("burst", "rate", "tokens", "when")
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.burst = rate, max(rate, 1.0)
+        self.tokens, self.when = self.burst, time.monotonic()
+
+    def take(self, count: int) -> float:
+        """Take tokens; else the seconds until they are there (a debt is never made by one who is refused)."""
+        now = time.monotonic()
+        self.tokens = min(self.burst, self.tokens + (now - self.when) * self.rate)
+        self.when = now
+        if self.tokens >= min(count, self.burst):
+            self.tokens -= count
+            return 0.0
+        return (min(count, self.burst) - self.tokens) / self.rate
+
+
+class Gate:
+    """Who may do what, how often.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> gate = Gate(folder)
+    >>> gate.open
+    True
+    >>> text = KeyFile(folder).add("reader", ["predict"])
+    >>> gate.reload()
+    >>> gate.open, gate.admit(f"Bearer {text}".encode(), b"", "predict").name
+    (False, 'reader')
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = KeyFile(folder)
+        self._keys: dict[str, Key] = {}
+        self._buckets: dict[str, _Bucket] = {}
+        self._sessions: dict[str, tuple[str, float]] = {}  # hash of the session's word -> hash of its key, end
+        self._stamp: Any = ()
+        self.open = True
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the keys when the file has changed."""
+        self._checked = time.monotonic()
+        try:
+            found = os.stat(self.file.path)
+            stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+        except FileNotFoundError:
+            stamp = None
+        if stamp == self._stamp:
+            return
+        try:
+            keys = self.file.read()
+        except ValueError as error:
+            if self._stamp == ():
+                raise
+            logger.error("the keys stay as they were: %s", error)
+            self._stamp = stamp
+            return
+        self._stamp = stamp
+        self.open = keys is None and not self._keys  # a file that vanishes opens nothing
+        self._keys = {key.sha256: key for key in keys or () if key.revoked is None}
+        self._buckets = {digest: _Bucket(key.rate) for digest, key in self._keys.items() if key.rate}
+
+    def admit(self, authorization: bytes, cookie: bytes, scope: str, *, safe: bool = True) -> Key | None:
+        """The key that allows this scope; None when no key is needed; else 401, 403 or 429.
+
+        A cookie counts for safe requests only, so that no other site can act in the user's name.
+        """
+        if time.monotonic() - self._checked > RELOAD_SECONDS:
+            self.reload()
+        if self.open:
+            return None
+        key = self._bearer(authorization) if authorization else self._session(cookie) if safe else None
+        if key is None:
+            raise Refusal(401, "a valid key is needed: Authorization: Bearer KEY")
+        if scope not in key.scopes:
+            raise Refusal(403, f"the key {key.name!r} does not allow {scope!r}")
+        return key
+
+    def charge(self, key: Key | None, trials: int) -> None:
+        """Count trials against the key's rate; 429 when there are too many."""
+        if key is None or key.sha256 not in self._buckets:
+            return
+        wait = self._buckets[key.sha256].take(trials)
+        if wait > 0.0:
+            raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials a second", retry_after=wait)
+
+    def begin_session(self, authorization: bytes) -> str:
+        """A word for a cookie, in exchange for a key."""
+        key = self.admit(authorization, b"", "predict", safe=False)
+        now = time.time()
+        self._sessions = {word: (owner, end) for word, (owner, end) in self._sessions.items() if end > now}
+        if len(self._sessions) >= MOST_SESSIONS:
+            raise Refusal(429, "too many sessions are open", retry_after=60)
+        word = secrets.token_urlsafe(32)
+        if key is not None:
+            self._sessions[_digest(word)] = (key.sha256, now + SESSION_SECONDS)
+        return word
+
+    def end_session(self, cookie: bytes) -> None:
+        """The cookie's word opens nothing any more."""
+        self._sessions.pop(_digest(_cookie_word(cookie)), None)
+
+    def _bearer(self, authorization: bytes) -> Key | None:
+        scheme, _, text = authorization.partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        return self._known(hashlib.sha256(text.strip()).hexdigest())
+
+    def _session(self, cookie: bytes) -> Key | None:
+        owner, end = self._sessions.get(_digest(_cookie_word(cookie)), ("", 0.0))
+        return self._known(owner) if end > time.time() else None
+
+    def _known(self, digest: str) -> Key | None:
+        # The look-up compares hashes, about whose bits the sender learns nothing useful from its time.
+        key = self._keys.get(digest)
+        return key if key is not None and hmac.compare_digest(key.sha256, digest) else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _cookie_word(cookie: bytes) -> str:
+    for part in cookie.decode("latin-1").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""

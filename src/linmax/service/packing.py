@@ -1,0 +1,140 @@
+"""Instances as bytes: names become numbers, in the order given, so that unpacking gives the very same instance.
+
+An instance is a dict with any of ``votes`` {voter: class}, ``scores`` {rater: {class: number}} and ``attributes``
+{name: number}. Packed, it is two arrays: *places*, unsigned 32-bit numbers of names, and *numbers*, 64-bit floats,
+both little-endian. A vote is the places (voter, class); a score the places (rater, class) and a number; an attribute
+one place and a number. Votes come first, then scores, then attributes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from linmax.service.refusals import Refusal
+
+__all__ = ["KINDS", "Instance", "Label", "Names", "Packed", "pack", "unpack"]
+
+Label = str | int
+Instance = dict[str, Any]
+KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
+FIELDS = ("attributes", "votes", "scores", "label")
+
+
+class Packed(NamedTuple):
+    """Numbers of votes and scores, then places and numbers as bytes."""
+
+    votes: int
+    scores: int
+    places: bytes
+    numbers: bytes
+
+
+class Names:
+    """The names of one model, numbered as they appear; the last ones can be taken back.
+
+    Examples
+    --------
+    >>> names = Names()
+    >>> packed = pack({"attributes": {"red": 1.0, "round": 0.5}}, names)
+    >>> names.fresh
+    [(0, 0, 'red'), (0, 1, 'round')]
+    >>> unpack(packed, names)
+    {'attributes': {'red': 1.0, 'round': 0.5}}
+    """
+
+    def __init__(self, known: Iterable[tuple[int, Label]] = (), most: int = 2**31) -> None:
+        self.most = most
+        self.numbers: tuple[dict[Label, int], ...] = tuple({} for _ in KINDS)
+        self.texts: tuple[list[Label], ...] = tuple([] for _ in KINDS)
+        self.fresh: list[tuple[int, int, Label]] = []  # not yet on stable storage
+        for kind, name in known:
+            self.number(kind, name)
+        self.keep()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.texts))
+
+    def number(self, kind: int, name: Label) -> int:
+        """The number of this name, a new one if need be."""
+        found = self.numbers[kind].get(name)
+        if found is None:
+            if len(self) >= self.most:
+                raise Refusal(
+                    422, f"this model takes at most {self.most} names, {name!r} would be one more", field=FIELDS[kind]
+                )
+            found = self.numbers[kind][name] = len(self.texts[kind])
+            self.texts[kind].append(name)
+            self.fresh.append((kind, found, name))
+        return found
+
+    def keep(self) -> None:
+        """The new names are stored."""
+        self.fresh.clear()
+
+    def take_back(self) -> None:
+        """The new names were not stored: forget them."""
+        for kind, _, name in reversed(self.fresh):
+            del self.numbers[kind][name]
+            self.texts[kind].pop()
+        self.fresh.clear()
+
+
+def pack(instance: Instance, names: Names) -> Packed:
+    """The instance as bytes; new names get numbers."""
+    if len(instance) == 1 and "attributes" in instance:
+        attributes = instance["attributes"]
+        try:  # the usual case: attributes alone, all of them known
+            known = _packer("I", len(attributes))(*map(names.numbers[ATTRIBUTE].__getitem__, attributes))
+            return Packed(0, 0, known, _packer("d", len(attributes))(*attributes.values()))
+        except KeyError:
+            pass
+    places: list[int] = []
+    numbers: list[float] = []
+    scores = 0
+    number = names.number
+    votes = instance.get("votes") or {}
+    for voter, vote in votes.items():
+        places += (number(VOTER, voter), number(CLASS, vote))
+    for rater, ratings in (instance.get("scores") or {}).items():
+        for label, rating in ratings.items():
+            places += (number(RATER, rater), number(CLASS, label))
+            numbers.append(rating)
+            scores += 1
+    attributes = instance.get("attributes")
+    if attributes:
+        places += [number(ATTRIBUTE, name) for name in attributes]
+        numbers += attributes.values()
+    return Packed(len(votes), scores, _packer("I", len(places))(*places), _packer("d", len(numbers))(*numbers))
+
+
+def unpack(packed: Packed, names: Names) -> Instance:
+    """The instance again, with its names in the same order."""
+    votes, scores = packed.votes, packed.scores
+    places = struct.unpack(f"<{len(packed.places) // 4}I", packed.places)
+    numbers = struct.unpack(f"<{len(packed.numbers) // 8}d", packed.numbers)
+    instance: Instance = {}
+    texts = names.texts
+    if votes:
+        voters, classes = texts[VOTER], texts[CLASS]
+        instance["votes"] = {voters[places[2 * i]]: classes[places[2 * i + 1]] for i in range(votes)}
+    if scores:
+        table: dict[Label, dict[Label, float]] = {}
+        for i in range(scores):
+            rater, label = places[2 * (votes + i)], places[2 * (votes + i) + 1]
+            table.setdefault(texts[RATER][rater], {})[texts[CLASS][label]] = numbers[i]
+        instance["scores"] = table
+    first = 2 * (votes + scores)
+    if len(places) > first:
+        named = texts[ATTRIBUTE]
+        instance["attributes"] = {
+            named[place]: value for place, value in zip(places[first:], numbers[scores:], strict=True)
+        }
+    return instance
+
+
+@lru_cache(maxsize=1024)
+def _packer(code: str, count: int) -> Callable[..., bytes]:
+    return struct.Struct(f"<{count}{code}").pack

@@ -1,0 +1,307 @@
+"""From requests to stored and applied events: one thread writes, one fsync serves many.
+
+The event loop collects entries while the writer's thread is busy, and hands them over together: one transaction, one
+commit. Then the loop applies them in the order of their sequence numbers and answers. So models belong to the event
+loop alone and the log to the writer alone; neither needs a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+from linmax.service.log import DiskFull, Event, Log, StorageFailed
+from linmax.service.packing import Label
+from linmax.service.refusals import Refusal
+
+__all__ = ["Entry", "Pipeline"]
+
+logger = logging.getLogger("linmax.service")
+
+BATCH = 512  # entries in one transaction
+SLICE = 0.005  # seconds of applying before other requests get a turn
+STORAGE_FAILED = 74  # exit status, EX_IOERR
+
+Write = Callable[[Log], Event]
+
+
+class Entry(msgspec.Struct):
+    """One event to be stored: how, for which model, and what became of it."""
+
+    write: Write
+    model: Any
+    outcome: Event | Refusal | None = None
+
+
+class _Request(msgspec.Struct):
+    entries: list[Entry]
+    done: Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Call:
+    """Some other work for the writer, in the same transaction."""
+
+    function: Callable[[Log], Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+
+
+@dataclass(slots=True)
+class _Batch:
+    requests: list[_Request]
+    answers: list[tuple[int, int, Label | None]]  # (model, seq, predicted) to be written down
+    calls: list[_Call] = field(default_factory=list)
+    error: Refusal | None = None
+    seconds: float = 0.0
+
+
+class Pipeline:
+    """Collect, commit, apply, answer.
+
+    Parameters
+    ----------
+    log : the log, which from now on belongs to the writer's thread.
+    apply : called in the event loop with each stored entry, in order.
+    queue : at most so many entries may wait; more are refused with 503.
+    gather : seconds to wait for company when others have been seen in flight.
+    observe : called with (entries, seconds) after each commit.
+    fail : what to do when storing or applying fails: by default, end the process.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        apply: Callable[[Entry], None],
+        *,
+        queue: int = 8192,
+        gather: float = 0.002,
+        observe: Callable[[int, float], None] | None = None,
+        fail: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        self.queue, self.gather = queue, gather
+        self.full = False  # the last commit found no room
+        self._log, self._apply, self._observe = log, apply, observe
+        self._fail = fail or _end_process
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[_Request] = deque()
+        self._calls: list[_Call] = []
+        self._answers: list[tuple[int, int, Label | None]] = []
+        self.unwritten: dict[int, Label | None] = {}  # predicted labels of learn events, not yet written down
+        self._entries = 0  # waiting or being stored
+        self._busy = False
+        self._target = 0  # entries worth waiting for, judged by those in flight when the last batch was done
+        self._turn: asyncio.Handle | None = None
+        self._delayed = False
+        self._stored: deque[_Batch] = deque()
+        self._applying = False
+        self._closing = False
+        self._inbox: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_all, name="linmax-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def depth(self) -> int:
+        """Entries that wait for the disk."""
+        return self._entries
+
+    def submit(self, entries: list[Entry], done: Callable[[], None]) -> None:
+        """Store these entries; `done` is called, in a later turn, when they are on stable storage and applied."""
+        if self._closing:
+            raise Refusal(503, "the server is stopping", retry_after=5)
+        if self._entries + len(entries) > self.queue:
+            raise Refusal(503, f"{self._entries} events wait for the disk; try again", retry_after=1)
+        self._entries += len(entries)
+        self._waiting.append(_Request(entries, done))
+        self._wake()
+
+    def call(self, function: Callable[[Log], Any]) -> asyncio.Future[Any]:
+        """Run a function on the log in a transaction, after all that was submitted before."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._calls.append(_Call(function, future))
+        self._wake()
+        return future
+
+    async def flush(self) -> None:
+        """Wait until what was applied so far has its answers written down too."""
+        await self.call(_nothing)
+
+    def answered(self, model: int, seq: int, predicted: Label | None) -> None:
+        """A learn event was applied: its prediction will be written down with the next commit."""
+        self._answers.append((model, seq, predicted))
+        self.unwritten[seq] = predicted
+
+    async def close(self) -> None:
+        """Store, apply and answer all that waits, then end the thread."""
+        self._closing = True
+        while self._waiting or self._busy or self._stored:
+            await self.flush()
+        await self.flush()
+        self._inbox.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    # -- in the event loop ----------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Hand over at the end of this turn of the loop; a little later when company is likely."""
+        if self._busy:
+            return
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self._consider)
+        elif self._delayed and (self._entries >= self._target or self._calls):
+            self._turn.cancel()
+            self._delayed = False
+            self._turn = self._loop.call_soon(self._hand_over)
+
+    def _consider(self) -> None:
+        if self._entries < self._target and not self._calls and self.gather > 0:
+            self._delayed = True
+            self._turn = self._loop.call_later(self.gather, self._hand_over)
+        else:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        self._turn, self._delayed, self._busy = None, False, True
+        batch = _Batch(self._take(), self._answers)
+        if not self._waiting:
+            batch.calls, self._calls = self._calls, []
+        self._answers = []
+        self._inbox.put(batch)
+
+    def _take(self) -> list[_Request]:
+        taken: list[_Request] = []
+        size = 0
+        while self._waiting and (not taken or size + len(self._waiting[0].entries) <= BATCH):
+            request = self._waiting.popleft()
+            size += len(request.entries)
+            taken.append(request)
+        return taken
+
+    def _done(self, batch: _Batch) -> None:
+        self._busy = False
+        stored = sum(len(request.entries) for request in batch.requests)
+        self._target = min(self._entries * 2 // 3, BATCH)
+        self._entries -= stored
+        self.full = batch.error is not None
+        if batch.error is None:
+            for _, seq, _ in batch.answers:
+                self.unwritten.pop(seq, None)
+            if self._observe is not None:
+                self._observe(stored, batch.seconds)
+        else:
+            self._answers = batch.answers + self._answers
+        self._stored.append(batch)
+        if not self._applying:
+            self._apply_some()
+        if self._waiting or self._calls:
+            self._wake()
+
+    def _apply_some(self) -> None:
+        """Apply what is stored, in order, a slice of time at a time."""
+        try:
+            self._apply_slice()
+        except BaseException as error:  # what is stored and not applied must never be passed over
+            self._fail(error)
+
+    def _apply_slice(self) -> None:
+        self._applying = True
+        deadline = time.monotonic() + SLICE
+        while self._stored:
+            batch = self._stored[0]
+            while batch.requests:
+                request = batch.requests.pop(0)
+                self._finish(request, batch.error)
+                if time.monotonic() > deadline:
+                    self._loop.call_soon(self._apply_some)
+                    return
+            for call in batch.calls:
+                self._finish_call(call, batch.error)
+            self._stored.popleft()
+        self._applying = False
+
+    def _finish(self, request: _Request, error: Refusal | None) -> None:
+        for entry in request.entries:
+            if error is not None:
+                entry.outcome = error
+            elif isinstance(entry.outcome, Event):
+                self._apply(entry)
+        try:
+            request.done()
+        except Exception:  # it is stored and applied; others wait for their answers too
+            logger.exception("an answer could not be given")
+
+    def _finish_call(self, call: _Call, error: Refusal | None) -> None:
+        if call.future.done():
+            return
+        result = error or call.result
+        if isinstance(result, BaseException):
+            call.future.set_exception(result)
+        else:
+            call.future.set_result(result)
+
+    # -- in the writer's thread -----------------------------------------------------------------------
+
+    def _write_all(self) -> None:
+        try:
+            while (batch := self._inbox.get()) is not None:
+                began = time.perf_counter()
+                self._write(batch)
+                batch.seconds = time.perf_counter() - began
+                self._loop.call_soon_threadsafe(self._done, batch)
+                self._checkpoint()
+        except BaseException as error:
+            self._fail(error)
+
+    def _write(self, batch: _Batch) -> None:
+        log = self._log
+        try:
+            log.begin()
+            self._write_answers(batch)
+            for request in batch.requests:
+                for entry in request.entries:
+                    try:
+                        entry.outcome = entry.write(log)
+                    except Refusal as refusal:
+                        entry.outcome = refusal
+            for call in batch.calls:
+                try:
+                    call.result = call.function(log)
+                except Refusal as refusal:
+                    call.result = refusal
+            log.commit()
+        except DiskFull:
+            log.rollback()
+            batch.error = Refusal(507, "the disk is full: nothing was stored; predictions without an id go on")
+
+    def _write_answers(self, batch: _Batch) -> None:
+        for model in {model for model, _, _ in batch.answers}:
+            self._log.write_answers(model, [(seq, label) for owner, seq, label in batch.answers if owner == model])
+
+    def _checkpoint(self) -> None:
+        try:
+            self._log.checkpoint()
+        except DiskFull:
+            logger.warning("no room to move the WAL into the log file; it stays where it is")
+
+
+def _nothing(_log: Log) -> None:
+    """The transaction writes the answers."""
+
+
+def _end_process(error: BaseException) -> None:
+    """Never pretend: what the disk holds now is found out by the next start."""
+    failed = "storage" if isinstance(error, StorageFailed) else "applying what is stored"
+    logger.critical("%s failed, the process ends", failed, exc_info=error)
+    for handler in logging.getLogger("linmax").handlers:
+        handler.flush()
+    os._exit(STORAGE_FAILED)

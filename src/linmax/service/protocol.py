@@ -1,0 +1,148 @@
+"""HTTP connections: uvicorn's, with a short way for what is asked all day long.
+
+A request about one trial needs no ASGI scope, no task and no event: the application gets it when its body is complete,
+and its answer is written when the application has it. Whatever is unusual about it goes the long way: an address that
+must be decoded, a body of unknown or excessive length, a request behind another one, a reader that does not read.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from linmax.service.app import HEADERS, Answer, App, Resource
+
+__all__ = ["Protocol"]
+
+Pairs = tuple[tuple[bytes, bytes], ...]
+
+
+class _Nobody:
+    """What uvicorn tells of a cycle's end, nobody waits for here."""
+
+    def set(self) -> None:
+        """Nobody waits."""
+
+
+class _Trial:
+    """A request on the short way; to uvicorn's connection it is a cycle like others."""
+
+    __slots__ = ("body", "disconnected", "headers", "keep_alive", "model", "protocol", "resource", "response_complete")
+    message_event = _Nobody()
+
+    def __init__(
+        self, protocol: Protocol, resource: Resource, model: str, headers: dict[bytes, bytes], keep_alive: bool
+    ) -> None:
+        self.protocol, self.resource, self.model, self.headers = protocol, resource, model, headers
+        self.keep_alive, self.disconnected, self.response_complete = keep_alive, False, False
+        self.body = bytearray()
+
+    def begin(self) -> None:
+        """The body is complete."""
+        self.resource.begin(self.model, self.headers, self.body, self.answer)
+
+    def answer(self, answer: Answer) -> None:
+        """Write it, unless the client has hung up."""
+        protocol = self.protocol
+        transport = protocol.transport
+        self.response_complete = True
+        if transport.is_closing():
+            return
+        usual = tuple(protocol.server_state.default_headers)
+        head = _head(usual, answer.status, answer.kind, answer.headers, self.keep_alive)
+        transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(answer.content), answer.content))
+        if not self.keep_alive:
+            transport.close()
+        protocol.on_response_complete()
+
+
+@lru_cache(maxsize=64)
+def _head(usual: Pairs, status: int, kind: bytes, more: Pairs, keep_alive: bool) -> bytes:
+    """The first lines of an answer."""
+    last = () if keep_alive else ((b"connection", b"close"),)
+    pairs = (*usual, (b"content-type", kind), *more, *HEADERS, *last)
+    lines = [b"%b: %b\r\n" % pair for pair in pairs]
+    return b"HTTP/1.1 %d %b\r\n%b" % (status, HTTPStatus(status).phrase.encode(), b"".join(lines))
+
+
+class Protocol(HttpToolsProtocol):
+    """A connection. It knows since when it has waited for the rest of a request, or for the next one."""
+
+    since: float | None = None
+    idle: float | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.service = cast(App, self.config.app)
+        self.trial: _Trial | None = None
+        self.since = time.monotonic()
+
+    def on_message_begin(self) -> None:
+        self.url, self.headers, self.expect_100_continue = b"", [], False
+        self.since, self.idle = time.monotonic(), None
+
+    def on_headers_complete(self) -> None:
+        self.trial = self._trial()
+        if self.trial is not None:
+            self.cycle = self.trial  # type: ignore[assignment]
+            return
+        url, headers, expect = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()  # makes the scope
+        self.url, self.expect_100_continue = url, expect
+        self.headers.extend(headers)
+        super().on_headers_complete()
+
+    def _trial(self) -> _Trial | None:
+        parts, parser = self.url.split(b"/"), self.parser
+        if len(parts) != 5 or parts[1] != b"v1" or parts[2] != b"models" or parser.get_method() != b"POST":
+            return None
+        model, resource = parts[3], self.service.trials.get(parts[4])
+        if resource is None or not model or b"%" in model:
+            return None
+        if parser.get_http_version() != "1.1" or parser.should_upgrade():
+            return None
+        headers = dict(self.headers)
+        length = headers.get(b"content-length", b"")
+        if not length.isdigit() or int(length) > self.service.settings.max_body or self.expect_100_continue:
+            return None
+        if self.flow.write_paused or not (self.cycle is None or self.cycle.response_complete):
+            return None
+        return _Trial(self, resource, model.decode("latin-1"), headers, parser.should_keep_alive())
+
+    def on_body(self, body: bytes) -> None:
+        if self.trial is not None:
+            self.trial.body += body
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self.since = None
+        if self.trial is not None:
+            self.trial.begin()
+        else:
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request; the server's sweep ends a connection that stays idle, not a timer of its own."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        now = time.monotonic()
+        if self.since is not None:  # the next one has begun; while reading was paused it could not go on
+            self.since = now
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self.idle = now
+
+    def expire(self, now: float, patience: float) -> None:
+        """Hang up when a request has been on its way for too long, or none has come."""
+        if self.since is not None and now - self.since > patience and not self.flow.read_paused:
+            self.transport.abort()
+        elif self.since is None and self.idle is not None and now - self.idle > self.timeout_keep_alive:
+            self.transport.close()

@@ -1,0 +1,122 @@
+"""The process: uvicorn around the application, one worker, and what it does when a client is slow or a signal comes."""
+
+from __future__ import annotations
+
+import gc
+import ipaddress
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from linmax.service.app import App
+from linmax.service.protocol import Protocol
+from linmax.service.settings import Settings
+
+__all__ = ["serve"]
+
+logger = logging.getLogger("linmax.service")
+
+SWEEP_SECONDS = 1.0
+DRAIN_SECONDS = 30
+GARBAGE = 20_000  # new objects before the collector looks: a batch in flight is no garbage
+
+
+class _Server(uvicorn.Server):
+    """Tells streams to end when a signal comes, and hangs up on clients that never finish their request."""
+
+    def __init__(self, config: uvicorn.Config, app: App, settings: Settings) -> None:
+        super().__init__(config)
+        self.service, self.settings = app.service, settings
+        self._swept = time.monotonic()
+
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        """Stop in good order, with exit status 0; a second Ctrl-C does not wait."""
+        self.service.stopping.set()
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        if time.monotonic() - self._swept > SWEEP_SECONDS:
+            self.sweep()
+        return await super().on_tick(counter)
+
+    def sweep(self) -> None:
+        """Cut off those that have begun a request long ago and not ended it, or not begun another."""
+        now = self._swept = time.monotonic()
+        for connection in list(self.server_state.connections):
+            assert isinstance(connection, Protocol)
+            connection.expire(now, self.settings.receive_seconds)
+
+
+def serve(settings: Settings, *, host: str, port: int, told: str | None = None, **options: Any) -> None:
+    """Serve until a signal comes.
+
+    Parameters
+    ----------
+    settings : where the data are, and the limits.
+    host, port : where to listen; without keys only a loopback address is taken, port 0 means any free one.
+    told : a file to write the address to, as JSON; "-" is standard output.
+    options : passed on to the service.
+    """
+    app = App(settings, **options)
+    if app.gate.open and not _is_loopback(host):
+        app.service.log.close()
+        raise ValueError(
+            f"host must be a loopback address while there is no key, got {host!r}; make a key with "
+            f"'linmax serve keys add --data {settings.data}', or use 127.0.0.1"
+        )
+    listener = _listen(host, port)
+    address = "http://{}:{}".format(f"[{host}]" if ":" in host else host, listener.getsockname()[1])
+    note = {"address": address, "pid": os.getpid(), "data": str(settings.data.resolve())}
+    if told == "-":
+        print(json.dumps(note), flush=True)
+    elif told is not None:
+        Path(told).write_text(json.dumps(note) + "\n")
+    print(f"linmax: serving {settings.data} at {address}", file=sys.stderr)
+    if app.gate.open:
+        print("linmax: no keys: open to everybody on this machine, and to nobody else", file=sys.stderr)
+    sys.stderr.flush()
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        backlog=2048,
+    )
+    gc.collect()
+    gc.freeze()  # what the imports have made stays for ever: the collector need not look at it again and again
+    gc.set_threshold(GARBAGE)
+    _Server(config, app, settings).run(sockets=[listener])
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ValueError(f"cannot listen on {host}, port {port}: {error}; try --port 0") from None
+    return listener

@@ -1,0 +1,239 @@
+"""What can be seen of a model from outside."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from linmax.models.online import Learner
+from linmax.service import bodies
+from linmax.service.model import UNFIT, Model
+from linmax.service.refusals import Refusal
+
+__all__ = [
+    "CurveView",
+    "Explanation",
+    "Models",
+    "Ready",
+    "Status",
+    "Summary",
+    "Weights",
+    "curve",
+    "explanation",
+    "model_file",
+    "news",
+    "reached",
+    "summary",
+    "weights",
+]
+
+STREAM_POINTS = 500  # of the past, sent when a stream begins
+STREAM_BARS = 40
+
+
+class Status(Struct, kw_only=True):
+    """Alive."""
+
+    status: str
+
+
+class Ready(Struct, kw_only=True):
+    """Ready; with a full disk, only for predictions that are not kept."""
+
+    status: str
+    disk_full: bool
+
+
+class Summary(Struct, kw_only=True):
+    """A model in figures. Mistakes are those of the labels that were served."""
+
+    name: str
+    options: bodies.Options
+    trials: int
+    mistakes: int
+    updates: int
+    classes: list[bodies.Label]
+    pending: int
+    applied_seq: int
+    snapshot_seq: int
+    created: int
+
+
+class Models(Struct, kw_only=True):
+    """All models."""
+
+    models: list[Summary]
+
+
+class Weight(Struct, kw_only=True, omit_defaults=True):
+    """One weight; `label` is there when each class has its own."""
+
+    name: str
+    weight: float
+    label: bodies.Label | None = None
+
+
+class Weights(Struct, kw_only=True):
+    """The largest weights of each kind, by magnitude."""
+
+    voters: list[Weight]
+    raters: list[Weight]
+    thresholds: list[Weight]
+    attributes: list[Weight]
+
+
+class Score(Struct, kw_only=True):
+    """What a class scores."""
+
+    label: bodies.Label
+    score: float
+
+
+class Explanation(Struct, kw_only=True):
+    """The label that would be served, the score of every class, and the weights behind this instance."""
+
+    label: bodies.Label | None
+    scores: list[Score]
+    weights: Weights
+
+
+class Bound(Struct, kw_only=True):
+    """The mistakes are at most constant + slope * those of the best voter, at every point."""
+
+    constant: float
+    slope: float
+
+
+class CurveView(Struct, kw_only=True):
+    """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]; the last two null without votes.
+
+    `bound` is there for Winnow over votes while every label comes with its instance.
+    """
+
+    trials: int
+    points: list[list[int | None]]
+    bound: Bound | None
+
+
+def summary(model: Model) -> Summary:
+    """The model in figures."""
+    return Summary(
+        name=model.name,
+        options=model.options,
+        trials=model.account.trials,
+        mistakes=model.account.mistakes,
+        updates=model.learner.updates,
+        classes=list(model.learner.classes),
+        pending=model.pending,
+        applied_seq=model.applied,
+        snapshot_seq=model.saved,
+        created=model.created,
+    )
+
+
+def weights(model: Model, most: int) -> Weights:
+    """The largest weights of each kind."""
+    found = model.learner.weights
+    return Weights(
+        voters=_largest(found["voters"], most),
+        raters=_largest(found["raters"], most),
+        thresholds=_largest(found["thresholds"], most),
+        attributes=_largest_of_classes(found["attributes"], most),
+    )
+
+
+def _largest(table: dict[Any, float], most: int) -> list[Weight]:
+    rows = [Weight(name=str(name), weight=float(weight)) for name, weight in table.items()]
+    return sorted(rows, key=lambda row: -abs(row.weight))[:most]
+
+
+def _largest_of_classes(table: dict[str, dict[Any, float]], most: int) -> list[Weight]:
+    rows = [
+        Weight(name=str(name), weight=float(weight), label=label)
+        for name, classes in table.items()
+        for label, weight in classes.items()
+        if weight
+    ]
+    return sorted(rows, key=lambda row: -abs(row.weight))[:most]
+
+
+def explanation(model: Model, body: bodies.ExplainBody) -> Explanation:
+    """Scores of all classes, and the weights of what the instance holds."""
+    instance = bodies.instance_of(body, model.choices)
+    try:
+        scores = model.learner.scores(**instance)
+        label = model.predict(instance)
+    except UNFIT as error:
+        raise Refusal(422, str(error), field=model.options.kind) from None
+    found = model.learner.weights
+    kept: dict[str, Any] = {"thresholds": found["thresholds"]}
+    for ours, theirs in (("voters", "votes"), ("raters", "scores"), ("attributes", "attributes")):
+        kept[ours] = {name: found[ours][name] for name in instance.get(theirs, {}) if name in found[ours]}
+    most = model.options.max_features
+    return Explanation(
+        label=label,
+        scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
+        weights=Weights(
+            voters=_largest(kept["voters"], most),
+            raters=_largest(kept["raters"], most),
+            thresholds=_largest(kept["thresholds"], most),
+            attributes=_largest_of_classes(kept["attributes"], most),
+        ),
+    )
+
+
+def curve(model: Model, after: int, most: int) -> CurveView:
+    """Points beyond a trial, the present one last."""
+    account = model.account
+    points = account.curve.after(after, most)
+    if account.trials > after and (not points or points[-1][0] < account.trials):
+        points = [*points, account.point]
+    return CurveView(trials=account.trials, points=[list(point) for point in points], bound=bound(model))
+
+
+def bound(model: Model) -> Bound | None:
+    """The mistake bound, when one is known."""
+    found = model.bound()
+    return None if found is None else Bound(constant=found[0], slope=found[1])
+
+
+def reached(model: Model, last: str, after: int) -> int:
+    """The trial after which a stream goes on: by the id of the last event seen, if it was of this very model."""
+    number, _, trials = last.partition(".")
+    if number.isdigit() and trials.isdigit() and len(trials) < 17 and int(number) == model.number:
+        after = int(trials)
+    return after if after <= model.account.trials else 0
+
+
+def news(model: Model, after: int, latency: dict[str, float] | None, errors: list[Any]) -> dict[str, Any]:
+    """What a stream sends."""
+    account = model.account
+    return {
+        "model": model.number,
+        "after": after,
+        "trials": account.trials,
+        "mistakes": account.mistakes,
+        "pending": model.pending,
+        "points": curve(model, after, STREAM_POINTS).points,
+        "weights": msgspec.to_builtins(weights(model, STREAM_BARS)),
+        "bound": bound(model),
+        "latency": latency,
+        "errors": errors,
+    }
+
+
+def model_file(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """A learner's state as the library's model file."""
+    handle, name = tempfile.mkstemp(suffix=".linmax")
+    os.close(handle)
+    try:
+        Learner.from_state(description, arrays).save(name)
+        return Path(name).read_bytes()
+    finally:
+        Path(name).unlink()

@@ -1,0 +1,1 @@
+"""What can be promised: certificates, adversaries, and hypotheses with a guarantee."""

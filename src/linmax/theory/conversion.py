@@ -1,0 +1,361 @@
+"""From on-line to batch: a hypothesis with a guarantee out of any on-line learner.
+
+A learner here is any object with ``predict(x)`` and ``learn(x, label)`` (`OneByOne` makes one of any learner of this
+library); examples are pairs (x, label),
+drawn independently from one distribution. Each function runs the learner, returns one of its hypotheses (a
+deep copy) and states what is guaranteed of it: error at most ``error`` with probability at least 1 -
+``failure``.
+
+The learner is made conservative: it is shown the label of a trial only after a mistake. A mistake bound
+holds for every sequence, in particular for the one that consists of the mistakes, so nothing is lost by it,
+and a hypothesis lasts from one mistake to the next.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from linmax import bounds
+from linmax.data.instances import Experts, experts
+from linmax.engine.composition import as_learner
+from linmax.models.run import Machine
+from linmax.util.checks import whole
+
+__all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
+
+
+class Learner(Protocol):
+    """What is asked of a learner."""
+
+    def predict(self, x: Any) -> Any: ...
+
+    def learn(self, x: Any, label: Any) -> Any: ...
+
+
+class OneByOne:
+    """A learner of this library as these functions want it: one instance at a time.
+
+    Parameters
+    ----------
+    learner
+        A rule, a technique or text, as for `linmax.run`.
+    classes
+        All classes.
+    kind
+        What an instance is: "attributes" (numbers, or a dict of strengths), "votes" (one class a voter) or "scores"
+        (one row of k ratings a rater).
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(n=3, r=3, k=2, trials=2000, seed=1)
+    >>> learner = OneByOne("winnow(1.2)", classes=[0, 1], kind="votes")
+    >>> found = longest_survivor(learner, zip(data.votes, data.labels), failure=0.05)
+    >>> found.error < 0.05, found.hypothesis.predict([0, 0, 1])
+    (True, 0)
+    """
+
+    def __init__(self, learner: Any, classes: Sequence[Any], kind: str = "attributes") -> None:
+        if kind not in ("attributes", "votes", "scores"):
+            raise ValueError(f"kind must be 'attributes', 'votes' or 'scores', got {kind!r}")
+        self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
+        self._machine: Machine | None = None
+
+    def _instances(self, x: Any) -> Experts:
+        block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
+        instances = experts(**block, classes=self.classes)
+        if self._machine is None:
+            self._machine = Machine(
+                self.learner, instances, self.classes, tie="smallest", update_on_tie=True, discover=False
+            )
+        return instances
+
+    def predict(self, x: Any) -> Any:
+        """The class of one instance; nothing is learned."""
+        instances = self._instances(x)
+        assert self._machine is not None
+        return self._machine.predict(instances)[0].item()
+
+    def learn(self, x: Any, label: Any) -> Any:
+        """One trial; returns the prediction."""
+        instances = self._instances(x)
+        assert self._machine is not None
+        return self._machine.run(instances, [label]).predictions[0].item()
+
+
+@dataclass(frozen=True, eq=False)
+class Guaranteed:
+    """A hypothesis and what is known of it.
+
+    Attributes
+    ----------
+    hypothesis
+        A copy of the learner as it was; ``hypothesis.predict(x)``.
+    error, failure
+        With probability at least 1 - failure over the examples the error of the hypothesis is at most this.
+    examples
+        Examples used.
+    mistakes
+        Mistakes that the learner made on them.
+    basis
+        Why the guarantee holds, in words.
+    """
+
+    hypothesis: Any
+    error: float
+    failure: float
+    examples: int
+    mistakes: int
+    basis: str
+
+    def __str__(self) -> str:
+        return (
+            f"error <= {self.error:.4g} with probability {1 - self.failure:.4g} "
+            f"({self.examples} examples, {self.mistakes} mistakes; {self.basis})"
+        )
+
+
+def _right(prediction: Any, label: Any) -> bool:
+    value = np.asarray(prediction)
+    return bool(value.item() == label) if value.size == 1 else bool(prediction == label)
+
+
+@dataclass
+class _Kept:
+    """A hypothesis, how many examples came before it, and how many it got right before its first mistake."""
+
+    hypothesis: Any
+    since: int
+    run: int = 0
+
+
+def _play(learner: Learner, examples: Iterable[tuple[Any, Any]], most: int | None = None) -> list[_Kept]:
+    """Run the learner conservatively and keep every hypothesis; ``most`` is the promised mistake bound."""
+    kept = [_Kept(copy.deepcopy(learner), 0)]
+    for t, (x, label) in enumerate(examples):
+        if _right(learner.predict(x), label):
+            kept[-1].run += 1
+            continue
+        _keep_promise(len(kept), most)
+        learner.learn(x, label)
+        kept.append(_Kept(copy.deepcopy(learner), t + 1))
+    return kept
+
+
+def _keep_promise(made: int, most: int | None) -> None:
+    if most is not None and made > most:
+        raise ValueError(f"mistakes must bound the learner, got {most}, but it made {made}; raise it or pass None")
+
+
+def first_survivor(
+    learner: Learner,
+    examples: Iterable[tuple[Any, Any]],
+    *,
+    error: float,
+    failure: float = 0.05,
+    mistakes: int | None = None,
+) -> Guaranteed:
+    """The first hypothesis that is right often enough in a row.
+
+    Parameters
+    ----------
+    learner
+        With ``predict`` and ``learn``; it is changed.
+    examples
+        Pairs (x, label); as many are used as needed.
+    error, failure
+        The guarantee that is wanted.
+    mistakes
+        A mistake bound M of the learner: a hypothesis must then be right ceil((1/error) ln((M +
+        1)/failure)) times in a row, and M + 1 such runs of examples always suffice. None: the i-th
+        hypothesis must be right ceil((1/error) ln(i(i + 1)/failure)) times.
+
+    Notes
+    -----
+    The lecture notes on linear learners (theorem 9.1) ask for (1/error) ln(1/failure), which would do for
+    one hypothesis fixed in advance, not for the first of many.
+
+    Examples
+    --------
+    >>> class Last:  # says what was right last
+    ...     answer = 0
+    ...     def predict(self, x): return self.answer
+    ...     def learn(self, x, label): self.answer = label
+    >>> found = first_survivor(Last(), [(None, 1)] * 100, error=0.1, mistakes=1)
+    >>> found.hypothesis.answer, found.examples
+    (1, 38)
+    """
+    run = wrong = used = 0
+    for x, label in examples:
+        used += 1
+        if _right(learner.predict(x), label):
+            run += 1
+            if run >= _needed(wrong, error, failure, mistakes):
+                basis = f"{run} right in a row"
+                return Guaranteed(copy.deepcopy(learner), float(error), float(failure), used, wrong, basis)
+        else:
+            run, wrong = 0, wrong + 1
+            _keep_promise(wrong, mistakes)
+            learner.learn(x, label)
+    always = "" if mistakes is None else f"; {bounds.survival_examples(mistakes, error, failure)} always suffice"
+    raise ValueError(
+        f"examples ran out after {used}, with {run} right in a row where "
+        f"{_needed(wrong, error, failure, mistakes)} are needed{always}; give more, or use longest_survivor"
+    )
+
+
+def _needed(wrong: int, error: float, failure: float, mistakes: int | None) -> int:
+    if mistakes is None:
+        return bounds.survival_run_unknown(wrong + 1, error, failure)
+    return bounds.survival_run(mistakes, error, failure)
+
+
+def longest_survivor(
+    learner: Learner,
+    examples: Iterable[tuple[Any, Any]],
+    *,
+    failure: float = 0.05,
+    mistakes: int | None = None,
+) -> Guaranteed:
+    """The hypothesis with the longest run of right predictions, over all the examples.
+
+    Its error is at most 1 - (failure/(M + 1))^(1/run) when M = ``mistakes`` bounds the learner. Without a
+    bound the i-th hypothesis has failure/(i(i + 1)) in place of failure/(M + 1), and the one with the least
+    such number is taken.
+
+    Source: Gallant's pocket algorithm; Kearns, Li, Pitt and Valiant (1987).
+
+    Examples
+    --------
+    >>> class Last:
+    ...     answer = 0
+    ...     def predict(self, x): return self.answer
+    ...     def learn(self, x, label): self.answer = label
+    >>> found = longest_survivor(Last(), [(None, 0)] * 5 + [(None, 1)] * 200, mistakes=1)
+    >>> found.hypothesis.answer, round(found.error, 4)
+    (1, 0.0184)
+    """
+    kept = _play(learner, examples, mistakes)
+    errors = [bounds.survival_error(one.run, failure, mistakes, i + 1) for i, one in enumerate(kept)]
+    at = int(np.argmin(errors))
+    used, basis = kept[-1].since + kept[-1].run, f"{kept[at].run} right in a row"
+    return Guaranteed(kept[at].hypothesis, errors[at], float(failure), used, len(kept) - 1, basis)
+
+
+def two_phase(
+    learner: Learner,
+    examples: Iterable[tuple[Any, Any]],
+    *,
+    mistakes: int,
+    error: float,
+    failure: float = 0.05,
+) -> Guaranteed:
+    """Learn on m1 examples, test all hypotheses on m2 fresh ones, return the one with the fewest errors.
+
+    m1 and m2 are `linmax.bounds.two_phase_examples` (mistakes, error, failure). For a large mistake bound
+    this needs far fewer examples than `first_survivor`: about (4M + 32 ln M)/error against (M ln M)/error.
+
+    Source: after Littlestone (1989), From on-line to batch learning.
+
+    Examples
+    --------
+    >>> class Last:
+    ...     answer = 0
+    ...     def predict(self, x): return self.answer
+    ...     def learn(self, x, label): self.answer = label
+    >>> found = two_phase(Last(), [(None, 1)] * 3000, mistakes=1, error=0.1)
+    >>> found.hypothesis.answer, found.examples
+    (1, 2123)
+    """
+    learn, test = bounds.two_phase_examples(mistakes, error, failure)
+    stream = iter(examples)
+    kept = _play(learner, islice(stream, learn), mistakes)
+    fresh = list(islice(stream, test))
+    used = kept[-1].since + kept[-1].run + len(fresh)
+    if used < learn + test:
+        raise ValueError(
+            f"examples must be {learn} to learn and {test} to test, got {used}; give more, or a larger error"
+        )
+    wrong = [_errors(one.hypothesis, fresh) for one in kept]
+    at = int(np.argmin(wrong))
+    basis = f"{wrong[at]} errors on {test} fresh examples, the fewest of {len(kept)} hypotheses"
+    return Guaranteed(kept[at].hypothesis, float(error), float(failure), used, len(kept) - 1, basis)
+
+
+def _errors(hypothesis: Any, examples: list[tuple[Any, Any]]) -> int:
+    return sum(not _right(hypothesis.predict(x), label) for x, label in examples)
+
+
+def selected(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05) -> Guaranteed:
+    """The hypothesis with the least error on the examples after it, plus a penalty for their number.
+
+    No mistake bound is needed and noise is allowed: risk <= errors/tested + sqrt(ln(n(n + 1)/failure)/(2
+    tested)), for all hypotheses at once. It is also at most M/n + 6 sqrt(ln(2(n + 1)/failure)/n)
+    (`linmax.bounds.selection_risk`). The learner may use all examples; each hypothesis is tested on all
+    later ones, (M + 1) n predictions in all.
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2004), On the generalization ability of on-line learning
+    algorithms.
+
+    Examples
+    --------
+    >>> class Last:
+    ...     answer = 0
+    ...     def predict(self, x): return self.answer
+    ...     def learn(self, x, label): self.answer = label
+    >>> found = selected(Last(), [(None, 1)] * 1000)
+    >>> found.hypothesis.answer, round(found.error, 3)
+    (1, 0.092)
+    """
+    stored = list(examples)
+    n = len(stored)
+    if n == 0:
+        raise ValueError("examples must not be empty; a hypothesis is chosen by what comes after it")
+    kept = _play(learner, stored)
+    best: tuple[float, int, int] | None = None
+    for i, one in enumerate(kept):
+        tested = n - one.since
+        penalty = bounds.selection_penalty(n, tested, failure)
+        if best is not None and penalty >= best[0]:
+            break  # later hypotheses have larger penalties still
+        wrong = _errors(one.hypothesis, stored[one.since :])
+        if best is None or wrong / tested + penalty < best[0]:
+            best = (wrong / tested + penalty, i, tested)
+    assert best is not None  # the first hypothesis is tested on all n
+    risk, at, tested = best
+    basis = f"tested on the {tested} examples after it"
+    return Guaranteed(kept[at].hypothesis, min(1.0, risk), float(failure), n, len(kept) - 1, basis)
+
+
+def drawn(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05, seed: int = 0) -> Guaranteed:
+    """A hypothesis drawn at random among those used, each as likely as it was used often.
+
+    Its error *in the mean over the draw* is at most M/n + sqrt(ln(1/failure)/(2n)) with probability 1 -
+    failure (`linmax.bounds.average_risk`): the cheapest guarantee that on-line mistakes give.
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
+
+    Examples
+    --------
+    >>> class Last:
+    ...     answer = 0
+    ...     def predict(self, x): return self.answer
+    ...     def learn(self, x, label): self.answer = label
+    >>> found = drawn(Last(), [(None, 1)] * 1000)
+    >>> found.hypothesis.answer, round(found.error, 4)
+    (1, 0.0397)
+    """
+    kept = _play(learner, examples)
+    n = kept[-1].since + kept[-1].run
+    if n == 0:
+        raise ValueError("examples must not be empty; hypotheses are drawn by how often they were used")
+    moment = int(np.random.default_rng(whole("seed", seed, 0)).integers(n))
+    used = [one for one in kept if one.since <= moment][-1]
+    error = bounds.average_risk((len(kept) - 1) / n, n, failure)
+    return Guaranteed(used.hypothesis, error, float(failure), n, len(kept) - 1, "in the mean over the draw")

@@ -1,0 +1,183 @@
+"""Model files: one file, safe to open from a stranger, written whole or not at all.
+
+A file holds named arrays and a description of plain data (JSON), in the safetensors format: there is no code in it to
+run. The description carries the format's version, the kind of thing saved and a SHA-256 digest of everything else, so
+that a truncated file, a flipped bit, another program's file and a newer format are each refused by name. Sizes are
+checked against the file's own before memory is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmax.util.checks import about
+
+__all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
+
+FORMAT = 1
+HEADER_LIMIT = 64 * 2**20
+DTYPES = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I8": np.int8,
+    "U8": np.uint8,
+    "BOOL": np.bool_,
+}
+
+
+def _digest(description: str, arrays: Mapping[str, np.ndarray]) -> str:
+    found = hashlib.sha256(description.encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name], order="C")
+        found.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        found.update(array.data if array.size else b"")
+    return found.hexdigest()
+
+
+def write(
+    path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Save arrays and plain data as a file of this kind; an existing file is replaced only when all is on disk.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, os
+    >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
+    >>> write(name, "example", {"alpha": 1.1}, {"weights": np.ones(3)})
+    >>> read(name, "example")[0]
+    {'alpha': 1.1}
+    """
+    from safetensors.numpy import save
+
+    for name, array in arrays.items():
+        if array.dtype.type not in DTYPES.values():
+            raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved; use one of {', '.join(DTYPES)}")
+    text = json.dumps(description, sort_keys=True, allow_nan=False)
+    labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    # Not by `tempfile`, whose files nobody else may read.
+    with about(path):
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with about(path), os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # the name is on disk only when the folder is
+        folder = os.open(target.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The description and the arrays of a file of this kind; anything else raises ValueError with the reason."""
+    target = Path(path)
+    header, start = _header(target)
+    labels = header.pop("__metadata__", {})
+    if not isinstance(labels, dict) or "linmax_format" not in labels:
+        raise ValueError(f"{target} was not written by linmax")
+    if labels["linmax_format"] != str(FORMAT):
+        raise ValueError(
+            f"{target} has format {labels['linmax_format']}, this linmax reads {FORMAT}; install a newer linmax"
+        )
+    if labels.get("kind") != kind:
+        raise ValueError(f"{target} holds a {labels.get('kind')!r}, not a {kind!r}")
+    arrays = _arrays(target, header, start)
+    text = labels.get("description", "")
+    if labels.get("sha256") != _digest(text, arrays):
+        raise ValueError(f"{target} is damaged: its content does not match its checksum")
+    return json.loads(text), arrays
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """The kind of thing that a file says it holds; ValueError when linmax did not write it."""
+    labels = _header(Path(path))[0].get("__metadata__")
+    if not isinstance(labels, dict) or not isinstance(labels.get("kind"), str):
+        raise ValueError(f"{path} was not written by linmax")
+    return str(labels["kind"])
+
+
+def _header(target: Path) -> tuple[dict[str, Any], int]:
+    """What the file says of itself, and where the arrays begin; sizes are checked first."""
+    size = target.stat().st_size
+    with target.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little") if size >= 8 else 0
+        if not 2 <= length <= min(size - 8, HEADER_LIMIT):
+            raise ValueError(f"{target} is truncated, or not a model file")
+        try:
+            header = json.loads(file.read(length))
+        except (UnicodeDecodeError, json.JSONDecodeError):
+            raise ValueError(f"{target} is not a model file: its header cannot be read") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"{target} is not a model file: its header cannot be read")
+    return header, 8 + length
+
+
+def _arrays(target: Path, header: dict[str, Any], start: int) -> dict[str, np.ndarray]:
+    size = target.stat().st_size - start
+    content = np.fromfile(target, np.uint8, offset=start) if _fits(target, header, size) else np.zeros(0, np.uint8)
+    found = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        found[name] = content[begin:end].copy().view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return found
+
+
+def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
+    """Whether every array lies inside the file and is as long as its shape says; else the error that tells."""
+    ends = [0]
+    for name, entry in header.items():
+        try:
+            shape, (begin, end) = entry["shape"], entry["data_offsets"]
+            count = int(np.prod([int(n) for n in shape], dtype=object))
+            right = (
+                entry["dtype"] in DTYPES
+                and all(isinstance(n, int) and n >= 0 for n in [*shape, begin, end])
+                and end - begin == count * np.dtype(DTYPES[entry["dtype"]]).itemsize
+            )
+        except (KeyError, TypeError, ValueError):
+            right = False
+            end = 0
+        if not right:
+            raise ValueError(f"{target} is damaged: array {name!r} is not described properly")
+        ends.append(end)
+    if max(ends) != size:
+        raise ValueError(f"{target} is truncated: {size} bytes of arrays, {max(ends)} announced")
+    return size > 0
+
+
+def plain(value: Any) -> Any:
+    """A name or label as JSON holds it: text, numbers, truth values, and tuples of them."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, tuple):
+        return {"tuple": [plain(part) for part in value]}
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    raise TypeError(f"{value!r} cannot be saved; use text, numbers or tuples of them as names and labels")
+
+
+def named(value: Any) -> Any:
+    """The name or label that `plain` made this of."""
+    if isinstance(value, dict):
+        return tuple(named(part) for part in value["tuple"])
+    return value

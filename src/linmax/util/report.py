@@ -1,0 +1,404 @@
+"""Results for people and for programs: tables, plots of mistakes, JSON files.
+
+Matplotlib and rich are imported where they are used, so that a plain table costs neither.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linmax.util.checks import about
+
+if TYPE_CHECKING:
+    import rich.table
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Column", "Table", "check_output", "plot_accuracy", "plot_error", "plot_mistakes", "table", "write_json"]
+
+# Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", ":", "-.")
+PLOT_FORMATS = (".png", ".svg", ".pdf")
+DRAWN_POINTS = 2000  # more cannot be seen, and would make a vector file of a long run very large
+LABEL_GAP = 0.055  # least distance between two labels, in heights of the axes
+
+
+# -- tables --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: the rows' key, the heading (the key when empty) and a format such as ``",d"``."""
+
+    key: str
+    heading: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text cells: ``str(table)`` is plain text, and rich prints it with lines and colours."""
+
+    headings: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...]
+    title: str = ""
+
+    def __str__(self) -> str:
+        rows = [self.headings, *self.cells]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self._line(row, widths) for row in rows]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join([self.title, *lines] if self.title else lines)
+
+    def _line(self, row: Sequence[str], widths: Sequence[int]) -> str:
+        cells = (
+            f"{cell:>{width}}" if numeric else f"{cell:<{width}}"
+            for cell, width, numeric in zip(row, widths, self.numeric, strict=True)
+        )
+        return "  ".join(cells).rstrip()
+
+    def __rich__(self) -> rich.table.Table:
+        from rich import box, table
+        from rich.text import Text
+
+        shown = table.Table(title=self.title or None, title_justify="left", box=box.SIMPLE_HEAD)
+        for heading, numeric in zip(self.headings, self.numeric, strict=True):
+            shown.add_column(Text(heading), justify="right" if numeric else "left")
+        for row in self.cells:
+            shown.add_row(*map(Text, row))  # Text: a bracket in a name is no markup
+        return shown
+
+
+def table(rows: Iterable[Mapping[str, object]], columns: Sequence[Column], title: str = "") -> Table:
+    """Lay out rows as a table; ``None`` and absent values show as a dash, numbers are set to the right.
+
+    Examples
+    --------
+    >>> rows = [{"learner": "perceptron", "mistakes": 1234}, {"learner": "plurality", "mistakes": None}]
+    >>> print(table(rows, [Column("learner"), Column("mistakes", format=",d")]))
+    learner     mistakes
+    ----------  --------
+    perceptron     1,234
+    plurality          -
+    """
+    values = [[row.get(column.key) for column in columns] for row in rows]
+    return Table(
+        headings=tuple(column.heading or column.key for column in columns),
+        cells=tuple(tuple(map(_cell, row, columns)) for row in values),
+        numeric=tuple(_all_numbers(row[i] for row in values) for i in range(len(columns))),
+        title=title,
+    )
+
+
+def _cell(value: object, column: Column) -> str:
+    return "-" if value is None else format(value, column.format)
+
+
+def _all_numbers(values: Iterable[object]) -> bool:
+    present = [value for value in values if value is not None]
+    return bool(present) and all(isinstance(value, (int, float, np.number)) for value in present)
+
+
+# -- plots ---------------------------------------------------------------------------------------------
+
+
+def plot_mistakes(
+    curves: Mapping[str, ArrayLike],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Mistakes",
+    subtitle: str = "",
+) -> Figure:
+    """Draw cumulative mistakes against trials, each curve labelled at its end.
+
+    Parameters
+    ----------
+    curves : mapping of str to array of shape (trials,)
+        Mistakes made up to and including each trial, under the name that the plot shows.
+    path : path, optional
+        Where to save the plot; the ending says how: .png, .svg or .pdf.
+    title, subtitle : str
+        Set above the plot, to the left.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Standing alone: no global state of pyplot is touched.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> figure = plot_mistakes({"perceptron": [1, 2, 2, 2], "plurality": [0, 1, 2, 3]})
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['plurality  3', 'perceptron  2']
+    """
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    counts = {name: _curve(name, curve) for name, curve in curves.items()}
+    if not counts:
+        raise ValueError("curves must hold at least one curve, got none")
+    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    _style(axes, title, subtitle)
+    # Most mistakes first, so that the labels read from top to bottom like a legend.
+    names = sorted(counts, key=lambda name: -counts[name][-1])
+    for place, name in enumerate(names):
+        _draw(axes, counts[name], *_look(place))
+    axes.set_xlim(0, max(map(len, counts.values())))
+    _label_ends(axes, {name: round(float(counts[name][-1])) for name in names})
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def plot_accuracy(
+    accuracy: ArrayLike, path: str | os.PathLike[str] | None = None, *, title: str = "Accuracy", subtitle: str = ""
+) -> Figure:
+    """Draw the accuracy after each trial, every trial of it: what matters are the jumps between neighbours.
+
+    Parameters are those of `plot_mistakes`.
+
+    Examples
+    --------
+    >>> plot_accuracy([0.5, 0.8, 0.6]).axes[0].get_ylabel()
+    'accuracy'
+    """
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    values = _curve("accuracy", accuracy)
+    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
+    from matplotlib.ticker import MultipleLocator
+
+    axes = figure.add_subplot()
+    _style(axes, title, subtitle)
+    axes.set_ylabel("accuracy")
+    axes.yaxis.set_major_locator(MultipleLocator(0.1))
+    axes.yaxis.set_major_formatter("{x:.1f}")
+    axes.plot(np.arange(1, len(values) + 1), values, color=COLOURS[0], linewidth=0.6)
+    axes.set_xlim(0, len(values))
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def plot_error(
+    trials: ArrayLike,
+    mistakes: ArrayLike,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Progressive error",
+    subtitle: str = "",
+) -> Figure:
+    """Draw the share of mistakes up to each of some trials, on a logarithmic axis of trials.
+
+    The other parameters are those of `plot_mistakes`.
+
+    Examples
+    --------
+    >>> plot_error([1, 10, 100], [1, 4, 20]).axes[0].get_ylabel()
+    'error so far'
+    """
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    counts, wrong = _curve("trials", trials), _curve("mistakes", mistakes)
+    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    _style(axes, title, subtitle)
+    axes.set_ylabel("error so far")
+    axes.yaxis.set_major_locator(_automatic())
+    axes.yaxis.set_major_formatter("{x:.3g}")
+    axes.set_xscale("log")
+    axes.plot(counts, wrong / counts, color=COLOURS[0], linewidth=1.8)
+    axes.set_ylim(bottom=0.0)
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def _automatic() -> Any:
+    from matplotlib.ticker import AutoLocator
+
+    return AutoLocator()
+
+
+def figure_class() -> type[Figure]:
+    """Matplotlib's figure, or an error that says how to get it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('plots need matplotlib: pip install "linmax[plot]"') from error
+    return Figure
+
+
+def _curve(name: str, curve: ArrayLike) -> NDArray[np.float64]:
+    counts = np.asarray(curve, dtype=np.float64)
+    if counts.ndim != 1 or counts.size == 0:
+        raise ValueError(f"curve {name!r} must have shape (trials,) with at least one trial, got {counts.shape}")
+    if not np.isfinite(counts).all():
+        raise ValueError(f"curve {name!r} must be finite, got {counts[~np.isfinite(counts)][0]}")
+    return counts
+
+
+def _look(place: int) -> tuple[str, str]:
+    """Colour and dash of the curve at this place: all colours solid first, then dashed, ..."""
+    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+
+
+def _style(axes: Axes, title: str, subtitle: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=22 if subtitle else 8)
+    if subtitle:
+        axes.annotate(
+            subtitle,
+            (0, 1),
+            xytext=(0, 7),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=9,
+            color="0.35",
+        )
+    axes.set_xlabel("trials")
+    axes.set_ylabel("mistakes so far")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.92")
+    axes.set_axisbelow(True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:,.0f}")
+        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def _draw(axes: Axes, counts: NDArray[np.float64], colour: str, dash: str) -> None:
+    shown = np.unique(np.linspace(0, len(counts) - 1, min(len(counts), DRAWN_POINTS)).astype(np.int64))
+    trials, mistakes = np.append(0, shown + 1), np.append(0, counts[shown])
+    axes.plot(trials, mistakes, color=colour, linestyle=dash, linewidth=1.8, clip_on=False)
+
+
+def _label_ends(axes: Axes, ends: Mapping[str, int]) -> None:
+    """Write each name, in its colour, beside the end of its curve; `ends` falls from top to bottom."""
+    top = max(1.05 * max(ends.values()), 1.0)
+    axes.set_ylim(0, top)
+    heights = spread([end / top for end in ends.values()][::-1], LABEL_GAP)[::-1]
+    for place, ((name, end), height) in enumerate(zip(ends.items(), heights, strict=True)):
+        colour, _ = _look(place)
+        axes.annotate(
+            f"{name}  {end:,d}",
+            (1, height),
+            xycoords="axes fraction",
+            xytext=(8, 0),
+            textcoords="offset points",
+            verticalalignment="center",
+            fontsize=9,
+            color=colour,
+            annotation_clip=False,
+        )
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Move increasing places apart until neighbours are `gap` apart, each group about its own middle.
+
+    They stay between 0 and 1 as long as there is room for all; else they run over at the top.
+
+    Examples
+    --------
+    >>> spread([0.0, 0.5, 0.5], 0.25)
+    [0.0, 0.375, 0.625]
+    """
+
+    def kept_inside(middle: float, members: int) -> float:
+        half = (members - 1) * gap / 2
+        return max(min(middle, 1 - half), half)
+
+    groups: list[tuple[float, int]] = []  # (middle, members)
+    for place in places:
+        middle, members = kept_inside(place, 1), 1
+        while groups and middle - groups[-1][0] < (members + groups[-1][1]) * gap / 2:
+            other, others = groups.pop()
+            middle = (middle * members + other * others) / (members + others)
+            members += others
+            middle = kept_inside(middle, members)
+        groups.append((middle, members))
+    return [middle + (i - (members - 1) / 2) * gap for middle, members in groups for i in range(members)]
+
+
+def _save(figure: Figure, path: Path) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=160)
+    _replace(path, buffer.getvalue())
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
+    """Raise now what would go wrong when `path` is written later, after the work is done."""
+    target = Path(path)
+    if endings and target.suffix.lower() not in endings:
+        raise ValueError(f"{target}: the ending must be one of {', '.join(endings)}")
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"no folder {target.parent}; make it first", str(target))
+
+
+def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write figures as JSON, whole or not at all; the path ``-`` means standard output.
+
+    NumPy numbers and arrays are written as plain ones. ``nan`` and infinities are no JSON: they raise
+    ``ValueError``, and nothing is written.
+
+    Examples
+    --------
+    >>> write_json({"mistakes": np.int64(3), "curve": np.array([1, 3])}, "-")
+    {
+      "mistakes": 3,
+      "curve": [
+        1,
+        3
+      ]
+    }
+    """
+    text = json.dumps(figures, indent=2, allow_nan=False, default=_plain, ensure_ascii=False) + "\n"
+    if os.fspath(path) == "-":
+        sys.stdout.write(text)
+    else:
+        _replace(Path(path), text.encode())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"cannot write {value!r} as JSON")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        target.write_bytes(content)  # a device or a pipe has no old content to keep, and must stay what it is
+        return
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with about(path):
+            draft.write_bytes(content)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)

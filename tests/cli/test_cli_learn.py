@@ -1,0 +1,412 @@
+"""``linmax learn``, ``predict`` and ``show``: results, bad input, interruptions, and going on after a kill."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linmax.cli import main
+from linmax.util import files
+
+WORDS = ["left", "right", "up"]
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A problem in Vowpal Wabbit's text, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(1)
+    lines = []
+    for i in range(600):
+        k = random.integers(3)
+        lines.append(f"{'abc'[k]} 't{i} |f {WORDS[k]} {' '.join(f'w{j}' for j in random.integers(0, 40, 4))}")
+    path = tmp_path / "data.vw"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def learn(*arguments: str) -> dict:
+    assert main(["learn", *arguments, "--json", "figures.json"]) == 0
+    return json.loads(Path("figures.json").read_text())
+
+
+def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "data.vw",
+        "--learner",
+        "perceptron",
+        "--model",
+        "m",
+        "--predictions",
+        "p",
+        "--test",
+        "data.vw",
+        "--plot",
+        "e.svg",
+    ]
+    figures = learn(*arguments)
+    shown = capsys.readouterr().out
+    assert figures["trials"] == 600
+    assert figures["mistakes"] < 60
+    assert figures["progressive_error"] == figures["mistakes"] / 600
+    assert figures["test_error"] < 0.02
+    assert (figures["classes"], figures["features"], figures["format"], figures["scale"]) == (3, 43, "vw", "idf")
+    assert figures["trials_per_second"] > 0
+    assert [line.split()[2] for line in shown.splitlines()[1:11]] == [str(2**i) for i in range(10)]
+    predicted = Path("p").read_text().splitlines()
+    labels = [line.split()[0] for line in data.read_text().splitlines()]
+    assert (
+        sum(line.split(" ")[0] != label for line, label in zip(predicted, labels, strict=True)) == figures["mistakes"]
+    )
+    assert predicted[7].endswith(" t7")
+    assert Path("e.svg").stat().st_size > 1000
+
+    assert main(["show", "m", "--top", "2", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["learner"], told["trials"], sorted(told["classes"])) == ("perceptron", 600, ["a", "b", "c"])
+    assert next(iter(told["weights"]["b"])) == "f^right"
+    assert main(["show", "m", "--classes", "b"]) == 0
+    assert "f^right" in capsys.readouterr().out
+
+    assert main(["predict", "m", "data.vw"]) == 0
+    plain = capsys.readouterr().out.splitlines()
+    assert len(plain) == 600
+    assert main(["predict", "m", "data.vw", "--output", "probabilities", "--as", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [f"{row['predicted']} {row['tag']}" for row in rows] == plain
+    assert all(abs(sum(row["probabilities"].values()) - 1) < 1e-9 for row in rows)
+    assert main(["predict", "m", "data.vw", "--output", "scores", "--out", "scores.csv"]) == 0
+    table = list(csv.DictReader(Path("scores.csv").read_text().splitlines()))
+    assert all(max("abc", key=lambda c: float(row[c])) == row["predicted"] for row in table)
+    assert table[9]["line"] == "10"
+
+
+def test_passes_holdout_and_delay(data: Path) -> None:
+    figures = learn("data.vw", "--learner", "perceptron", "--passes", "3", "--holdout", "5", "--quiet")
+    assert [p["trials"] for p in figures["passes"]] == [480, 480, 480]
+    assert figures["passes"][2]["mistakes"] <= figures["passes"][0]["mistakes"]
+    assert figures["holdout_error"] < 0.05
+    late = learn("data.vw", "--learner", "perceptron", "--delay", "50", "--model", "late", "--quiet")
+    prompt = learn("data.vw", "--learner", "perceptron", "--model", "prompt", "--quiet")
+    assert late["mistakes"] > prompt["mistakes"]
+    assert late["mistakes"] >= 50  # nothing is known before the first label comes
+    same, other = (files.read(name, "stream model")[1] for name in ("late", "prompt"))
+    assert same["scaling.sparse"].tobytes() == other["scaling.sparse"].tobytes()
+
+
+def test_delay_is_exact(data: Path) -> None:
+    from linmax.streams import Model, stream
+
+    import linmax
+    from linmax.models.streams.progressive import Progressive
+
+    lines = data.read_text().splitlines()[:60]
+    work = Progressive(Model("perceptron", scale="none"), delay=7)
+    found = [name for batch in stream(lines, model=work.model, rows=25) for name in work.play(batch).tolist()]
+    one, expected, rows = linmax.Learner("perceptron"), [], list(next(iter(stream(lines))).dicts())
+    labels = [line.split()[0] for line in lines]
+    for t, row in enumerate(rows):
+        expected.append(one.predict(row))
+        if t >= 7:
+            one.learn(rows[t - 7], label=labels[t - 7])
+    names = [*work.model.labels.names, None]
+    assert [names[code] for code in found] == expected
+
+
+def test_other_formats_at_once(data: Path) -> None:
+    lines = data.read_text().splitlines()
+    Path("data.tsv").write_text("".join(f"{line.split()[0]}\t{line.split('|f ')[1]}\n" for line in lines))
+    Path("data.jsonl").write_text(
+        "".join(json.dumps({"label": line.split()[0], "text": line.split("|f ")[1]}) + "\n" for line in lines)
+    )
+    text, objects = (learn(name, "--learner", "perceptron", "--quiet") for name in ("data.tsv", "data.jsonl"))
+    assert (text["format"], objects["format"]) == ("text", "jsonl")
+    assert text["mistakes"] == objects["mistakes"] < 60
+    numbers = np.random.default_rng(0).normal(size=(300, 2))
+    rows = "".join(f"{a:.4f},{b:.4f},{'pq'[int(a > b)]}\n" for a, b in numbers)
+    Path("data.csv").write_text("a,b,kind\n" + rows)
+    Path("test.csv").write_text(
+        "more,b,kind,a\n" + "".join(f"x,{b:.4f},{'pq'[int(a > b)]},{a:.4f}\n" for a, b in numbers)
+    )
+    table = learn("data.csv", "--learner", "perceptron", "--quiet", "--test", "test.csv", "--model", "m")
+    assert table["test_error"] < 0.1  # other columns, in another order
+    Path("bare.csv").write_text("b,a\n1,2\n3,1\n")
+    assert main(["predict", "m", "bare.csv", "--out", "p.txt"]) == 0
+    assert Path("p.txt").read_text() == "q\np\n"
+    assert (table["scale"], table["features"]) == ("standard", 2)
+    assert table["progressive_error"] < 0.15
+
+
+def test_standard_input_and_output(data: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "linmax.cli",
+        "learn",
+        "-",
+        "--learner",
+        "perceptron",
+        "--predictions",
+        "-",
+        "--json",
+        "f",
+    ]
+    done = subprocess.run(command, input=data.read_bytes(), capture_output=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 600
+    assert json.loads(Path("f").read_text())["trials"] == 600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.vw"], "missing.vw: No such file"),
+        (["."], "folder"),
+        (["junk"], "not text"),
+        (["bad.svm"], "not one of 2 lines could be read; bad.svm, line 1: the label is not a number"),
+        (["empty.vw"], "there is no data"),
+        (["data.vw", "--format", "svmlight"], "not one of 600 lines could be read"),
+        (["t.csv", "--label", "z"], "no column 'z'; it has a, b"),
+        (["mixed.svm", "--strict"], "mixed.svm, line 2: an index is not a whole number"),
+        (["data.vw", "--learner", "percepton"], "did you mean 'perceptron'"),
+        (["data.vw", "--scale", "zscore"], "scale must be one of none, max"),
+        (["data.vw", "--hash-bits", "99"], "hash bits must be from 1 to 30, got 99"),
+        (["data.vw", "--model", "no/where"], "no folder"),
+        (["data.vw", "--holdout", "1"], "holdout must be >= 2"),
+        (["-", "--passes", "2"], "standard input can be read once only"),
+        (["data.vw", "--start", "data.vw"], "not a model file"),
+        (["cut.gz"], "cut short"),
+    ],
+)
+def test_bad_input_is_one_line(data: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import gzip
+
+    Path("junk").write_bytes(bytes(range(256)) * 40)
+    Path("bad.svm").write_text("x 1:1\ny 2:2\n")
+    Path("empty.vw").write_text("\n")
+    Path("t.csv").write_text("a,b\n1,2\n")
+    Path("mixed.svm").write_text("1 1:1\n1 |f a\n2 2:2\n")
+    Path("cut.gz").write_bytes(gzip.compress(data.read_bytes())[:500])
+    assert main(["learn", *arguments, "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("linmax: error: ")
+    assert error.count("\n") == 1
+    assert said in error
+
+
+def test_refused_lines_are_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("some.svm").write_text("1 1:1\n1 2:x\n2 3:nan\n2 4:1 4:2\n2 5:1\n")
+    figures = learn("some.svm", "--learner", "perceptron")
+    shown = capsys.readouterr().out
+    assert (figures["trials"], figures["refused"]) == (2, 3)
+    assert "3 lines could not be read" in shown
+    assert "some.svm, line 3: a value is not finite" in shown
+    assert "some.svm, line 4: the same attribute twice" in shown
+
+
+def test_what_was_learned_is_saved_when_a_later_line_stops_it(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("late.vw").write_text(data.read_text() + "no bar\n")
+    Path("m").write_text("the old one")
+    assert main(["learn", "late.vw", "--strict", "--model", "m", "--predictions", "p", "--learner", "perceptron"]) == 2
+    assert files.read("m", "stream model")[0]["learner"] == "perceptron"
+    assert not Path("p").exists()
+    assert not Path("p.part").exists()
+
+
+def test_a_full_disk_leaves_the_good_file(data: Path) -> None:
+    learn("data.vw", "--learner", "perceptron", "--model", "m", "--predictions", "p", "--quiet")
+    before = Path("m").read_bytes(), Path("p").read_bytes()
+    command = [sys.executable, "-m", "linmax.cli", "learn", "data.vw", "--learner", "perceptron", "--quiet"]
+    command += ["--model", "m", "--predictions", "p"]
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    done = subprocess.run(
+        command, capture_output=True, env=environment() | {"NUMBA_CACHE_DIR": ""}, preexec_fn=small, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert b": File too large" in done.stderr
+    assert b"progressive error" in done.stdout  # what came out is told all the same
+    assert (Path("m").read_bytes(), Path("p").read_bytes()) == before
+    assert sorted(path.name for path in Path().iterdir()) == ["data.vw", "figures.json", "m", "p"]
+
+
+# -- interrupted --------------------------------------------------------------------------------------------------
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")}
+
+
+KILLED = """
+import os, signal, sys
+import linmax.streams as streams
+from linmax.models.streams.progressive import Progressive
+real, play, count = streams.stream, Progressive.play, 0
+streams.stream = lambda *a, **k: real(*a, rows=20, **k)
+def cut_short(self, batch):
+    global count
+    count += 1
+    if count == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return play(self, batch)
+Progressive.play = cut_short
+from linmax.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def killed(batches: int, *arguments: str) -> None:
+    """Run the command in small batches until one of them is cut short by kill -9."""
+    command = [sys.executable, "-c", KILLED, str(batches), "learn", "data.vw", *arguments]
+    done = subprocess.run(command, env=environment(), capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def small_batches(patch: pytest.MonkeyPatch) -> None:
+    import linmax.streams
+
+    real = linmax.streams.stream
+    patch.setattr(linmax.streams, "stream", lambda *a, **k: real(*a, rows=20, **k))
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, batches: int, *arguments: str) -> None:
+    """Run the command in small batches, with Ctrl-C in one of them."""
+    import linmax.streams
+
+    from linmax.models.streams.progressive import Progressive
+
+    play, count = Progressive.play, 0
+
+    def with_ctrl_c(self: Progressive, batch: linmax.streams.Batch) -> np.ndarray:
+        nonlocal count
+        count += 1
+        if count == batches:
+            os.kill(os.getpid(), signal.SIGINT)
+        return play(self, batch)
+
+    with monkeypatch.context() as patch:
+        small_batches(patch)
+        patch.setattr(Progressive, "play", with_ctrl_c)
+        assert main(["learn", "data.vw", *arguments]) == 130
+    assert count == batches
+
+
+def saved(name: str) -> tuple:
+    description, arrays = files.read(name, "stream model")
+    return description, {part: array.tobytes() for part, array in arrays.items()}
+
+
+COMMON = ["--learner", "A-perceptron", "--passes", "2", "--holdout", "9", "--delay", "3", "--predictions"]
+
+
+def test_killed_and_continued(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    small_batches(monkeypatch)
+    assert main(["learn", "data.vw", *COMMON, "whole.txt", "--model", "whole", "--json", "whole.json"]) == 0
+    arguments = [*COMMON, "cut.txt", "--model", "cut", "--json", "cut.json", "--checkpoint", "check", "--every", "60"]
+    killed(8, *arguments)
+    first = Path("check").read_bytes()
+    killed(30, *arguments)  # in the second pass, since 6 batches of the first were kept
+    assert Path("check").read_bytes() != first
+    capsys.readouterr()
+    assert main(["learn", "data.vw", *arguments]) == 0
+    assert "Going on from check" in capsys.readouterr().out
+    assert saved("cut") == saved("whole")
+    assert Path("cut.txt").read_bytes() == Path("whole.txt").read_bytes()
+    mine, theirs = json.loads(Path("cut.json").read_text()), json.loads(Path("whole.json").read_text())
+    for figures in (mine, theirs):
+        del figures["seconds"], figures["trials_per_second"]
+    assert mine == theirs
+    assert not Path("check").exists()
+
+
+def test_checkpoints_of_another_run_are_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupted(monkeypatch, 3, "--learner", "perceptron", "--checkpoint", "check")
+    capsys.readouterr()
+    assert main(["show", "check"]) == 0
+    assert "stream checkpoint" in capsys.readouterr().out
+    assert main(["learn", "data.vw", "--learner", "A-perceptron", "--checkpoint", "check"]) == 2
+    assert "another --learner: 'perceptron', not 'A-perceptron'" in capsys.readouterr().err
+    data.write_text("a |f x\n" + data.read_text())
+    assert main(["learn", "data.vw", "--learner", "perceptron", "--checkpoint", "check"]) == 2
+    assert "the beginning of the files" in capsys.readouterr().err
+
+
+def test_interrupted(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--learner", "perceptron", "--model", "m", "--predictions", "p"]
+    interrupted(monkeypatch, 4, *arguments, "--checkpoint", "check")
+    shown = capsys.readouterr()
+    assert "interrupted" in shown.err
+    assert "80 trials is saved in m." in shown.out
+    assert files.read("m", "stream model")[0]["learner"] == "perceptron"
+    assert len(Path("p.part").read_text().splitlines()) == 80
+    assert main(["learn", "data.vw", *arguments, "--checkpoint", "check"]) == 0
+    predicted = Path("p").read_text()
+    assert len(predicted.splitlines()) == 600
+    interrupted(monkeypatch, 5, *arguments)
+    assert Path("p").read_text() == predicted  # a good file is not replaced by a part
+    assert len(Path("p.part").read_text().splitlines()) == 100
+    assert "The predictions so far are in p.part." in capsys.readouterr().out
+
+
+# -- show ---------------------------------------------------------------------------------------------------------
+
+
+def test_show_the_default_learner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 200).tolist()
+    words = [f"{'ab'[c]} | {'xy'[c]} z{random.integers(0, 9)}" for c in labels]
+    Path("words.vw").write_text("\n".join(words) + "\n")
+    table = [f"{c + random.normal() / 9},{'xy'[c]},{'ab'[c]}" for c in labels]
+    Path("table.csv").write_text("\n".join(["number,word,label", *table]) + "\n")
+    for name, members in [
+        ("words.vw", "PA-I AROW naive Bayes recent labels"),
+        ("table.csv", "PA-I (sparse) AROW (sparse)"),
+    ]:
+        assert main(["learn", name, "--model", "m", "--quiet"]) == 0
+        capsys.readouterr()
+        assert main(["show", "m", "--top", "2", "--json", "-"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert " ".join(shown["members"]).startswith(members)
+        assert shown["weights of"]
+        largest = {label: next(iter(row)) for label, row in shown["weights"].items()}
+        assert largest.keys() == {"a", "b"}
+        assert all(attribute.split("=")[-1] in ("x", "y", "number") for attribute in largest.values())
+    assert main(["learn", "words.vw", "--learner", "vr-combine", "--model", "m", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["show", "m"]) == 0
+    assert "learner: VR-combine" in capsys.readouterr().out
+
+
+def test_show_any_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import linmax
+
+    learner = linmax.Learner("perceptron")
+    learner.learn({"rain": 1.0}, label="umbrella")
+    learner.learn({"sun": 1.0}, label="hat")
+    learner.save("l")
+    assert main(["show", "l", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kind"], told["mistakes"], told["weights"]["umbrella"]) == ("learner", 2, {"sun": -1.0})
+    files.write("other", "thing", {"alpha": 1.5}, {"w": np.zeros((2, 3))})
+    assert main(["show", "other"]) == 0
+    assert "alpha: 1.5" in capsys.readouterr().out
+    assert main(["show", "data.vw"]) == 2
+    assert main(["predict", "l", "data.vw"]) == 2
+    assert "holds a 'learner', not a 'stream model'" in capsys.readouterr().err

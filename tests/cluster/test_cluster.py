@@ -1,0 +1,445 @@
+"""The cluster: same bits anywhere, what goes wrong is named, and what was done is kept.
+
+One `LocalCluster` of two processes serves the whole module, but for the tests that kill workers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from linmax.streams import Model
+
+import linmax
+from linmax import cluster
+from linmax.cli import main
+from linmax.cluster.costs import Measured, estimate
+from linmax.cluster.shards import learn_shard, shards_of
+
+distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
+dask = pytest.importorskip("dask")
+bag = pytest.importorskip("dask.bag")
+
+WORKERS = 2
+PLANE = np.random.default_rng(7).normal(size=(30, 4))
+
+
+@contextmanager
+def running(**options):
+    settings = {
+        "distributed.worker.memory.terminate": 0.95,
+        "distributed.scheduler.allowed-failures": 2,
+        "distributed.worker.memory.monitor-interval": "50ms",
+        "distributed.comm.timeouts.connect": "60s",
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1.5GB"
+        ) as local,
+        distributed.Client(local, **options) as connected,
+    ):
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def client():
+    with running() as connected:
+        yield connected
+
+
+@pytest.fixture
+def doomed():
+    """A cluster of its own, for who kills workers; results come straight from them, as with `cluster.connect`."""
+    with running(direct_to_workers=True) as connected:
+        yield connected
+
+
+def lines(seed, count=200):
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        index = np.sort(random.choice(30, 6, replace=False))
+        x = random.random(6).round(3)
+        row = " ".join(f"{i + 1}:{v}" for i, v in zip(index.tolist(), x.tolist(), strict=True))
+        yield f"{int(np.argmax(x @ PLANE[index]))} {row}"
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    for seed in range(5):
+        (folder / f"part-{seed}.svm").write_text("\n".join(lines(seed)) + "\n")
+    return sorted(map(str, folder.glob("*.svm")))
+
+
+def bits(model):
+    description, arrays = model.state()
+    return json.dumps(description, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}
+
+
+# -- same bits ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", ["A-perceptron", "winnow(1.2)", "AR-balanced-winnow(1.1)", "combine(arow, A-pa)"])
+def test_one_shard_is_the_serial_run(learner, paths):
+    serial = Model(learner, scale="max")
+    for _ in range(3):
+        for batch in linmax.stream(paths[0], model=serial):
+            serial.learn(batch)
+    serial.settle()
+    mixed = cluster.fit(learner, paths[0], epochs=3, scale="max")
+    assert bits(mixed.model)[1] == bits(serial)[1]
+
+
+@pytest.mark.parametrize("mix", ["uniform", "mistakes"])
+@pytest.mark.parametrize("learner", ["A-perceptron", "arow", "A-winnow(1.2)"])
+def test_workers_change_no_bit(learner, mix, paths, client):
+    here = cluster.fit(learner, paths, epochs=2, mix=mix, scale="max")
+    there = cluster.fit(learner, paths, epochs=2, mix=mix, scale="max", client=client)
+    assert bits(there.model) == bits(here.model)
+    assert [epoch.mistakes for epoch in there.epochs] == [epoch.mistakes for epoch in here.epochs]
+    assert here.epochs[1].mistakes < here.epochs[0].mistakes
+    assert here.model.trials == 2000
+
+
+class Backwards(cluster.workers.Here):
+    """Ends the tasks in the opposite order."""
+
+    def gather(self, tasks, watch=None):
+        return super().gather(tasks[::-1], watch)[::-1]
+
+
+def test_the_order_in_which_tasks_end_changes_no_bit(paths):
+    here = cluster.fit("A-perceptron", paths, epochs=2)
+    assert bits(cluster.fit("A-perceptron", paths, epochs=2, client=Backwards()).model) == bits(here.model)
+
+
+def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
+    """They pass their names on, but only as they were given them."""
+    base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
+    before = bits(Model.from_state(*base))
+    parts = [["b |w one"], ["a |w new words", "c |w one"], ["a |w other new"], ["b |w one"], []]
+
+    def alone(part):
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster.shards, "_met", [])
+            return learn_shard(base, part, {})[0]
+
+    for part in [*parts, *parts[::-1]]:
+        together = learn_shard(base, part, {})[0]
+        assert bits(Model.from_state(*together)) == bits(Model.from_state(*alone(part)))
+    hashed = Model("A-perceptron", hash_bits=6).state()
+    assert Model.from_state(*learn_shard(hashed, parts[0], {})[0]).vocabulary.bits == 6
+    assert bits(Model.from_state(*base)) == before
+
+
+def test_names_and_classes_that_only_some_shards_have(client):
+    parts = [["a |w one two", "b |w three"] * 20, ["c |w four one", "a |w two"] * 20, ["b |w three five"] * 20]
+    here, there = cluster.fit("perceptron", parts, epochs=3), cluster.fit("perceptron", parts, epochs=3, client=client)
+    assert bits(there.model) == bits(here.model)
+    assert sorted(there.model.classes) == ["a", "b", "c"]
+    assert there.model.features == 5
+    found = [
+        there.model.predict(batch).tolist()
+        for batch in linmax.stream(["|w four one", "|w five"], model=there.model, grow=False)
+    ]
+    assert found == [["c", "b"]]
+
+
+def test_files_of_every_kind_and_collections(tmp_path, client):
+    frame = pytest.importorskip("pandas").DataFrame({"x": [1.0, -1.0, 2.0, -2.0] * 10, "y": ["p", "q", "p", "q"] * 10})
+    for place in range(2):
+        frame.to_parquet(tmp_path / f"part-{place}.parquet")
+        frame.to_csv(tmp_path / f"part-{place}.csv", index=False)
+        rows = [{"label": y, "features": {"x": x}} for x, y in zip(frame.x, frame.y, strict=True)]
+        (tmp_path / f"part-{place}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (tmp_path / f"part-{place}.vw").write_text(
+            "\n".join(f"{y} | x:{x}" for x, y in zip(frame.x, frame.y, strict=True))
+        )
+    for kind in ("parquet", "csv", "jsonl", "vw"):
+        pattern = str(tmp_path / f"part-*.{kind}")
+        here = cluster.fit("perceptron", pattern, epochs=2, scale="none")  # first: what it compiles the workers read
+        result = cluster.fit("perceptron", pattern, epochs=2, client=client, scale="none")
+        assert bits(result.model) == bits(here.model)
+        assert result.shards == [str(tmp_path / f"part-{place}.{kind}") for place in range(2)]
+        assert result.epochs[-1].mistakes == 0
+    reading = {"label": "y"}
+    parts = [dask.delayed(frame), dask.delayed(frame)]
+    assert cluster.fit("perceptron", parts, client=client, reading=reading).model.trials == 80
+    assert cluster.fit("perceptron", [frame, frame], client=client, reading=reading).model.trials == 80
+    read = bag.from_sequence([f"{y} | x:{x}" for x, y in zip(frame.x, frame.y, strict=True)], npartitions=4)
+    result = cluster.fit("perceptron", read, client=client, epochs=2)
+    assert result.shards == [f"partition {i}" for i in range(4)]
+    assert bits(result.model) == bits(cluster.fit("perceptron", read, epochs=2).model)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def deadly(marker, rows, how):
+    """Rows that kill the worker that reads them first."""
+    if how == "always" or not Path(marker).exists():
+        Path(marker).write_text(str(os.getpid()))
+        if how == "memory":
+            held = []
+            while True:
+                held.append(np.ones(2**23))
+                time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rows
+
+
+@pytest.mark.parametrize("how", ["kill", "memory"])
+def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, doomed):
+    parts = [list(lines(seed, 100)) for seed in range(4)]
+    marker = str(tmp_path / "died")
+    fatal = [dask.delayed(parts[0]), dask.delayed(deadly)(marker, parts[1], how), parts[2], dask.delayed(parts[3])]
+    result = cluster.fit("A-perceptron", fatal, epochs=2, client=doomed)
+    assert Path(marker).exists()
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, epochs=2).model)
+
+
+def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):
+    parts = [list(lines(seed, 50)) for seed in range(3)]
+    fatal = [parts[0], dask.delayed(deadly)(str(tmp_path / "died"), parts[1], "always"), parts[2]]
+    with pytest.raises(cluster.ShardError, match="1 of 3 shards failed in epoch 1: shard 1: its worker died") as caught:
+        cluster.fit("perceptron", fatal, client=doomed, checkpoint=tmp_path / "kept")
+    assert list(caught.value.shards) == ["shard 1"]
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["shard-0.linmax", "shard-2.linmax"]
+    ran = []
+    whole = cluster.fit("perceptron", parts, checkpoint=tmp_path / "kept", resume=True, epochs=2, watch=ran.append)
+    assert [(one.epoch, one.done) for one in ran] == [(0, 3), (1, 1), (1, 2), (1, 3)]  # of the first epoch one was left
+    assert bits(whole.model) == bits(cluster.fit("perceptron", parts, epochs=2).model)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["latest.linmax"]
+
+
+def test_bad_shards_are_named(tmp_path, paths, client):
+    frame = pytest.importorskip("pandas").DataFrame({"x": np.arange(500.0), "y": ["p", "q"] * 250})
+    good, cut, other = (str(tmp_path / name) for name in ("good.parquet", "cut.parquet", "other.parquet"))
+    frame.to_parquet(good)
+    Path(cut).write_bytes(Path(good).read_bytes()[:-200])
+    frame.rename(columns={"x": "z"}).to_parquet(other)
+    missing = str(tmp_path / "missing.svm")
+    for bad, others, reason in [(cut, good, "cut.parquet"), (missing, paths[0], "No such file"), (other, good, "x, z")]:
+        with pytest.raises(cluster.ShardError, match=reason) as caught:
+            cluster.fit("perceptron", [others, bad], client=client, epochs=2)
+        assert list(caught.value.shards) == [bad]
+    nonsense = tmp_path / "nonsense.svm"
+    nonsense.write_text("no good\nat all\n")
+    with pytest.raises(cluster.ShardError, match="not one of 2 lines"):
+        cluster.fit("perceptron", [paths[0], str(nonsense)], client=client)
+    with pytest.raises(ValueError, match="no file matches"):
+        cluster.fit("perceptron", str(tmp_path / "*.none"))
+
+
+def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
+    class Unused(cluster.workers.Here):
+        def submit(self, *arguments, **options):
+            raise AssertionError("nothing may start")
+
+    for learner, reason in [
+        ("vr-combine", "cannot be merged"),
+        ("V-perceptron", "saved hypotheses"),
+        ("nonsense", "nonsense"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            cluster.fit(learner, paths, client=Unused())
+
+    @linmax.rule
+    def ours(weights, memory, scalars, index, z, margin, params):
+        return False
+
+    with pytest.raises(ValueError, match="of your own making"):
+        cluster.fit(ours, paths, client=Unused())
+    for wrong in ({"epochs": 0}, {"mix": "best"}, {"multiplicative": "x"}, {"scale": "x"}, {"resume": True}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            cluster.fit("perceptron", paths, client=Unused(), **wrong)
+    with pytest.raises(TypeError, match="client must be"):
+        cluster.fit("perceptron", paths, client="tcp://nowhere")
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
+    folder = tmp_path / "kept"
+    script = textwrap.dedent(
+        """
+        import os, signal, sys
+        from linmax import cluster
+
+        def stop(progress):
+            if progress.epoch == 2 and progress.done == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        cluster.fit("A-perceptron", sys.argv[2:], epochs=4, checkpoint=sys.argv[1], watch=stop)
+        """
+    )
+    ended = subprocess.run([sys.executable, "-c", script, str(folder), *paths], check=False, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
+    with pytest.raises(ValueError, match="holds a checkpoint"):
+        cluster.fit("A-perceptron", paths, epochs=4, checkpoint=folder)
+    for wrong, reason in [
+        ({"learner": "pa"}, "learner"),
+        ({"mix": "mistakes"}, "mix"),
+        ({"shards": paths[:2]}, "shards"),
+    ]:
+        given = {"learner": "A-perceptron", "shards": paths} | wrong
+        with pytest.raises(ValueError, match=f"another {reason}"):
+            cluster.fit(given.pop("learner"), given.pop("shards"), checkpoint=folder, resume=True, **given)
+    resumed = []
+    result = cluster.fit("A-perceptron", paths, epochs=4, checkpoint=folder, resume=True, watch=resumed.append)
+    assert {progress.epoch for progress in resumed} == {2, 3}
+    whole = cluster.fit("A-perceptron", paths, epochs=4)
+    assert bits(result.model) == bits(whole.model)
+    assert [epoch.mistakes for epoch in result.epochs] == [epoch.mistakes for epoch in whole.epochs]
+
+
+# -- sweeps and fusion -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def votes():
+    problem = linmax.majority_problem(n=12, r=6, k=3, noise=0.1, trials=700, seed=3)
+    return linmax.experts(votes=problem.votes), problem.labels
+
+
+POOL = "V(h=5)-combine(R-perceptron, AR-winnow(1.2), R-alma(2.5), AR-alma(2.5), R-winnow(1.2))"
+
+
+@pytest.mark.parametrize(
+    "learner", [POOL, "combine(A-perceptron, winnow(1.1), how=weighted)", "stack(pa, winnow(1.1))", "pa"]
+)
+def test_members_apart_give_the_result_of_one_machine(learner, votes, client):
+    alone = linmax.run(learner, *votes)
+    for workers in (client, None):
+        (trace,) = cluster.sweep([learner], votes, client=workers, apart=True)
+        assert (trace.predictions == alone.predictions).all()
+        assert (trace.changed == alone.changed).all()
+        mine, other = trace.learner.engine.arrays, alone.learner.engine.arrays
+        assert mine.keys() == other.keys()
+        for name, array in mine.items():
+            assert np.array_equal(array, other[name], equal_nan=True), name
+        more = linmax.run(learner, *votes).learner.run(*votes)
+        assert (trace.learner.run(*votes).predictions == more.predictions).all()
+
+
+def test_a_sweep_is_each_learner_alone(votes, paths, client):
+    learners = ["perceptron", "AR-winnow(1.2)", "V-pa"]
+    for trace, learner in zip(cluster.sweep(learners, votes, client=client), learners, strict=True):
+        alone = linmax.run(learner, *votes)
+        assert (trace.predictions == alone.predictions).all()
+        assert (trace.learner.predict(votes[0]) == alone.learner.predict(votes[0])).all()
+    read = cluster.sweep(learners, paths[0], client=client, scale="max")
+    here = cluster.sweep(learners, paths[0], scale="max")
+    for one, other in zip(read, here, strict=True):
+        assert bits(one.model) == bits(other.model)
+        assert one.mistakes[-1] == other.mistakes[-1] == other.wrong.sum() > 0
+    with pytest.raises(ValueError, match="apart=True needs"):
+        cluster.sweep(learners, paths[0], apart=True)
+    with pytest.raises(ValueError, match="perceptron: .*missing"):
+        cluster.sweep(learners, "missing.svm", client=client)
+
+
+def test_fusion_learns_from_stored_scores_in_order(tmp_path, paths, client):
+    models = {
+        "one": cluster.fit("A-perceptron", paths[:1]).model,
+        "two": cluster.fit("A-winnow(1.2)", paths[1:2], scale="max").model,
+        "poor": cluster.fit("perceptron", [list(lines(9, 3))]).model,
+    }
+    here = cluster.fuse(models, paths, learner="A-perceptron")
+    there = cluster.fuse(models, paths, learner="A-perceptron", client=client, store=tmp_path / "scores")
+    assert here.report().to_dict() == there.report().to_dict()
+    accuracy = there.report().online.accuracy
+    assert accuracy["fusion"] > accuracy["plurality"] - 0.05
+    models["two"].save(tmp_path / "two.linmax")
+    by_name = cluster.fuse(models | {"two": tmp_path / "two.linmax"}, paths, learner="A-perceptron", client=client)
+    assert by_name.report().to_dict()["mistakes"] == here.report().to_dict()["mistakes"]
+    with pytest.raises(cluster.ShardError, match="missing"):
+        cluster.fuse(models, [paths[0], "missing.svm"], client=client)
+    with pytest.raises(TypeError, match="by name"):
+        cluster.fuse(list(models.values()), paths)
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_learn_shows_the_dashboard_and_the_epochs(paths, client):
+    from rich.console import Console
+
+    screen = Console(file=io.StringIO(), width=200)
+    result = cluster.learn(client.scheduler.address, "A-perceptron", paths, screen=screen, epochs=2)
+    told = screen.file.getvalue()
+    assert f"{WORKERS} workers, 5 shards; dashboard:" in told
+    assert f"epoch 2: {result.epochs[1].mistakes:,} mistakes in 1,000 trials" in told
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", paths, epochs=2).model)
+    terminal = Console(file=io.StringIO(), width=200, force_terminal=True)
+    cluster.learn(client.scheduler.address, "perceptron", paths[:2], screen=terminal, epochs=2)
+    assert "epoch 2 of 2" in terminal.file.getvalue()
+
+
+def test_command(tmp_path, paths, client, capsys):
+    address, model, figures = client.scheduler.address, str(tmp_path / "model"), str(tmp_path / "figures.json")
+    base = ["learn", *paths, "--cluster", address, "--checkpoint", str(tmp_path / "kept"), "--learner", "A-perceptron"]
+    assert main([*base, "--passes", "2", "--model", model, "--test", paths[0], "--json", figures]) == 0
+    told = capsys.readouterr().out
+    assert "5 shards; dashboard:" in told
+    assert "epoch 2:" in told
+    assert "test error" in told
+    expected = cluster.fit("A-perceptron", paths, epochs=2)
+    found = json.loads(Path(figures).read_text())
+    assert [one["mistakes"] for one in found["passes"]] == [epoch.mistakes for epoch in expected.epochs]
+    assert Model.load(model).weights[1].tolist() == expected.model.weights[1].tolist()
+    assert main([*base, "--passes", "3", "--quiet"]) == 2
+    assert "holds a checkpoint" in capsys.readouterr().err
+    assert main([*base, "--passes", "3", "--quiet", "--resume", "--model", model]) == 0
+    assert Model.load(model).trials == 3000
+    for wrong, reason in [(["--delay", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
+        assert main(["learn", paths[0], "--cluster", address, "--learner", "A-perceptron", *wrong]) == 2
+        assert reason in capsys.readouterr().err
+    assert main(["learn", "-", "--cluster", address]) == 2
+
+
+def test_without_dask_one_sentence_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"linmax\[cluster\]"), cluster.connect("local:2"):
+        pass
+
+
+def test_addresses():
+    for wrong in ("local:", "local:0", "local:two", "local:-1"):
+        with pytest.raises(ValueError, match="cluster must be"), cluster.connect(wrong):
+            pass
+
+
+def test_shards_have_names():
+    assert [shard.name for shard in shards_of(["a.svm", ["1 1:1"]])] == ["a.svm", "shard 1"]
+    for wrong, error in [([], ValueError), (3, TypeError)]:
+        with pytest.raises(error, match="shards must"):
+            shards_of(wrong)
+
+
+def test_the_cost_model_adds_up():
+    measured = Measured(
+        seconds_per_trial=1e-6, state_bytes=8e6, bytes_per_second=1e8, task_seconds=0.01, mix_seconds_per_byte=1e-9
+    )
+    one = estimate(measured, trials=10**7, shards=1, workers=1)
+    two = estimate(measured, trials=10**7, shards=8, workers=2)
+    assert one.serial == pytest.approx(10.0)
+    assert two.learning == pytest.approx(4 * (10**7 / 8 * 1e-6 + 0.01))
+    assert two.moved == pytest.approx(10 * 8e6)
+    assert two.total == pytest.approx(two.learning + two.moving + two.mixing)
+    even = two.break_even
+    at = estimate(measured, trials=even, shards=8, workers=2)
+    assert at.total == pytest.approx(at.serial, rel=1e-6)
+    assert estimate(measured, trials=10, shards=1, workers=1).break_even == float("inf")

@@ -1,0 +1,178 @@
+"""Averages kept lazily equal averages summed up one hypothesis after the other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linmax import average, experts, majority_problem, recycle, run, vote
+from linmax.core import averages
+from linmax.data.instances import Experts
+from linmax.jit.compiling import JIT
+from linmax.techniques.averaging import SCALES
+
+RULES = [
+    "perceptron",
+    "winnow(1.5)",
+    "winnow(4)",
+    "balanced-winnow(4)",
+    "quasi-additive(sinh)",
+    "p-norm(3)",
+    "p-norm(50)",
+    "p-norm(120)",
+    "alma(2)",
+    "alma(9)",
+    "alma(50)",
+    "alma(3, alpha=0.9)",
+    "sasb",
+]
+scales = pytest.mark.parametrize("scale", list(SCALES))
+compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
+
+
+def scaled(weights: np.ndarray, scale: str) -> np.ndarray:
+    size = {"raw": 1.0, "max": np.abs(weights).max(), "l1": np.abs(weights).sum()}[scale]
+    return weights / (size or 1.0)
+
+
+def hypotheses(learner: Any, instances: Experts, labels: np.ndarray) -> list[tuple[int, np.ndarray, float]]:
+    """The hypotheses of a learner: for how many trials each was held, weights, logarithm of their scale.
+
+    The one after the last trial counts as held for one trial, as in the average.
+    """
+    changed = np.flatnonzero(run(learner, instances, labels).changed)
+    machine = run(learner, instances[:0], []).learner
+    found = []
+    begin = 0
+    for end in [*(changed + 1).tolist(), len(labels)]:
+        weights = machine.weights
+        found.append((end - begin, weights.flat, weights.log_scale))
+        machine.run(instances[begin:end], labels[begin:end])
+        begin = end
+    weights = machine.weights
+    return [*found, (1, weights.flat, weights.log_scale)]
+
+
+def explicit(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -> tuple[np.ndarray, float]:
+    """The average of the scaled hypotheses, and the logarithm of its scale."""
+    held = hypotheses(learner, instances, labels)
+    top = max((log for _, weights, log in held if weights.any()), default=0.0) if scale == "raw" else 0.0
+    rows = [
+        count * scaled(weights, scale) * (math.exp(log - top) if scale == "raw" else 1.0)
+        for count, weights, log in held
+    ]
+    return np.array([math.fsum(column) for column in np.array(rows).T]) / (len(labels) + 1), top
+
+
+def assert_same_average(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -> Any:
+    expected, log_scale = explicit(learner, instances, labels, scale)
+    machine = run(average(learner, scale), instances, labels).learner
+    got = machine.weights.flat * math.exp(machine.weights.log_scale - log_scale)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    return machine
+
+
+def assert_same_norm(machine: Any) -> None:
+    """The 2-norm of the sum, kept in three numbers, is that of the weights."""
+    state, kind = machine.engine.state, machine.engine.runs[0].averaging
+    m = averages.multiple(kind, state.scalars[0], state.means[0])
+    total = m * state.weights[0] - state.backlog[0]
+    square, cross, back = state.means[0, [averages.SQUARE, averages.CROSS, averages.BACK]]
+    # compiled it is part of its callers
+    squared_norm = getattr(averages.squared_norm, "py_func", averages.squared_norm)
+    kept = squared_norm(m - state.means[0, averages.WEIGHT], square, cross, back)
+    assert math.sqrt(kept) == pytest.approx(np.linalg.norm(total), rel=1e-7)
+
+
+@pytest.mark.small
+@scales
+@pytest.mark.parametrize("rule", RULES)
+def test_lazy_equals_explicit(rule: str, scale: str) -> None:
+    data = majority_problem(trials=300 if JIT else 12, noise=0.1, seed=3)
+    instances = experts(votes=data.votes, classes=range(5))
+    for learner in (rule, recycle(rule, s=30, u=3)):
+        machine = assert_same_average(learner, instances, data.labels, scale)
+        assert_same_norm(machine)
+
+
+@compiled
+@scales
+@pytest.mark.parametrize("rule", ["perceptron", "winnow(1.3)", "balanced-winnow(1.2)", "alma(3)", "p-norm(4)"])
+def test_over_many_trials(rule: str, scale: str) -> None:
+    """Far more trials than the sum is kept up before it is written afresh."""
+    data = majority_problem(n=10, r=5, k=3, trials=int(3 * averages.LONG), noise=0.002, seed=4)
+    machine = assert_same_average(rule, experts(votes=data.votes, classes=range(3)), data.labels, scale)
+    assert_same_norm(machine)
+    if scale == "raw" and rule in ("perceptron", "winnow(1.3)"):  # g is 1: WEIGHT is the trials since
+        assert machine.engine.state.means[0, averages.WEIGHT] < 2 * averages.LONG
+
+
+@compiled
+@scales
+def test_weights_that_grow_and_come_back(scale: str) -> None:
+    """One voter is right for hundreds of updates and then wrong for as many, while others hold still."""
+    votes = np.array([[0, 1, 0]] * 900 + [[1, 0, 0]] * 900 + [[0, 1, 1]] * 900)
+    labels = np.zeros(len(votes), int)
+    instances = experts(votes=votes, classes=range(2), thresholds=False)
+    assert_same_average("winnow(4, thickness=0.9)", instances, labels, scale)
+    assert_same_average("winnow(4)", instances, labels, scale)
+
+
+@compiled
+@scales
+def test_stored_weights_that_jump(scale: str) -> None:
+    """A step by a power of fifty: hypotheses that are stored at scales far apart are added all the same."""
+    rng = np.random.default_rng(6)
+    dense = rng.uniform(-1.0, 1.0, (60, 3)) * 10.0 ** rng.integers(-3, 3, (60, 3))
+    labels = rng.integers(2, size=60)
+    for rule in ("alma(50)", "p-norm(50)", "alma(20, normalise=False, project=False)"):
+        assert_same_average(rule, experts(attributes=dense, classes=range(2)), labels, scale)
+
+
+@compiled
+def test_a_sum_whose_squares_underflow_still_votes() -> None:
+    data = majority_problem(trials=600, noise=0.1, seed=3)
+    instances = experts(votes=data.votes, classes=range(5))
+    base = average(recycle("p-norm(120)", s=50, u=3))
+    machine = run(vote(base), instances, data.labels).learner
+    ballot = machine.engine.top.ballot
+    norms = np.linalg.norm(ballot.saved, axis=1)
+    np.testing.assert_allclose(norms, 1.0, rtol=1e-6)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("size", [1e-145, 1e-100, 1e60, 1e150])
+def test_instances_of_any_size(size: float) -> None:
+    rng = np.random.default_rng(8)
+    dense = rng.uniform(-1.0, 1.0, (20, 3))
+    labels = rng.integers(2, size=20)
+    plain = experts(attributes=dense, classes=range(2), thresholds=False)
+    other = experts(attributes=dense * size, classes=range(2), thresholds=False)
+    for learner in ("A-perceptron", "A(scale=max)-perceptron", "VA(scale=l1)-perceptron", "V-perceptron"):
+        if size < 1e99:
+            assert run(learner, other, labels).predictions.tolist() == run(learner, plain, labels).predictions.tolist()
+        else:
+            with pytest.raises(OverflowError, match="left the range of floats at trial"):
+                run(learner, other, labels)
+
+
+@pytest.mark.small
+@scales
+def test_the_average_before_the_first_trial_is_the_start(scale: str) -> None:
+    instances = experts(votes=[[0, 1]], classes=range(2), thresholds=False)
+    machine = run(average("winnow(2)", scale), instances[:0], []).learner
+    expected = {"raw": 1.0, "max": 1.0, "l1": 0.5}[scale]
+    assert machine.weights.flat.tolist() == [expected, expected]
+    assert run(average("perceptron", scale), instances[:0], []).learner.weights.flat.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.small
+def test_by_hand() -> None:
+    """Perceptron hypotheses 0, (1, -1), (1, -1), (0, 0) meet three trials and the next."""
+    instances = experts(attributes=[[1.0], [2.0], [1.0]], classes=range(2), thresholds=False)
+    machine = run("A-perceptron", instances, [0, 0, 1]).learner
+    assert machine.weights.flat.tolist() == [0.5, -0.5]
+    assert run("perceptron", instances, [0, 0, 1]).learner.weights.flat.tolist() == [0.0, 0.0]

@@ -1,0 +1,176 @@
+"""Searching in panels of sixteen: single precision only rules out, so every result is the same bits without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_machine import assert_same, everything
+from test_rules import small_problems
+
+import linmax.engine.engine as machine_module
+from compare import Problem, problem, problems
+from linmax import experts, run
+from linmax.core.search import doubt, row_of
+from linmax.jit.compiling import JIT
+
+LEARNERS = [
+    "R(s=30, u=4)-perceptron",
+    "AR(s=30, u=4)-winnow(1.3)",
+    "V(h=4, w=20, r=20)A-alma(3)",
+    "A(scale=max)-p-norm(3)",
+]
+python = (lambda function: function.py_func) if JIT else (lambda function: function)
+
+
+@pytest.fixture
+def panels(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The panels that were filled."""
+    filled: list[Any] = []
+    fill = machine_module.fill_panel
+
+    def watched(instances: Any, labels: Any, state: Any, panel: Any) -> None:
+        fill(instances, labels, state, panel)
+        filled.append(panel)
+
+    monkeypatch.setattr(machine_module, "fill_panel", watched)
+    return filled
+
+
+def without_panels(action: Callable[[], Any]) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_module, "SMALL", 0)
+        return action()
+
+
+def assert_panels_change_nothing(learner: str, given: Problem, **options: Any) -> None:
+    def play() -> Any:
+        return everything(run(learner, given.instances, given.labels, **options))
+
+    assert_same(play(), without_panels(play))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_kind_of_instance(learner: str) -> None:
+    some = list(problems(70 if JIT else 18).values())
+    for played in some if JIT else some[:1]:
+        for tie in ("smallest", "largest"):
+            assert_panels_change_nothing(learner, played, tie=tie)
+
+
+@pytest.mark.small
+@settings(max_examples=60 if JIT else 6, deadline=None)
+@given(st.sampled_from(LEARNERS), small_problems(), st.booleans())
+def test_anything(learner: str, given: Problem, update_on_tie: bool) -> None:
+    assert_panels_change_nothing(learner, given, update_on_tie=update_on_tie)
+
+
+def hard(trials: int, offset: float, spread: float, seed: int = 1) -> Problem:
+    """Attributes with a large common part: leads are lost in the rounding of single precision."""
+    rng = np.random.default_rng(seed)
+    dense = offset + spread * rng.uniform(-1.0, 1.0, (trials, 5))
+    labels = (dense - offset)[:, :3].argmax(axis=1)
+    return problem(labels, 3, attributes=dense)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-6, 1e-7, 1e-8, 1e-12])
+@pytest.mark.parametrize("learner", ["AR(s=40, u=9)-perceptron", "V(w=30, r=30)A-alma(2)", "R(s=40)-p-norm(5)"])
+def test_leads_within_rounding(learner: str, spread: float) -> None:
+    assert_panels_change_nothing(learner, hard(200 if JIT else 18, 1.0, spread))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("size", [1e-300, 1e-120, 1e-45, 1e-38, 1e-30, 1e-20, 1.0, 1e20, 1e30, 1e38, 1e45])
+def test_ratings_too_small_or_too_large_for_single_precision(size: float, panels: list[Any]) -> None:
+    given = hard(150 if JIT else 18, 0.0, size)
+    given = problem(given.labels, 3, attributes=np.array([x[0, ::3] for x in given.matrices])[:, 1:], thresholds=False)
+    for learner in ("AR(s=40)-perceptron", "VA(scale=l1)-alma(2)"):
+        assert_panels_change_nothing(learner, given)
+    assert bool(panels) == (1e-30 < size < 1e30) or size in (1e-30, 1e30)
+
+
+@pytest.mark.small
+def test_one_voter_that_outweighs_all_others() -> None:
+    """Weights many orders of magnitude apart: what the small ones decide is below single precision."""
+    rng = np.random.default_rng(4)
+    trials = 300 if JIT else 20
+    votes = rng.integers(3, size=(trials, 6))
+    votes[: trials // 2, 0] = votes[: trials // 2, 1]
+    labels = votes[:, 1].copy()
+    votes[trials // 2 :, :2] = -1  # from now on only the small ones speak
+    labels[trials // 2 :] = votes[trials // 2 :, 2]
+    given = problem(labels, 3, votes=votes, thresholds=False)
+    for learner in ("AR(s=50, u=20)-winnow(4, thickness=0.3)", "VR(s=50, u=20)-balanced-winnow(4, thickness=0.1)"):
+        assert_panels_change_nothing(learner, given)
+
+
+@pytest.mark.small
+def test_voters_are_written_as_rows_and_others_as_ratings(panels: list[Any]) -> None:
+    """The label is row 0, the other classes follow in order; -1 abstains, padding takes part in nothing."""
+    instances = experts(votes=[[2, 0, None], [1, 1, 2]], classes=range(3))
+    run("R-perceptron", instances, [2, 1])
+    size = 3 + 4  # three voters and thresholds in a row of four
+    codes = panels[0].codes.reshape(1, size, 16)
+    assert codes[0, :, 0].tolist() == [0, 1, -1, 1, 2, 0, -1]
+    assert codes[0, :, 1].tolist() == [0, 0, 2, 1, 0, 2, -1]
+    assert not panels[0].ratings.size
+    panels.clear()
+    run("R-perceptron", experts(attributes=[[0.5, -2.0]], classes=range(3)), [1])
+    assert not panels[0].codes.size
+    ratings = panels[0].ratings.reshape(1, 3, 3 * 4, 16)[0, :, :, 0]
+    for row, cls in enumerate([1, 0, 2]):
+        expected = np.zeros(12)
+        expected[[cls, 4 + cls, 8 + cls]] = [1.0, 0.5, -2.0]
+        assert ratings[row].tolist() == expected.tolist()
+    assert panels[0].largest == 2.0
+    panels.clear()
+    run("R-perceptron", experts(votes=[[0, 1]], classes=range(2), negated=True), [0])
+    assert not panels[0].codes.size  # negated copies are no votes for a class
+
+
+@pytest.mark.small
+def test_rows() -> None:
+    for label in range(5):
+        rows = [python(row_of)(cls, label) for cls in range(5)]
+        assert rows[label] == 0
+        assert sorted(rows) == list(range(5))
+        assert [rows[cls] for cls in range(5) if cls != label] == [1, 2, 3, 4]
+
+
+@pytest.mark.small
+def test_no_lead_beyond_doubt_is_false() -> None:
+    """The error of a lead in single precision, weights summing to 1, against its bound."""
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 10, 300):
+        for _ in range(200 if JIT else 20):
+            weights = rng.standard_normal(size) * 10.0 ** rng.uniform(-6.0, 6.0, size)
+            weights /= np.abs(weights).sum()
+            largest = 10.0 ** rng.uniform(-3.0, 3.0)
+            rated = rng.uniform(-largest, largest, (2, size))
+            single = np.zeros(2, np.float32)
+            for i in rng.permutation(size):
+                single += weights.astype(np.float32)[i] * rated.astype(np.float32)[:, i]
+            error = abs(float(single[0] - single[1]) - float((rated[0] - rated[1]) @ weights))
+            assert error <= python(doubt)(size, largest)
+
+
+@pytest.mark.small
+def test_panels_are_for_small_problems_that_are_looked_at_again(panels: list[Any]) -> None:
+    rng = np.random.default_rng(6)
+    labels = [0, 1, 0]
+    small = experts(attributes=rng.random((3, 2)), classes=range(2))
+    large = experts(attributes=rng.random((3, 1500)), classes=range(2))
+    run("perceptron", small, labels)
+    run("R-perceptron", large, labels)
+    run("R-perceptron", small, labels, discover=True)
+    assert not panels
+    run("A-perceptron", small, labels)
+    run("R-perceptron", small, labels)
+    run("V-perceptron", small, labels)
+    assert len(panels) == 3

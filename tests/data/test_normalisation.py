@@ -1,0 +1,214 @@
+"""Normalisations and combinatorial fusion analysis against definitions written out class by class."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from linmax.normalisation import (
+    AUTOMATIC,
+    NORMALISATIONS,
+    Normaliser,
+    cognitive_diversity,
+    combine_scores,
+    diversity_strength,
+    rank_score,
+    ranks,
+)
+
+# -- one vector at a time, in plain Python -----------------------------------------------------------------------
+
+
+def slow_ranks(s):
+    above = [sum(other > own for other in s) for own in s]
+    same = [sum(other == own for other in s) for own in s]
+    return [a + (e + 1) / 2 for a, e in zip(above, same, strict=True)]
+
+
+def slow(kind, s):
+    k = len(s)
+    if kind == "raw":
+        return list(s)
+    if kind == "minmax":
+        return [(v - min(s)) / (max(s) - min(s)) if max(s) > min(s) else 0.0 for v in s]
+    if kind == "sum":
+        lifted = [v - min(0.0, min(s)) for v in s]
+        return [v / sum(lifted) if sum(lifted) > 0 else 0.0 for v in lifted]
+    if kind == "softmax":
+        powers = [math.exp(v - max(s)) for v in s]
+        return [p / sum(powers) for p in powers]
+    if kind == "zscore":
+        mean = sum(s) / k
+        deviation = math.sqrt(sum((v - mean) ** 2 for v in s) / k)
+        return [1 / (1 + math.exp(-(v - mean) / deviation)) if max(s) > min(s) else 0.5 for v in s]
+    if kind == "borda":
+        return [(k - r) / (k - 1) if k > 1 else 0.0 for r in slow_ranks(s)]
+    if kind == "reciprocal":
+        return [1 / r for r in slow_ranks(s)]
+    leaders = [v == max(s) for v in s]
+    return [leader / sum(leaders) for leader in leaders]
+
+
+SCORES = arrays(np.float64, st.tuples(*[st.integers(1, 4)] * 3), elements=st.integers(-8, 8).map(lambda i: i / 4))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCORES)
+def test_every_kind_is_its_definition(scores):
+    kinds = [kind for kind in NORMALISATIONS if kind != "running"]
+    copies = Normaliser(kinds).apply(scores)
+    assert copies.shape == (scores.shape[0], scores.shape[1] * len(kinds), scores.shape[2])
+    for t, i in np.ndindex(scores.shape[:2]):
+        for q, kind in enumerate(kinds):
+            np.testing.assert_allclose(copies[t, i * len(kinds) + q], slow(kind, scores[t, i].tolist()), atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCORES, st.data())
+def test_running_extremes_do_not_depend_on_the_cut(scores, data):
+    cut = data.draw(st.integers(0, len(scores)))
+    whole, parts = Normaliser("running"), Normaliser("running")
+    at_once = whole.apply(scores)
+    in_two = np.concatenate([parts.apply(scores[:cut]), parts.apply(scores[cut:])])
+    np.testing.assert_array_equal(at_once, in_two)
+    low, high = np.full(scores.shape[1], np.inf), np.full(scores.shape[1], -np.inf)
+    for t, i in np.ndindex(scores.shape[:2]):
+        s = scores[t, i]
+        if s.max() == s.min():
+            assert not at_once[t, i].any()
+            continue
+        low[i], high[i] = min(low[i], s.min()), max(high[i], s.max())
+        np.testing.assert_allclose(at_once[t, i], (s - low[i]) / (high[i] - low[i]), atol=1e-12)
+
+
+def test_predicting_leaves_the_extremes_and_includes_the_present():
+    normaliser = Normaliser("running")
+    normaliser.apply([[[0.0, 2.0]]])
+    before = {name: array.copy() for name, array in normaliser.arrays.items()}
+    assert normaliser.apply([[[1.0, 4.0]]], learn=False).tolist() == [[[0.25, 1.0]]]
+    for name, array in before.items():
+        np.testing.assert_array_equal(normaliser.arrays[name], array)
+    other = Normaliser("running")
+    other.restore(before)
+    assert other.apply([[[1.0, 0.5], [3.0, 5.0]]]).tolist() == [[[0.5, 0.25], [0.0, 1.0]]]  # a second rater joins
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1.0, 1e200, 1.7e308])
+def test_any_scale_of_scores_stays_in_the_unit_interval(scale):
+    scores = np.array([[[-1.0, 0.5, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.25, 1.0, 1.0]]]) * scale
+    copies = Normaliser("all").apply(scores)
+    assert np.isfinite(copies).all()
+    assert copies.min() >= 0.0
+    assert copies.max() <= 1.0
+    unscaled = ("minmax", "sum", "zscore", "borda", "reciprocal", "onehot", "running")
+    np.testing.assert_allclose(
+        Normaliser(unscaled).apply(scores), Normaliser(unscaled).apply(scores / scale), atol=1e-9
+    )
+
+
+def test_temperature_sharpens_softmax():
+    warm, cold = (Normaliser("softmax", temperature=t).apply([[[0.0, 1.0]]])[0, 0, 1] for t in (2.0, 0.1))
+    assert warm < 0.75 < 0.99 < cold
+
+
+def test_names():
+    assert Normaliser().kinds == AUTOMATIC
+    assert Normaliser("all").kinds == NORMALISATIONS[1:]
+    for bad, said in [("min-max", "must be one of raw, minmax"), ([], "at least one"), (["sum", "sum"], "distinct")]:
+        with pytest.raises(ValueError, match=said):
+            Normaliser(bad)
+    with pytest.raises(ValueError, match="temperature must be > 0"):
+        Normaliser(temperature=0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "said"),
+    [
+        ([[0.1, 0.2]], ValueError, "(trials, raters, classes), got shape (1, 2)"),
+        ([[[0.1, float("nan")]]], ValueError, "got nan at (0, 0, 1); equal scores abstain"),
+        ([[["a", "b"]]], TypeError, "must be numbers"),
+        (np.zeros((2, 2, 0)), ValueError, "at least one class"),
+    ],
+)
+def test_bad_scores(scores, error, said):
+    for use in (Normaliser().apply, cognitive_diversity):
+        with pytest.raises(error, match=re.escape(said)):
+            use(scores)
+
+
+# -- combinatorial fusion analysis --------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCORES)
+def test_diversity_is_its_definition(scores):
+    trials, raters, k = scores.shape
+    expected = np.zeros((raters, raters))
+    for a, b in np.ndindex(raters, raters):
+        for t in range(trials):
+            f, g = (sorted(slow("minmax", scores[t, i].tolist()), reverse=True) for i in (a, b))
+            expected[a, b] += math.sqrt(sum((x - y) ** 2 for x, y in zip(f, g, strict=True)) / k) / trials
+    found = cognitive_diversity(scores)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    if raters > 1:
+        off = expected[~np.eye(raters, dtype=bool)].reshape(raters, -1)
+        np.testing.assert_allclose(diversity_strength(scores), off.mean(axis=1), atol=1e-12)
+
+
+def test_diversity_in_stretches(monkeypatch):
+    scores = np.random.default_rng(0).normal(size=(50, 4, 3))
+    at_once = cognitive_diversity(scores)
+    monkeypatch.setattr("linmax.normalisation.STRETCH", 7)
+    np.testing.assert_allclose(cognitive_diversity(scores), at_once, atol=1e-12)
+
+
+def test_rank_score_function_of_a_known_example():
+    scores = [3.0, 9.0, 6.0, 3.0]
+    assert ranks(scores).tolist() == [3.5, 1.0, 2.0, 3.5]
+    assert rank_score(scores).tolist() == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_the_six_combinations():
+    random = np.random.default_rng(1)
+    scores, performance = random.random((5, 3, 4)), [0.5, 0.2, 0.3]
+    for by in ("score", "rank"):
+        for weights in (None, "diversity", performance):
+            shares = {None: np.ones(3), "diversity": diversity_strength(scores)}.get(
+                weights if not isinstance(weights, list) else "", np.array(performance)
+            )
+            found = combine_scores(scores, by, weights)
+            for t, c in np.ndindex(5, 4):
+                rated = [
+                    slow("minmax", scores[t, i].tolist()) if by == "score" else slow_ranks(scores[t, i].tolist())
+                    for i in range(3)
+                ]
+                mean = sum(w * r[c] for w, r in zip(shares / shares.sum(), rated, strict=True))
+                assert found[t, c] == pytest.approx(mean if by == "score" else -mean)
+    upside_down = combine_scores(scores, "rank", performance, reciprocal=True)
+    np.testing.assert_allclose(upside_down, combine_scores(scores, "rank", [2.0, 5.0, 10 / 3]))
+
+
+def test_equal_raters_have_no_diversity_to_weigh_by():
+    alike = np.tile([[[0.0, 1.0, 0.5]]], (3, 2, 1))
+    np.testing.assert_array_equal(combine_scores(alike, weights="diversity"), combine_scores(alike))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"weights": [1.0]}, "2 numbers >= 0"),
+        ({"weights": [1.0, -1.0]}, "2 numbers >= 0"),
+        ({"weights": [0.0, 0.0]}, "not all 0"),
+        ({"weights": [0.0, 1.0], "reciprocal": True}, "weights > 0"),
+        ({"weights": "performance"}, "must be one of diversity"),
+        ({"by": "votes"}, "must be one of score, rank"),
+    ],
+)
+def test_bad_combinations(options, said):
+    with pytest.raises(ValueError, match=said):
+        combine_scores(np.zeros((1, 2, 3)), **options)

@@ -1,0 +1,544 @@
+"""One trial at a time: the same as `run`, by name, with growth, labels that come late, and files."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.registry import cpu_target
+from scipy import sparse
+from test_growth import CLASSES, LEARNERS, SHAPES, Stream
+
+from linmax import Learner, experts, majority_problem, run
+from linmax.data.instances import Experts
+from linmax.engine import one_trial, sitting
+from linmax.engine.composition import as_learner
+from linmax.engine.one_trial import REFUSED
+from linmax.jit.compiling import JIT
+from linmax.models.run import Machine
+
+PLAIN = ["perceptron", "winnow(1.3)", "balanced-winnow(1.3)", "alma(2.5, alpha=0.9)", "p-norm(3)"]
+
+
+def by_name(instances: Any, t: int) -> dict[str, Any]:
+    """One instance of a stream, in dicts."""
+    found: dict[str, Any] = {}
+    if instances.layout.voters:
+        found["votes"] = {f"v{i}": int(v) for i, v in enumerate(instances.votes[t]) if v >= 0}
+    if instances.layout.raters:
+        found["scores"] = {f"r{i}": dict(enumerate(row.tolist())) for i, row in enumerate(instances.scores[t])}
+    if instances.layout.dense:
+        found["attributes"] = {f"a{i}": float(v) for i, v in enumerate(instances.dense[t])}
+    return found
+
+
+def teach(learner: Learner, stream: Stream, begin: int = 0, end: int = 10**9) -> list[Any]:
+    trials = [(instances, t, labels[t]) for instances, labels in stream.phases for t in range(len(labels))]
+    return [learner.learn(**by_name(instances, t), label=int(label)) for instances, t, label in trials[begin:end]]
+
+
+@pytest.mark.parametrize("shape", ["scores", "attributes"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_the_same_as_a_machine(text: str, shape: str) -> None:
+    stream = Stream(2, *SHAPES[shape], size=30)
+    learner = Learner(text, classes=range(3))
+    first = sparsely(stream.phases[0][0])
+    machine = Machine(as_learner(text), first, range(3), tie="smallest", update_on_tie=True, discover=False)
+    predictions: list[Any] = []
+    for instances, labels in stream.phases:
+        predictions += machine.run(sparsely(instances), labels, grow=True).predictions.tolist()
+    assert teach(learner, stream) == predictions
+    assert learner.mistakes == sum(a != b for a, b in zip(predictions, stream.labels, strict=True))
+    assert learner.trials == machine.trials
+    assert learner.updates == machine.updates
+
+
+def sparsely(instances: Experts) -> Experts:
+    """With sparse attributes, as a learner keeps them."""
+    blocks: dict[str, Any] = {"scores": instances.scores} if instances.layout.raters else {}
+    if instances.layout.dense:
+        blocks["attributes"] = sparse.csr_array(instances.dense)
+    return experts(**blocks, classes=range(3))
+
+
+@pytest.mark.parametrize("text", [*PLAIN, "A-perceptron", "AR-winnow(1.2)", "vr-combine"])
+def test_votes_as_arrays_equal_run(text: str) -> None:
+    data = majority_problem(n=6, r=3, k=4, noise=0.1, trials=150, seed=3)
+    trace = run(text, experts(votes=data.votes, classes=range(4)), data.labels)
+    learner = Learner(text, classes=range(4))
+    rows = data.votes.tolist()
+    for t, row in enumerate(rows):
+        expected = trace.predictions[t]
+        asked = learner.predict(votes=row if t % 2 else data.votes[t])
+        assert asked == expected
+        assert learner.learn(votes=row, label=int(data.labels[t])) == expected
+    assert learner.mistakes == trace.mistakes[-1]
+    named = Learner(text, classes=range(4))
+    for t, row in enumerate(rows):
+        votes = {f"voter {i}": vote for i, vote in enumerate(row)}
+        assert named.learn(votes=votes, label=int(data.labels[t])) == trace.predictions[t]
+    np.testing.assert_array_equal(list(named.weights["voters"].values()), trace.learner.weights.voters)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_the_short_way_and_the_long_way_agree(text: str) -> None:
+    """A dict of numbers by text is read in compiled code; one of another kind in it, and Python reads it."""
+    rng = np.random.default_rng(5)
+    short, long = Learner(text), Learner(text)
+    for _ in range(300):
+        x = {f"word {i}": float(v) for i, v in zip(rng.integers(0, 40, 8), rng.integers(-2, 3, 8) / 2, strict=True)}
+        label = "abc"[rng.integers(3)]
+        other: dict[Any, Any] = dict(x) | {next(iter(x)): np.float32(x[next(iter(x))])}
+        assert short.predict(x) == long.predict(other)
+        assert short.learn(x, label=label) == long.learn(other, label=label)
+    assert short.weights == long.weights
+    assert short.mistakes == long.mistakes > 0
+
+
+SITTING = [
+    "A-perceptron",
+    "A(scale=max, fade=True)-winnow(1.3)",
+    "R(s=10, u=3, budget=5)-perceptron",
+    "AR(s=10, u=3)-alma(3)",
+    "arow(rivals=all)",
+    "A-scw-i(full=True)",
+    "combine(perceptron, A-winnow(1.3))",
+    "V(h=4, w=4, r=8, d=5)-winnow(1.3)",
+    "V(h=4, w=4, r=8, d=5, scale=raw)A-perceptron",
+    "V(h=4, w=4, r=8, d=5)-combine(R(s=10, u=2)-perceptron, AR(s=10, u=2)-winnow(1.2))",
+]
+
+
+LARGE = ("wide", "A-scw-i(full=True)")
+
+
+def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any], str]]:
+    """Noisy voters, or attributes, or both; "wide" has too many for a panel."""
+    rng = np.random.default_rng(seed)
+    words = 400 if kind == "wide" else 6
+    found: list[tuple[dict[str, Any], str]] = []
+    for _ in range(size):
+        label = int(rng.integers(4))
+        instance: dict[str, Any] = {}
+        if kind in ("votes", "both"):
+            votes = np.where(rng.random(5) < [0.4, 0.5, 0.6, 0.7, 0.3], label, rng.integers(4, size=5))
+            instance["votes"] = [None if rng.random() < 0.1 else "abcd"[v] for v in votes]
+        if kind != "votes":
+            chosen = {int(w) for w in rng.integers(words, size=5)} | {label}
+            instance["attributes"] = {f"word {w}": float(rng.integers(-4, 5)) / 4 for w in sorted(chosen)}
+        found.append((instance, "abcd"[label]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [  # a matrix over "wide" would be too large
+        (text, kind) for text in SITTING for kind in ("votes", "words", "both", "wide") if (kind, text) != LARGE
+    ],
+)
+def test_a_sitting_changes_no_bit(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial by trial in compiled code, in Python, and both in turn: longer than a sitting lasts, and saved within."""
+    trials = votes_and_words(7, 340, kind)
+    learners = {name: Learner(text) for name in ("compiled", "slow", "mixed")}
+    told: dict[str, list[Any]] = {name: [] for name in learners}
+    for t, (instance, label) in enumerate(trials):
+        rare = dict(instance)  # a dict that compiled code does not read
+        if "votes" in rare:
+            rare["votes"] = {np.int64(i): vote for i, vote in enumerate(rare["votes"])}
+        else:
+            rare["attributes"] = {name: np.float32(value) for name, value in rare["attributes"].items()}
+        for name, learner in learners.items():
+            monkeypatch.setattr("linmax.models.online.JIT", name != "slow")
+            given = rare if name == "mixed" and t % 50 == 40 else instance
+            if t % 3 == 0:
+                told[name].append(learner.predict(**given))
+            told[name].append(learner.learn(**given, label=label))
+            if name == "mixed" and t % 70 == 60:
+                learners[name] = Learner.from_state(*learner.state())
+    assert told["compiled"] == told["slow"] == told["mixed"]
+    assert learners["compiled"].trials == len(trials)
+    for name in ("compiled", "mixed"):
+        assert_same(learners[name], learners["slow"])
+
+
+def test_attributes_may_become_larger() -> None:
+    """A panel knows the largest rating that it may meet."""
+    rng = np.random.default_rng(3)
+    rows = [{f"a{i}": float(v) for i, v in enumerate(rng.normal(size=4) * 1.5**t)} for t in range(200)]
+    labels = [int(max(row, key=row.__getitem__)[1]) for row in rows]
+    table = sparse.csr_array(np.array([list(row.values()) for row in rows]))
+    trace = run("R(s=30, u=3)-p-norm(3)", experts(attributes=table, classes=range(4)), labels)
+    learner = Learner("R(s=30, u=3)-p-norm(3)", classes=range(4))
+    assert [learner.learn(row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
+    assert learner.updates == trace.learner.updates > learner.mistakes
+
+
+def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:
+    for attributes, votes, label in trials:
+        learner.learn(attributes, votes=votes, label=label)
+
+
+def test_weights_that_leave_the_range() -> None:
+    for text in ("perceptron", "A-perceptron", "combine(perceptron, R-perceptron)"):
+        learner = Learner(text, classes=["a", "b"])
+        learner.learn({"x": 1.0}, label="a")
+        learner.learn({"x": 1.0}, label="b")
+        trials = [({"x": 1e300}, None, label) for label in "abab"]
+        with pytest.raises(OverflowError, match="weights of perceptron left the range of floats"):
+            learn_all(learner, trials)
+    data = majority_problem(trials=3000, noise=0.3, seed=1)
+    voted = Learner("V(scale=raw)-R(u=50)-winnow(4)")
+    with pytest.raises(OverflowError, match=r"raw weights of R\(u=50\)-winnow\(4\).*scale='l2'"):
+        learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
+
+
+@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
+@pytest.mark.parametrize("kind", [one_trial.TrialT, sitting.DeskT])
+def test_what_is_kept_fits_in(kind: Any) -> None:
+    context = cpu_target.target_context
+    assert context.get_abi_sizeof(context.get_value_type(kind)) <= one_trial.ROOM
+
+
+def test_answers_are_counted_by_reference() -> None:
+    """Compiled code returns the class itself, and whoever asked holds one reference more."""
+    label = "".join(["a", " class"])
+    learner = Learner("perceptron", classes=[label, "other"])
+    learner.learn({"x": 1.0}, votes=["other"], label=label)
+    before = sys.getrefcount(label), sys.getrefcount(REFUSED)
+    for _ in range(100):
+        assert learner.predict({"x": -1.0}, votes=[label]) in (label, "other")
+        learner.learn({"x": 1.0}, votes=[label], label=label)
+        learner.learn({"y": 1.0}, label="other")
+        learner.predict({"z": 1.0})
+    assert (sys.getrefcount(label), sys.getrefcount(REFUSED)) == before
+
+
+@pytest.mark.parametrize("text", ["perceptron", "A-perceptron"])
+def test_a_label_is_needed_though_nothing_else_is_missing(text: str) -> None:
+    learner = Learner(text)
+    for label in "ab":
+        learner.learn({"x": 1.0}, label=label)
+    before = copy.deepcopy(learner)
+    for given in ({"x": 1.0}, [1.0], np.array([1.0])):
+        with pytest.raises(TypeError, match="needs label="):
+            learner.learn(given)
+    assert_same(learner, before)
+
+
+class Odd(str):
+    """Text that compiled code leaves to Python."""
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-perceptron"])
+def test_instances_of_every_kind(text: str) -> None:
+    """What compiled code reads itself and what it leaves to Python give the same."""
+    votes: list[Any] = [
+        ["a", "b", None],
+        ("a", "b", float("nan")),
+        np.array(["a", "b", None], object),
+        {0: "a", 1: "b"},
+        {0: "a", 1: "b", 2: np.nan},
+        {True: "b", False: "a"},
+        {np.int64(0): "a", np.int64(1): "b"},
+        [Odd("a"), "b", None],
+    ]
+    attributes: list[Any] = [
+        {"x": 1, "y": -1},
+        {"x": 1.0, "y": -1.0},
+        {"x": True, "y": -1},
+        {"x": np.float64(1.0), "y": np.int64(-1)},
+        {"x": np.float32(1.0), "y": -1.0},
+        {Odd("x"): 1.0, "y": -1.0},
+    ]
+    rows: list[Any] = [
+        [0.25, -1],
+        (0.25, np.float64(-1.0)),
+        np.array([0.25, -1.0]),
+        np.array([0.25, -1.0], np.float32),
+        {0: 0.25, 1: -1.0},
+        [np.float32(0.25), -1.0],
+    ]
+    for name, forms in ("votes", votes), ("attributes", attributes), ("attributes", rows):
+        states = []
+        for form in forms:
+            learner = Learner(text)
+            first = {"votes": ["a", "b", "a"]} if name == "votes" else {"attributes": {"x": 0.5, "y": 0.25}}
+            first = {"attributes": [0.5, 0.75]} if forms is rows else first
+            for label in "ab":
+                learner.learn(**first, label=label)
+            answers = [learner.predict(**{name: form}), learner.learn(**{name: form}, label="a")]
+            answers += [learner.learn(**{name: form}, label=Odd("b")), learner.predict(**{name: form})]
+            states.append((answers, learner.weights, learner.mistakes))
+        assert all(state == states[0] for state in states)
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-perceptron"])
+def test_the_short_way_leaves_what_is_wrong_to_the_long_way(text: str) -> None:
+    learner = Learner(text, classes=["a", "b"])
+    for label in "abab":
+        learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
+    before = Learner.from_state(*learner.state())
+    wrong: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"attributes": {"x": 10**400}}, ValueError),
+        ({"attributes": {"x": float("inf")}}, ValueError),
+        ({"attributes": {"x": None}}, ValueError),
+        ({"votes": ["a", "c"]}, ValueError),
+        ({"votes": [["a"], "b"]}, TypeError),
+        ({}, TypeError),
+    ]
+    for given, error in wrong:
+        for call in (learner.predict, lambda **x: learner.learn(**x, label="a")):
+            with pytest.raises(error):
+                call(**given)
+    for label, error in [(["a"], TypeError), ("c", ValueError), (None, ValueError)]:
+        with pytest.raises(error, match="label"):
+            learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
+    assert_same(learner, before)
+
+
+@pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-winnow(1.3)", "V(h=4, w=4, r=8, d=5)A-perceptron"])
+def test_a_copy_goes_its_own_way(text: str) -> None:
+    trials = votes_and_words(3, 60, "both")
+    learner = Learner(text)
+    for instance, label in trials[:30]:
+        learner.learn(**instance, label=label)
+    copies = [copy.deepcopy(learner), copy.copy(learner), pickle.loads(pickle.dumps(learner))]
+    before = copy.deepcopy(learner)
+    for instance, label in trials[30:]:
+        learner.learn(**instance, label=label)
+    for other in copies:
+        assert_same(other, before)
+        for instance, label in trials[30:]:
+            other.learn(**instance, label=label)
+        assert_same(other, learner)
+
+
+@pytest.mark.parametrize("text", ["arow(full=True)", "A-arow(full=True)", "R(s=5)-arow(full=True)"])
+def test_names_that_do_not_fit_are_not_kept(text: str) -> None:
+    learner = Learner(text, classes=["a", "b"])
+    for t in range(3):
+        learner.learn({"x": 1.0, "y": 0.5}, label="ab"[t % 2])
+    before = copy.deepcopy(learner)
+    many = {f"word {i}": 1.0 for i in range(600)}
+    with pytest.raises(ValueError, match="keeps a matrix"):
+        learner.learn(many | {"x": 1.0}, label="a")
+    assert_same(learner, before)
+    assert learner.learn({"x": 1.0}, label="b") == before.learn({"x": 1.0}, label="b")
+    with pytest.raises(ValueError, match="keeps a matrix"):
+        learner.learn(many, label="a")
+    assert_same(learner, before)
+
+
+@pytest.mark.small
+def test_names_and_classes_appear() -> None:
+    learner = Learner("winnow(2)", thresholds=False)
+    assert learner.predict(votes={"anna": "x"}) is None  # nothing is known
+    assert learner.learn(votes={"anna": "x"}, label="y") is None
+    assert learner.known == ["y"]
+    assert learner.classes == ["y", "x"]
+    assert learner.predict(votes={"anna": "x", "ben": "x"}) == "y"  # x has had no label
+    assert learner.learn(votes={"anna": "x"}, label="x") == "y"
+    assert learner.predict(votes={"new": "y"}) == "y"  # with the weight that it starts with
+    assert learner.voters == ["anna"]  # asking teaches nothing
+    assert learner.scores(votes={"new": "y"}) == {"y": 1.0, "x": 0.0}
+    assert learner.learn({"size": 0.5}, votes={"ben": "y"}, label="y") == "y"
+    assert (learner.attributes, learner.voters, learner.raters) == (["size"], ["anna", "ben"], [])
+
+
+def test_asking_changes_nothing() -> None:
+    stream = Stream(4, *CLASSES["hybrid"], size=10)
+    for text in ("perceptron", "winnow(1.2)", "V-combine(AR-winnow(1.2), R-perceptron)"):
+        asked, silent = Learner(text), Learner(text)
+        trials = [(i, t, int(y)) for i, labels in stream.phases for t, y in enumerate(labels)]
+        for instances, t, label in trials:
+            x = by_name(instances, t)
+            asked.predict(**x)
+            asked.scores(**x)
+            assert asked.learn(**x, label=label) == silent.learn(**x, label=label)
+        assert_same(asked, silent)
+
+
+@pytest.mark.parametrize("shape", ["votes", "scores", "attributes", "hybrid"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_asking_about_names_never_met(text: str, shape: str) -> None:
+    """It is answered as if they had been given a column; and nothing is remembered of them."""
+    stream = Stream(9, *SHAPES[shape], size=12)
+    learner = Learner(text, classes=range(3))
+    (first, labels), *others = stream.phases
+    for t, label in enumerate(labels):
+        learner.learn(**by_name(first, t), label=int(label))
+    before, nothing = Learner.from_state(*learner.state()), dict.fromkeys(["attributes", "votes", "scores"])
+    for instances, _ in others:
+        for t in range(3):
+            met = Learner.from_state(*before.state())
+            met._engine.grow(met._columns(met._read(**(nothing | by_name(instances, t)))), 3)
+            met._renamed()
+            assert learner.predict(**by_name(instances, t)) == met.predict(**by_name(instances, t))
+            assert learner.scores(**by_name(instances, t)) == pytest.approx(met.scores(**by_name(instances, t)))
+    assert_same(learner, before)
+
+
+def assert_same(first: Learner, second: Learner) -> None:
+    (one, arrays), (two, others) = first.state(), second.state()
+    assert one == two
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        assert array.tobytes() == others[name].tobytes(), name
+
+
+@pytest.mark.parametrize("shape", ["votes", "attributes", "hybrid"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_saved_and_continued(text: str, shape: str, tmp_path: Path) -> None:
+    stream = Stream(6, *CLASSES[shape], size=20)
+    learner = Learner(text, max_pending=5)
+    teach(learner, stream, 0, 33)
+    waiting = by_name(stream.phases[0][0], 3)
+    learner.predict(**waiting, id="later")
+    learner.save(tmp_path / "model")
+    other = Learner.load(tmp_path / "model")
+    assert_same(other, learner)
+    for each in (learner, other):
+        each.learn(id="later", label=1)
+    assert teach(other, stream, 33) == teach(learner, stream, 33)
+    assert_same(other, learner)
+    assert str(other.learner) == text or other.learner == learner.learner
+
+
+def test_labels_that_come_late() -> None:
+    learner = Learner("perceptron", max_pending=2)
+    learner.learn({"a": 1.0}, label=0)
+    learner.learn({"b": 1.0}, label=1)
+    assert learner.predict({"a": 1.0}, id=7) == 1
+    assert learner.predict({"b": 1.0}, id="x") == 1
+    assert learner.pending == 2
+    with pytest.raises(ValueError, match="2 instances wait for their label already, which is max_pending"):
+        learner.predict({"a": 1.0}, id=8)
+    with pytest.raises(ValueError, match="id 7 is in use already"):
+        learner.predict({"a": 1.0}, id=7)
+    before = learner.trials
+    with pytest.raises(KeyError, match="'y' is not waiting"):
+        learner.learn(id="y", label=0)
+    with pytest.raises(TypeError, match="the instance or the id, not both"):
+        learner.learn({"a": 1.0}, id=7, label=0)
+    assert (learner.trials, learner.pending) == (before, 2)
+    assert learner.learn(id=7, label=0) == 1
+    assert learner.mistakes == 3  # against what was predicted then
+    with pytest.raises(ValueError, match="id 7 has had its label already"):
+        learner.learn(id=7, label=0)
+    learner.forget("x")
+    with pytest.raises(KeyError, match="'x' is not waiting"):
+        learner.forget("x")
+    assert learner.pending == 0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"attributes": {"a": float("nan")}}, ValueError, "'a' must be a finite number, got nan"),
+        ({"attributes": {"a": "1"}}, ValueError, "'a' must be a finite number, got '1'"),
+        ({"attributes": {"a": 2.0}}, ValueError, r"needs attributes in \[-1, 1\], got 2.0 for 'a'"),
+        ({"attributes": 3.0}, TypeError, "attributes must be a dict by name or an array, got 3.0"),
+        ({"votes": {"v": ["x"]}}, TypeError, r"\['x'\] of 'v' is not hashable"),
+        ({"votes": "xy"}, TypeError, "votes must be a dict by name or an array, got 'xy'"),
+        ({"scores": {"r": [1.0]}}, ValueError, "scores of 'r' must be a dict by class, or 2 numbers"),
+        ({"scores": {"r": {"x": 0.0, "y": 3.0}}}, ValueError, "differ by at most 1"),
+        ({}, TypeError, "an instance needs attributes, votes= or scores="),
+    ],
+)
+def test_bad_instances_change_nothing(given: dict[str, Any], error: type[Exception], message: str) -> None:
+    learner = Learner("winnow(1.5)")
+    learner.learn({"a": 1.0}, votes={"v": "x"}, label="x")
+    learner.learn({"a": 0.5}, votes={"v": "x"}, label="y")
+    before = Learner.from_state(*learner.state())
+    for call in (learner.predict, learner.scores, lambda **x: learner.learn(**x, label="x")):
+        with pytest.raises(error, match=message):
+            call(**given)
+    assert_same(learner, before)
+
+
+def test_bad_labels_and_options() -> None:
+    learner = Learner("perceptron", classes=["x", "y"])
+    for label, error in [(None, ValueError), (float("nan"), ValueError), (["x"], TypeError), ("z", ValueError)]:
+        with pytest.raises(error, match="label"):
+            learner.learn({"a": 1.0}, label=label)
+    with pytest.raises(TypeError, match="needs label="):
+        learner.learn({"a": 1.0})
+    with pytest.raises(ValueError, match="'v' voted for a class that: 'z' is not among the classes"):
+        learner.learn(votes={"v": "z"}, label="x")
+    with pytest.raises(TypeError, match="id must be text or a whole number"):
+        learner.predict({"a": 1.0}, id=(1, 2))
+    assert learner.trials == 0
+    for options, message in [
+        ({"classes": "xy"}, "classes must be a list"),
+        ({"classes": ["x", "x"]}, "distinct"),
+        ({"max_pending": -1}, "max_pending"),
+        ({"tie": "random"}, "tie"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            Learner("perceptron", **options)
+
+
+def test_the_curve_is_thinned() -> None:
+    learner = Learner("perceptron", classes=[0, 1])
+    rng = np.random.default_rng(1)
+    truth = []
+    for _ in range(2500):
+        x = {"a": float(rng.normal()), "b": float(rng.normal())}
+        learner.learn(x, label=int(x["a"] + rng.normal() > 0))
+        truth.append(learner.mistakes)
+    trials, mistakes = learner.curve
+    assert len(trials) <= 1025
+    assert trials[-1] == 2500
+    assert mistakes.tolist() == [truth[t - 1] for t in trials]
+    assert np.diff(trials[:-1]).max() == np.diff(trials[:-1]).min()
+
+
+def test_labels_of_numpy(tmp_path: Path) -> None:
+    learner = Learner("perceptron")
+    for label in np.array([3, 4, 3, 4]):
+        learner.learn(votes=np.array([3, 4]), label=label)
+    assert [type(name) for name in learner.classes] == [int, int]
+    assert type(learner.mistakes) is int
+    learner.save(tmp_path / "model")
+    assert_same(Learner.load(tmp_path / "model"), learner)
+
+
+def test_names_of_every_kind(tmp_path: Path) -> None:
+    learner = Learner("perceptron")
+    for t in range(6):
+        learner.learn({(1, "a"): 1.0, 7: 0.5}, votes={True: (0, t % 2)}, label=(0, t % 2))
+    learner.save(tmp_path / "model")
+    other = Learner.load(tmp_path / "model")
+    assert_same(other, learner)
+    assert other.attributes == [(1, "a"), 7]
+    learner.learn({object(): 1.0}, label=(0, 1))
+    with pytest.raises(TypeError, match="cannot be saved; use text, numbers or tuples"):
+        learner.save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "combine(perceptron, A-pa)"])
+def test_weights_out_of_range_change_nothing(learner):
+    """Also where the instance brought a new name or class, and a window was open."""
+    one = Learner(learner)
+    for label in "xyxyxy":
+        one_trial.learn({"a": 1.0, label: 1.0}, label=label)
+    kept = []
+    for place, label in enumerate("xyzxyz"):
+        before = pickle.dumps(one)
+        try:
+            one_trial.learn({"a": 1e308, f"new-{place}": -1e308}, label=label)
+        except OverflowError:
+            kept.append(pickle.dumps(one) == before)
+    assert kept
+    assert all(kept)
+    twin = pickle.loads(pickle.dumps(one))
+    for label in "xzyzx":
+        assert one_trial.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
+    assert pickle.dumps(one) == pickle.dumps(twin)

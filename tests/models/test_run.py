@@ -1,0 +1,416 @@
+"""The trial loop: going on is the same as one run, options, labels of every kind, and refusals that change nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compare import CASES, Case, Problem, follow, problem, problems
+from linmax import experts, majority_problem, rules, run
+from linmax.jit.compiling import JIT
+from linmax.models.run import unique_labels
+from reference import LinearMax
+
+TRIALS = 60 if JIT else 10
+lifted = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def state(machine: Any) -> tuple[Any, ...]:
+    """All that a user sees of a machine."""
+    weights = machine.weights
+    return (
+        weights.flat.tolist(),
+        weights.log_scale,
+        machine.trials,
+        machine.updates,
+        list(machine.classes),
+        list(machine.known),
+    )
+
+
+def simple(labels: Any, **options: Any) -> Any:
+    rng = np.random.default_rng(0)
+    return run("perceptron", experts(attributes=rng.normal(size=(len(labels), 2)), **options), labels)
+
+
+# -- one run and many ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@lifted
+@pytest.mark.parametrize("name", ["votes", "sparse hybrid"])
+def test_going_on_is_the_same_as_one_run(case: Case, name: str) -> None:
+    given = problems(TRIALS)[name]
+    whole = run(case.rule, given.instances, given.labels, margins=True)
+    half = TRIALS // 2
+    first = run(case.rule, given.instances[:half], given.labels[:half], margins=True)
+    second = first.learner.run(given.instances[half:], given.labels[half:], margins=True)
+    assert second.learner is first.learner
+    assert whole.predictions.tolist() == [*first.predictions, *second.predictions]
+    assert whole.changed.tolist() == [*first.changed, *second.changed]
+    assert whole.margins is not None
+    assert first.margins is not None
+    assert second.margins is not None
+    assert whole.margins.tolist() == [*first.margins, *second.margins]
+    assert state(whole.learner) == state(first.learner)
+    assert whole.learner.trials == TRIALS
+    assert whole.learner.updates == whole.updates[-1]
+
+
+@pytest.mark.small
+@lifted
+def test_predicting_changes_nothing(case: Case) -> None:
+    given = problems(TRIALS)["hybrid"]
+    trace = run(case.rule, given.instances, given.labels)
+    before = state(trace.learner)
+    predictions = trace.learner.predict(given.instances)
+    trace.learner.scores(given.instances)
+    assert state(trace.learner) == before
+    assert predictions.shape == (TRIALS,)
+    again = run(case.rule, given.instances, given.labels)
+    assert state(again.learner) == before
+
+
+@pytest.mark.small
+def test_a_trace_counts() -> None:
+    data = majority_problem(trials=200 if JIT else 30, seed=1)
+    trace = run("perceptron", experts(votes=data.votes), data.labels)
+    assert len(trace) == len(data.labels)
+    assert np.array_equal(trace.wrong, trace.predictions != data.labels)
+    assert np.array_equal(trace.mistakes, np.cumsum(trace.wrong))
+    assert np.array_equal(trace.updates, np.cumsum(trace.changed))
+    assert trace.margins is None
+    assert trace.epochs == 1
+    assert repr(trace).startswith(f"<perceptron: {len(trace)} trials, {trace.wrong.sum()} mistakes (")
+    assert repr(trace.learner) == f"<perceptron over 5 classes after {len(trace)} trials>"
+
+
+def test_a_trace_draws_itself(tmp_path: Any) -> None:
+    data = majority_problem(trials=100, seed=1)
+    trace = run("winnow(1.1)", experts(votes=data.votes), data.labels)
+    path = tmp_path / "curve.png"
+    trace.plot(path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+# -- options -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@lifted
+@pytest.mark.parametrize("tie", ["smallest", "largest"])
+@pytest.mark.parametrize("update_on_tie", [True, False])
+def test_ties(case: Case, tie: str, update_on_tie: bool) -> None:
+    """On instances that tie all the time, with the reference; nothing at all is learned where nothing is told apart."""
+    rng = np.random.default_rng(2)
+    trials = 20 if JIT else 6
+    given = problem(
+        rng.integers(4, size=trials), 4, rng.integers(-1, 4, size=(trials, 2)), thresholds=False, exact=True
+    )
+    compared = follow(case, given, tie=tie, update_on_tie=update_on_tie)
+    assert compared == trials or not case.exact
+    nothing = problem([1, 3, 1], 4, [[-1], [-1], [-1]], thresholds=False)
+    trace = run(case.rule, nothing.instances, nothing.labels, tie=tie, update_on_tie=update_on_tie)
+    assert trace.predictions.tolist() == [0 if tie == "smallest" else 3] * 3
+    assert not np.diff(trace.learner.weights.flat).any()
+
+
+@pytest.mark.small
+@lifted
+def test_classes_that_appear_later(case: Case) -> None:
+    """Class numbers 3, 0, 2, 1 in this order; before a class is known it is never predicted."""
+    rng = np.random.default_rng(5)
+    trials = 40 if JIT else 12
+    labels = np.concatenate([[3, 3, 0, 3, 0, 2], rng.integers(0, 3, trials - 8) + 1, [1, 0]])
+    votes = rng.integers(-1, 4, size=(trials, 3))
+    dense = rng.uniform(-1, 1, (trials, 2))
+    for tie in ("smallest", "largest"):
+        follow(case, problem(labels, 4, votes, attributes=dense), tie=tie, discover=True)
+        follow(case, problem(labels, 4, votes, thresholds=False), tie=tie, discover=True)
+
+
+@pytest.mark.small
+def test_discovery_in_several_runs() -> None:
+    rng = np.random.default_rng(5)
+    votes, dense = rng.integers(4, size=(30, 3)), rng.uniform(-1, 1, (30, 2))
+    labels = [*[3] * 5, *[1] * 5, *rng.integers(4, size=20)]
+    instances = experts(votes=votes, attributes=dense, classes=range(4))
+    whole = run("winnow(1.5)", instances, labels, discover=True)
+    machine = run("winnow(1.5)", instances[:5], labels[:5], discover=True).learner
+    assert machine.known == [3]
+    assert machine.predict(instances[:2]).tolist() == [3, 3]
+    machine.run(instances[5:10], labels[5:10])
+    assert machine.known == [3, 1]
+    machine.run(instances[10:], labels[10:])
+    assert state(machine) == state(whole.learner)
+    assert whole.predictions[0] is None
+    assert whole.wrong[0]
+    slow = LinearMax(CASES[0].reference, 4, discover=True)
+    assert slow.best_of(np.zeros(4)) == -1
+
+
+@pytest.mark.small
+def test_epochs_end_with_a_pass_without_update() -> None:
+    x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    instances = experts(attributes=x, classes=["a", "b", "c"])
+    trace = run("perceptron", instances, ["b", "c", "a"], max_epochs=100)
+    assert trace.consistent
+    assert 1 < trace.epochs < 100
+    assert len(trace) == 3 * trace.epochs == trace.learner.trials
+    assert not trace.changed[-3:].any()
+    assert trace.learner.predict(instances).tolist() == ["b", "c", "a"]
+    short = run("perceptron", instances, ["b", "c", "a"], max_epochs=1)
+    assert not short.consistent
+    assert short.predictions.tolist() == trace.predictions[:3].tolist()
+
+
+@pytest.mark.small
+def test_two_opposite_labels_never_end() -> None:
+    instances = experts(attributes=[[1.0], [1.0]])
+    trace = run("perceptron", instances, ["a", "b"], max_epochs=7)
+    assert (trace.epochs, trace.consistent, len(trace)) == (7, False, 14)
+
+
+# -- labels --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["low", "high", "mid"],
+        [10, 20, 30],
+        [-1.5, 0.0, 2.5],
+        [False, True, False],
+        ["a", 1, (2, "x")],
+        [(0, 1), (1, 0), (1, 1)],
+        [np.int64(3), np.int64(5), np.int64(4)],
+        [b"x", b"y", b"z"],
+        pd.Series(["u", "v", "w"], index=[7, 8, 9]),
+        pd.Categorical(["u", "v", "w"]),
+        np.array(["k", "l", "m"]),
+        np.array([3, 1, 2], dtype=np.uint8),
+    ],
+    ids=repr,
+)
+def test_labels_of_any_kind(names: Any) -> None:
+    """Predictions are labels as they were given, equal in value and kind."""
+    given = list(names)
+    trace = simple(names)
+    kinds = (
+        {type(name) for name in np.asarray(given, dtype=object).ravel()} if not isinstance(given[0], tuple) else {tuple}
+    )
+    assert set(trace.predictions.tolist()) <= set(given)
+    assert [bool(w) for w in trace.wrong] == [p != g for p, g in zip(trace.predictions.tolist(), given, strict=True)]
+    assert set(trace.learner.classes) == set(given)
+    if kinds == {str}:
+        assert trace.predictions.dtype.kind == "U"
+    again = trace.learner.predict(experts(attributes=np.zeros((2, 2))))
+    assert set(again.tolist()) <= set(given)
+
+
+@pytest.mark.small
+def test_classes_are_sorted_or_as_given() -> None:
+    assert simple(["b", "a", "c"]).learner.classes == ["a", "b", "c"]
+    assert simple(["b", "a"], classes=["b", "z", "a"]).learner.classes == ["b", "z", "a"]
+    assert simple(["b", 1, "a"]).learner.classes == ["b", 1, "a"]  # no order: as they come
+    votes = experts(votes=[["x", "y"], ["x", "x"]])
+    assert run("perceptron", votes, ["y", "w"]).learner.classes == ["w", "x", "y"]
+
+
+@pytest.mark.small
+def test_one_class_is_no_problem() -> None:
+    """With nothing to tell apart the one class is always predicted, and nothing is learned."""
+    for case in CASES:
+        trace = run(case.rule, experts(attributes=[[0.5], [-1.0]], classes=["only"]), ["only", "only"])
+        assert trace.predictions.tolist() == ["only", "only"]
+        assert not trace.wrong.any()
+        assert not trace.changed.any()
+
+
+@pytest.mark.small
+def test_an_empty_stream() -> None:
+    for empty in (
+        experts(votes=np.zeros((0, 3), int), classes=["a", "b"]),
+        experts(attributes=np.zeros((0, 2)), classes=["a", "b"]),
+        experts(votes=[], classes=["a", "b"]),
+    ):
+        trace = run("winnow(1.1)", empty, [], max_epochs=3)
+        assert len(trace) == 0
+        assert trace.mistakes.tolist() == []
+        assert trace.learner.trials == 0
+        assert trace.learner.predict(empty).tolist() == []
+        assert repr(trace) == "<winnow(1.1): 0 trials, 0 mistakes, 0 updates>"
+    with pytest.raises(ValueError, match="no trials and no classes; pass classes="):
+        run("winnow(1.1)", experts(votes=np.zeros((0, 3), int)), [])
+    machine = simple(["a", "b"]).learner
+    before = state(machine)
+    assert len(machine.run(experts(attributes=np.zeros((0, 2))), [])) == 0
+    assert state(machine) == before
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+GOOD = experts(attributes=np.eye(2), classes=["a", "b"])
+
+BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
+    (lambda: run("perceptron", GOOD, ["a"]), ValueError, r"labels must be one a trial: got shape \(1,\) for 2"),
+    (lambda: run("perceptron", GOOD, [["a"], ["b"]]), TypeError, r"labels: \['a'\] at trial 0 is not hashable; use"),
+    (lambda: run("perceptron", GOOD, np.eye(2)), ValueError, r"labels must be one a trial: got shape \(2, 2\)"),
+    (lambda: run("perceptron", GOOD, "ab"), ValueError, r"labels must be one a trial: got shape \(\)"),
+    (lambda: run("perceptron", GOOD, ["a", "c"]), ValueError, r"'c' at trial 1 is not among the classes .*pass all"),
+    (lambda: run("perceptron", GOOD, ["a", None]), ValueError, "labels: None at trial 1 is not a class; drop"),
+    (lambda: run("perceptron", GOOD, [1.0, math.nan]), ValueError, "labels: nan at trial 1 is not a class; drop"),
+    (lambda: run("perceptron", GOOD, np.array([1.0, np.nan])), ValueError, "at trial 1 is not a class; drop"),
+    (lambda: run("perceptron", GOOD, ["a", pd.NA]), ValueError, "labels: <NA> at trial 1 is not a class"),
+    (
+        lambda: run("perceptron", np.eye(2), ["a", "b"]),
+        TypeError,
+        r"instances must come from experts\(...\), got ndarray",
+    ),
+    (lambda: run(3, GOOD, ["a", "b"]), TypeError, "learner must be a rule.* got 3"),
+    (lambda: run(rules.winnow, GOOD, ["a", "b"]), TypeError, r"got the function winnow; call it: winnow\(...\)"),
+    (lambda: run("winnow(0.9)", GOOD, ["a", "b"]), ValueError, "alpha must be > 1, got 0.9; try 1.1"),
+    (
+        lambda: run("perceptron", GOOD, ["a", "b"], tie="first"),
+        ValueError,
+        "tie must be 'smallest' or 'largest', got 'first'",
+    ),
+    (lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=0), ValueError, "max_epochs must be >= 1, got 0; try 1"),
+    (
+        lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=1.5),
+        TypeError,
+        "max_epochs must be a whole number, got 1.5",
+    ),
+    (lambda: run("perceptron", GOOD, ["a", "b"], margins="yes"), TypeError, "margins must be True or False, got 'yes'"),
+    (lambda: run("perceptron", GOOD, ["a", "b"], discover=2), TypeError, "discover must be True or False, got 2"),
+    (lambda: run("perceptron", GOOD, ["a", "b"], update_on_tie=None), TypeError, "update_on_tie must be True or False"),
+    (
+        lambda: run("winnow(1.1)", experts(attributes=[[2.0], [0.0]]), ["a", "b"]),
+        ValueError,
+        r"winnow\(1.1\) needs .*attributes in \[-1, 1\], but the instances reach 2; pass scale='max'",
+    ),
+    (
+        lambda: run("sasb", experts(scores=[[[3.0, 0.5]]]), [0]),
+        ValueError,
+        "sasb needs ratings that differ by at most 1.*but the instances reach 2.5; pass scale=",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), BAD_CALLS, ids=[message for _, _, message in BAD_CALLS])
+def test_bad_calls(call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("discover", [False, True])
+def test_a_refused_run_changes_nothing(discover: bool) -> None:
+    rng = np.random.default_rng(0)
+
+    def block(size: int, wide: int = 2, scale: float = 1.0) -> Any:
+        attributes = scale * rng.uniform(-1, 1, (size, wide))
+        return experts(votes=rng.choice(["a", "b"], (size, 1)), attributes=attributes, classes=list("abcd"))
+
+    machine = run("winnow(1.3)", block(5), list("aabac"), discover=discover).learner
+    before = state(machine)
+    refused: list[tuple[Any, Any, type[Exception]]] = [
+        (block(2), ["d", "z"], ValueError),
+        (block(2), ["d"], ValueError),
+        (block(2), ["d", None], ValueError),
+        (block(2), ["d", ["b"]], TypeError),
+        (block(2, wide=3), ["d", "b"], ValueError),
+        (block(2, scale=30.0), ["d", "b"], ValueError),
+        (experts(attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
+        (np.zeros((2, 2)), ["d", "b"], TypeError),
+        (experts(votes=[["e"], ["e"]], attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
+    ]
+    for instances, labels, kind in refused:
+        with pytest.raises(kind):
+            machine.run(instances, labels)
+        assert state(machine) == before
+    for instances, _, kind in refused[4:]:
+        with pytest.raises(kind):
+            machine.predict(instances)
+    machine.run(block(2), ["d", "b"])
+    assert machine.trials == 7
+
+
+@pytest.mark.small
+def test_other_instances_than_the_learner_was_made_for() -> None:
+    machine = simple(["a", "b"]).learner
+    with pytest.raises(ValueError, match=r"3 attributes and thresholds, but the learner was made for .* 2 attributes"):
+        machine.predict(experts(attributes=np.zeros((1, 3))))
+    with pytest.raises(ValueError, match="no thresholds, but the learner was made for .* and thresholds; give experts"):
+        machine.predict(experts(attributes=np.zeros((1, 2)), thresholds=False))
+    voter = run("perceptron", experts(votes=[["x"], ["y"]]), ["x", "y"]).learner
+    with pytest.raises(ValueError, match="voter '0' voted for 'z' at trial 0, which is not among the classes"):
+        voter.predict(experts(votes=[["z"]]))
+    rater = run("perceptron", experts(scores=[[[1.0, 0.0]]], classes=["x", "y"]), ["x"]).learner
+    with pytest.raises(ValueError, match=r"scores rate the classes \['x', 'z'\], but the learner has \['x', 'y'\]"):
+        rater.predict(experts(scores=[[[1.0, 0.0]]], classes=["x", "z"]))
+    turned = experts(scores=[[[0.0, 1.0]]], classes=["y", "x"])
+    assert rater.predict(turned).tolist() == rater.predict(experts(scores=[[[1.0, 0.0]]], classes=["x", "y"])).tolist()
+
+
+@pytest.mark.small
+def test_names_of_attributes_must_agree() -> None:
+    """Columns of named attributes depend on what was seen before, so equal numbers of them are not enough."""
+    first = experts(attributes=[{"red": 1.0}, {"round": 1.0}])
+    machine = run("perceptron", first, ["a", "b"]).learner
+    before = state(machine)
+    with pytest.raises(ValueError, match=r"2 attributes \('big', 'red'\) .*made for .*'red', 'round'.*vocabulary="):
+        machine.run(experts(attributes=[{"big": 1.0, "red": 1.0}]), ["a"])
+    assert state(machine) == before
+    same = experts(attributes=[{"round": 1.0}], vocabulary=first.vocabulary)
+    assert machine.predict(same).tolist() == ["b"]
+
+
+@pytest.mark.small
+def test_a_margin_needs_something_to_measure() -> None:
+    machine = simple(["a", "b"]).learner
+    with pytest.raises(ValueError, match="margin needs at least one instance and two classes"):
+        machine.margin(experts(attributes=np.zeros((0, 2))), [])
+    fresh = run("perceptron", experts(attributes=[[0.0]], classes=["a", "b"], thresholds=False), ["a"]).learner
+    assert fresh.margin(experts(attributes=[[1.0]], thresholds=False), ["a"]) == 0.0
+
+
+def exact_margin(given: Problem, weights: np.ndarray) -> float:
+    leads = [
+        x[label] @ weights - max(np.delete(x @ weights, label))
+        for x, label in zip(given.matrices, given.labels, strict=True)
+    ]
+    return float(min(leads) / (math.sqrt(2.0) * np.linalg.norm(weights)))
+
+
+@pytest.mark.small
+@lifted
+def test_margin_of_any_instances(case: Case) -> None:
+    for name in ("votes", "dense", "sparse hybrid"):
+        given = problems(TRIALS)[name]
+        machine = run(case.rule, given.instances, given.labels).learner
+        expected = exact_margin(given, machine.weights.flat)
+        assert machine.margin(given.instances, given.labels) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([-128, 127, 3, -128], np.int8),
+        np.array([2**63 + 5, 2**63 + 5, 2**63 + 9], np.uint64),
+        np.array([7, 7, 7]),
+        np.array([10**12, -(10**12), 0]),
+        np.array([5, 0, 65_000, 5], np.uint16),
+    ],
+)
+def test_labels_that_are_whole_numbers_are_counted_as_they_would_be_sorted(labels: np.ndarray) -> None:
+    distinct, place = unique_labels(labels)
+    expected, inverse = np.unique(labels, return_inverse=True)
+    assert distinct == expected.tolist()
+    assert place.tolist() == inverse.tolist()

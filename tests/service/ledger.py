@@ -1,0 +1,130 @@
+"""Clients that write down what they sent and what was acknowledged, and the judge of what is found afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import random
+import threading
+import time
+
+import numpy as np
+from harness import PATIENCE, exchange, read_log, replayed
+
+from linmax.util import files
+
+MODEL = "/v1/models/m"
+
+
+class Ledger:
+    """What was sent, and what was acknowledged with which answer."""
+
+    def __init__(self, seed):
+        self.seed, self.rounds = seed, 0
+        self.sent = {}  # id -> (instance, label)
+        self.predictions = {}  # id -> served label, acknowledged
+        self.acknowledged = {}  # id -> answer of learn or label
+        self.doubtful = []  # requests that got no answer, to be sent again
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+
+    def load(self, server, seconds, clients):
+        """Send requests from several threads, for so long and until one is acknowledged; go on until `settle`."""
+        self.rounds += 1
+        self.over.clear()
+        before, end = len(self.acknowledged), time.monotonic() + PATIENCE
+        self._threads = [
+            threading.Thread(target=self._client, args=(server, random.Random(f"{self.seed} {self.rounds} {i}")))
+            for i in range(clients)
+        ]
+        for thread in self._threads:
+            thread.start()
+        time.sleep(seconds)
+        while len(self.acknowledged) == before:
+            assert time.monotonic() < end, "nothing is acknowledged"
+            time.sleep(0.001)
+
+    def settle(self):
+        """Wait until every client has its last answer, or has seen that the server is gone."""
+        self.over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _client(self, server, chance):
+        connection = server.connect()
+        try:
+            while not self.over.is_set():
+                with self.lock:
+                    again = self.doubtful.pop() if self.doubtful and chance.random() < 0.5 else None
+                self._request(connection, again or self._new(chance))
+        except (OSError, http.client.HTTPException):
+            pass
+        finally:
+            connection.close()
+
+    def _new(self, chance):
+        with self.lock:
+            open_ids = [id for id in list(self.predictions)[-40:] if id not in self.acknowledged]
+            if open_ids and chance.random() < 0.4:
+                id = chance.choice(open_ids)
+                return "label", id, {"id": id, "label": self.sent[id][1]}
+            id = f"{len(self.sent):06d}-{chance.randrange(10**6)}"
+            instance = {f"f{chance.randrange(40)}": round(chance.uniform(-1, 1), 3) for _ in range(5)}
+            label = "pos" if sum(instance.values()) > 0 else "neg"
+            self.sent[id] = (instance, label)
+        if chance.random() < 0.5:
+            return "predict", id, {"id": id, "attributes": instance}
+        return "learn", id, {"id": id, "attributes": instance, "label": label}
+
+    def _request(self, connection, request):
+        verb, id, body = request
+        try:
+            status, answer = exchange(connection, "POST", f"{MODEL}/{verb}", body)
+        except (OSError, http.client.HTTPException):
+            with self.lock:
+                self.doubtful.append(request)
+            raise
+        assert status == 200 or status == 503, (status, answer)
+        with self.lock:
+            if status == 503:
+                self.doubtful.append(request)
+            elif verb == "predict":
+                assert self.predictions.setdefault(id, answer["label"]) == answer["label"], (
+                    "another answer the second time"
+                )
+            else:
+                assert self.acknowledged.setdefault(id, answer) == answer, "another answer the second time"
+
+
+def check(ledger, data, learner="perceptron"):
+    """Acknowledged is a subset of recovered, recovered of sent; nothing twice; the same bits as an off-line replay."""
+    events = read_log(data)["m"]
+    taught = [(id, label) for _, kind, id, _, _, label in events if kind in ("learn", "label")]
+    kept = {id: served for _, kind, id, _, served, _ in events if kind == "predict"}
+    ids = [id for id, _ in taught]
+    assert len(set(ids)) == len(ids), "a trial was learned twice"
+    assert ledger.acknowledged.keys() <= set(ids), "an acknowledged label is lost"
+    assert ledger.predictions.keys() <= kept.keys(), "an acknowledged prediction is lost"
+    assert all(kept[id] == served for id, served in ledger.predictions.items()), "another label than the one served"
+    for _, _, id, instance, _, label in events:
+        assert ledger.sent[id][0] == instance["attributes"], "an instance has changed"
+        assert label in (None, ledger.sent[id][1])
+    by_id = {id: (seq, label) for seq, kind, id, _, _, label in events if kind in ("learn", "label")}
+    assert all((answer["seq"], answer["label"]) == by_id[id] for id, answer in ledger.acknowledged.items())
+    newest = max((data / "snapshots").glob("*.linmax"), key=lambda path: int(path.stem.split("-")[1]))
+    description, arrays = files.read(newest, "service snapshot")
+    assert description["applied_seq"] == events[-1][0]
+    expected, mistakes = replayed(events, learner=learner)
+    assert description["account"]["mistakes"] == mistakes
+    assert description["account"]["trials"] == len(taught)
+    assert description["pending"] == len(kept) - sum(kind in ("label", "forget") for _, kind, *_ in events)
+    assert digest(arrays) == digest(expected.state()[1]), "the weights differ from an off-line replay"
+    return len(taught)
+
+
+def digest(arrays):
+    """One hash over all arrays; the curve of the learner itself has its own count of mistakes."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return found.hexdigest()

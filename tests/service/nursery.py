@@ -1,0 +1,91 @@
+"""Starts servers quickly: a process that has imported everything forks one for each line that it reads.
+
+A killed child is as dead as any process; only the imports are saved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+class Nursery:
+    """The parent, seen from the tests."""
+
+    def __init__(self):
+        paths = [str(Path(__file__).parent), *sys.path]
+        self.process = subprocess.Popen(
+            [sys.executable, __file__],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, arguments, errors):
+        """A new server with these arguments."""
+        self.process.stdin.write(json.dumps([arguments, str(errors)]) + "\n")
+        self.process.stdin.flush()
+        return Child(int(self.process.stdout.readline()))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Child:
+    """A forked server, with the part of Popen's face that the tests use."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def poll(self):
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return -1
+        return None
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def wait(self, seconds=300.0):
+        end = time.monotonic() + seconds
+        while self.poll() is None:
+            assert time.monotonic() < end, "the server does not end"
+            time.sleep(0.002)
+
+
+def main():
+    import numpy as np
+
+    from linmax import Learner, cli
+    from linmax.service import server
+
+    assert server is not None
+    learner = Learner("perceptron")  # loads the compiled functions, of single trials and of many
+    for value in (np.float64(1), 1.0, 1.0):
+        learner.learn({"a": value}, label="x")
+        learner.predict({"a": value})
+    learner.learn_rows(np.array([0, 1]), np.array([0]), np.array([1.0]), np.array([0]))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        arguments, errors = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            handle = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(handle, 2)
+            os.dup2(handle, 1)
+            sys.stdin.close()
+            os._exit(cli.main(arguments))
+        print(pid, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""Voting: the schedule of saved hypotheses, their windows, replacement, restarts and the guarantee."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compare import problem
+from compare_techniques import follow_technique
+from linmax import combine, experts, majority_problem, recycle, run, vote
+from linmax.jit.compiling import JIT
+from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
+
+NEVER = 2**30
+compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
+
+
+class Watched:
+    """A vote over a Perceptron that is never wrong after its first trial, so that nothing restarts."""
+
+    def __init__(self, **options: Any) -> None:
+        self.instances = experts(votes=[[0, 1]], classes=range(2), thresholds=False)
+        self.machine = run(vote("perceptron", d=NEVER, **options), self.instances[:0], []).learner
+
+    def play(self, trials: int = 1) -> Watched:
+        self.machine.run(self.instances[np.zeros(trials, int)], [0] * trials)
+        return self
+
+    @property
+    def ballot(self) -> Any:
+        return self.machine.engine.top.ballot
+
+    @property
+    def saved(self) -> list[int]:
+        return sorted(self.ballot.centres[: self.ballot.marks[SIZE]].tolist())
+
+
+def schedule(h: int, trials: int, **options: Any) -> list[list[int]]:
+    """The nominal trials of the saved hypotheses after each trial."""
+    watched = Watched(h=h, **options)
+    return [watched.play().saved for _ in range(trials)]
+
+
+@pytest.mark.small
+def test_schedule_of_four() -> None:
+    """1, 2, 3, 4 | 6, 8 | 12, 16, in the places of 1, 3 | 2, 6 | 4, 12."""
+    after = schedule(4, 33, w=0)
+    by_trial = {t + 1: saved for t, saved in enumerate(after)}
+    assert by_trial[1] == [1]
+    assert by_trial[4] == by_trial[5] == [1, 2, 3, 4]
+    assert by_trial[6] == by_trial[7] == [2, 3, 4, 6]
+    assert by_trial[8] == by_trial[11] == [2, 4, 6, 8]
+    assert by_trial[12] == [4, 6, 8, 12]
+    assert by_trial[16] == by_trial[23] == [4, 8, 12, 16]
+    assert by_trial[24] == [8, 12, 16, 24]
+    assert by_trial[32] == [8, 16, 24, 32]
+
+
+@compiled
+def test_entry_sixteen_of_thirty() -> None:
+    """Still there at trial 480, gone at 512."""
+    for w in (0, 100):
+        watched = Watched(h=30, w=w)
+        first, second = (480 - 4, 512 - 8) if w else (480, 512)  # where windows open, at spacings 16 and 32
+        assert watched.play(first).saved == list(range(16, 481, 16))
+        assert watched.play(second - first - 1).saved == list(range(16, 481, 16))
+        assert watched.play().saved == [*range(32, 481, 16), 512]
+
+
+@compiled
+def test_the_window_of_256_with_spacing_128() -> None:
+    assert half_window.py_func(10**6, 128) == 32  # 224 to 288
+    watched = Watched(h=2, w=10**6)
+    opened, closed = [], []
+    for t in range(1, 400):
+        was = bool(watched.ballot.marks[OPEN])
+        centre, spacing = watched.ballot.marks[[CENTRE, SPACING]].tolist()
+        watched.play()
+        if centre == 256 and spacing == 128:
+            now = bool(watched.ballot.marks[OPEN])
+            opened += [t] if now and not was else []
+            closed += [t] if was and not now else []
+    assert opened == [224]
+    assert closed == [288]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("widest", "spacing", "half"),
+    [(100, 1, 0), (100, 2, 0), (100, 4, 1), (100, 128, 32), (100, 256, 50), (7, 256, 3), (0, 256, 0), (1, 256, 0)],
+)
+def test_windows_are_never_larger_than_w(widest: int, spacing: int, half: int) -> None:
+    function = half_window.py_func if JIT else half_window
+    assert function(widest, spacing) == half
+    assert 1 + 2 * half <= 1 + min(widest, spacing / 2)
+
+
+@compiled
+@pytest.mark.parametrize("h", [1, 2, 3, 5, 7, 8, 20, 21])
+def test_odd_and_even_numbers_of_hypotheses(h: int) -> None:
+    """All h slots are in use from trial h on, and nowhere is a gap wider than the spacing."""
+    for w in (0, 100):
+        watched = Watched(h=h, w=w)
+        for t in range(1, 300):
+            saved = watched.play().saved
+            assert len(saved) == min(h, t)
+            assert len(set(saved)) == len(saved)
+            spacing = int(watched.ballot.marks[SPACING])
+            assert np.diff(saved).max(initial=0) <= spacing
+            assert t - spacing <= saved[-1] <= t + half_window.py_func(w, spacing)
+
+
+@pytest.mark.small
+def test_the_sum_is_that_of_the_saved_hypotheses() -> None:
+    data = majority_problem(n=5, r=3, k=3, trials=60 if JIT else 10, noise=0.1, seed=1)
+    machine = run(vote("winnow(1.5)", h=5, w=9, r=9), experts(votes=data.votes, classes=range(3)), data.labels).learner
+    ballot = machine.engine.top.ballot
+    np.testing.assert_allclose(ballot.total, ballot.saved[: ballot.marks[SIZE]].sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(ballot.saved[: ballot.marks[SIZE]], axis=1), 1.0, rtol=1e-9)
+
+
+# -- restarts and fallback -------------------------------------------------------------------------------------
+
+
+def drifting(trials: int, period: int) -> tuple[np.ndarray, np.ndarray]:
+    """Four voters, of whom another one is right in every period: old hypotheses are worse than none."""
+    rng = np.random.default_rng(2)
+    votes = rng.integers(3, size=(trials, 4))
+    return votes, votes[np.arange(trials), np.arange(trials) // period % 4]
+
+
+@compiled
+def test_restarts_double_the_wait() -> None:
+    votes, labels = drifting(1200, 60)
+    instances = experts(votes=votes, classes=range(3))
+    machine = run(vote("alma(3)", d=10, h=8), instances[:0], []).learner
+    marks = machine.engine.top.ballot.marks
+    waits = []
+    for t in range(len(labels)):
+        before = marks.copy()
+        trace = machine.run(instances[t : t + 1], labels[t : t + 1])
+        trusted = before[VOTING] <= before[BASIC]
+        assert machine.engine.top.trusted == (marks[VOTING] <= marks[BASIC])
+        if not trusted:  # then what it votes over speaks
+            assert trace.wrong[0] == (marks[BASIC] > before[BASIC]) or marks[TAU] == 0
+        if marks[RESTARTS] > before[RESTARTS]:
+            assert before[TAU] + 1 >= before[WAIT]
+            assert marks[WAIT] == 2 * before[WAIT]
+            assert marks[[SIZE, TAU, VOTING, BASIC, OPEN]].tolist() == [0] * 5
+            assert marks[[SPACING, CENTRE]].tolist() == [1, 1]
+            waits.append(int(marks[WAIT]))
+    assert len(waits) >= 3
+    assert waits == [10 * 2 ** (i + 1) for i in range(len(waits))]
+    assert len(waits) <= math.log2(1200 / 10 + 1)
+
+
+@compiled
+@pytest.mark.parametrize("scale", ["l2", "l1", "raw"])
+def test_restarts_equal_the_reference(scale: str) -> None:
+    votes, labels = drifting(160, 20)
+    learner = vote("alma(3)", d=5, h=4, w=10, r=10, scale=scale)
+    assert follow_technique(learner, problem(labels, 3, votes=votes)) > 40
+    assert run(learner, experts(votes=votes), labels).learner.engine.top.ballot.marks[RESTARTS] >= 2
+
+
+@compiled
+@pytest.mark.parametrize(
+    "base", ["perceptron", "A-winnow(1.3)", "R(s=20)-alma(2)", "combine(perceptron, A-perceptron)"]
+)
+def test_the_guarantee(base: str) -> None:
+    """Mistakes <= 2 M_B + restarts + 1 and restarts <= lg(T/d + 1), whatever comes."""
+    for votes, labels in (drifting(800, 40), drifting(800, 3), drifting(800, 200)):
+        instances = experts(votes=votes, classes=range(3))
+        alone = run(base, instances, labels).mistakes[-1]
+        trace = run(vote(base, d=10, h=8), instances, labels)
+        restarts = trace.learner.engine.top.ballot.marks[RESTARTS]
+        assert trace.mistakes[-1] <= 2 * alone + restarts + 1
+        assert restarts <= math.log2(800 / 10 + 1)
+
+
+@compiled
+def test_voting_helps_on_the_majority_problem_with_noise() -> None:
+    data = majority_problem(trials=3000, noise=0.2, seed=1)
+    instances = experts(votes=data.votes)
+    assert run("VR-perceptron", instances, data.labels).wrong[1000:].mean() < 0.27
+    assert run("R-perceptron", instances, data.labels).wrong[1000:].mean() > 0.3
+
+
+# -- in a window -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+def test_a_better_hypothesis_takes_the_slot() -> None:
+    """With a wide window the saved hypothesis is one that is right on most of the recent instances."""
+    data = majority_problem(n=6, r=3, k=3, trials=120 if JIT else 16, noise=0.15, seed=4)
+    instances = experts(votes=data.votes, classes=range(3))
+    machine = run(vote("perceptron", h=2, w=50, r=12, d=NEVER), instances[:0], []).learner
+    ballot = machine.engine.top.ballot
+    taken = 0
+    for t in range(len(data.labels)):
+        was_open = bool(ballot.marks[OPEN])
+        before = ballot.saved.copy()
+        machine.run(instances[t : t + 1], data.labels[t : t + 1])
+        slot = int(ballot.marks[9])
+        if not was_open or np.array_equal(before, ballot.saved):
+            continue
+        taken += 1
+        recent = slice(max(0, t - 11), t + 1)
+
+        def right(weights: np.ndarray, recent: slice = recent) -> int:
+            rated = [
+                instances.matrix(s) @ weights[: instances.matrix(s).shape[1]] for s in range(recent.start, recent.stop)
+            ]
+            return sum(
+                int(np.argmax(scores)) == label for scores, label in zip(rated, data.labels[recent], strict=True)
+            )
+
+        columns = np.r_[:6, 6:9]  # six voters, then thresholds of three classes in a row of four
+        assert right(ballot.saved[slot][columns]) > right(before[slot][columns])
+    assert taken or not JIT
+
+
+# -- what may vote ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "base",
+    [
+        combine(["perceptron", "winnow(1.1)"], how="wma"),
+        combine(["perceptron", "winnow(1.1)"], how="weighted"),
+        "stack(perceptron, winnow(1.1))",
+        "V-perceptron",
+        combine(["perceptron", vote("winnow(1.1)")]),
+    ],
+    ids=str,
+)
+def test_only_weights_may_vote(base: Any) -> None:
+    instances = experts(votes=[[0, 1]], classes=range(2))
+    with pytest.raises(
+        ValueError, match="vote\\(\\) needs hypotheses that are weights; .* has none: vote over its members"
+    ):
+        run(vote(base), instances, [0])
+
+
+@pytest.mark.small
+def test_weights_of_a_vote_that_is_not_trusted_are_those_of_what_it_votes_over() -> None:
+    votes, labels = drifting(400 if JIT else 40, 20)
+    instances = experts(votes=votes, classes=range(3))
+    machine = run(vote(recycle("alma(3)", s=5), d=NEVER, h=4), instances[:0], []).learner
+    alone = run(recycle("alma(3)", s=5), instances[:0], []).learner
+    distrusted = 0
+    for t in range(0, len(labels), 10):
+        machine.run(instances[t : t + 10], labels[t : t + 10])
+        alone.run(instances[t : t + 10], labels[t : t + 10])
+        if not machine.engine.top.trusted:
+            distrusted += 1
+            assert np.array_equal(machine.weights.flat, alone.weights.flat)
+            assert machine.weights.log_scale == alone.weights.log_scale
+            assert machine.predict(instances).tolist() == alone.predict(instances).tolist()
+    assert distrusted or not JIT
