@@ -161,10 +161,14 @@ class _Namespaces(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module itself, not a copy of it."""
-        return importlib.import_module(f"linmax.{_HOMES[spec.name.partition('.')[2]]}")
+        module = importlib.import_module(f"linmax.{_HOMES[spec.name.partition('.')[2]]}")
+        spec.loader_state = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do."""
+        """Give the module its own specification back; it has been executed."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
 
 
 sys.meta_path.append(_Namespaces())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_machine import assert_same, everything
+from test_engine import assert_same, everything
 from test_rules import small_problems
 
 import linmax.engine.engine as machine_module

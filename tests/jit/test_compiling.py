@@ -21,7 +21,7 @@ from linmax.core.contract import STEP, as_number
 from linmax.jit import compiling
 from linmax.jit.compiling import JIT, address_of
 
-PACKAGE = Path(compiling.__file__).parent
+PACKAGE = Path(compiling.__file__).parents[1]
 compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
 
 KERNELS = """

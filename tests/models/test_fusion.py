@@ -706,7 +706,7 @@ def test_language_models_are_fused_beyond_the_best():
 
 
 def test_the_documented_example_runs(tmp_path, monkeypatch, capsys):
-    guide = Path(__file__).parent.parent / "docs" / "fusion.md"
+    guide = Path(__file__).parents[2] / "docs" / "fusion.md"
     examples = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(examples), "fusion.md", "exec"), {})
