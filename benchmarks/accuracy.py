@@ -100,7 +100,7 @@ def ours(text: str) -> Play:
         error = None
         if stream.test_labels is not None:
             error = float(
-                np.mean(trace.learner.predict(linmax.experts(attributes=stream.test_rows)) != stream.test_labels)
+                np.mean(trace.model.predict(linmax.experts(attributes=stream.test_rows)) != stream.test_labels)
             )
         return {"linmax": Result(trace.wrong, error, seconds)}
 
@@ -336,7 +336,7 @@ def majority(record: Record) -> None:
             for name, learner in (("votes", "votes"), ("papers", "vr-combine")):
                 trace = linmax.run(learner, instances, problem.labels)
                 found.setdefault(f"{name} mistakes", []).append(float(trace.mistakes[-1]))
-                error = float(np.mean(trace.learner.predict(later) != test.labels))
+                error = float(np.mean(trace.model.predict(later) != test.labels))
                 found.setdefault(f"{name} error", []).append(error)
             found.setdefault("batch logit error", []).append(batch_logit(problem, test))
         rows.append({"noise": noise, "runs": runs, **{name: float(np.mean(values)) for name, values in found.items()}})
@@ -372,7 +372,7 @@ def language_models(record: Record) -> None:
             ("votes by subject", sided, "auto"),
         ):
             trace = linmax.run(learner, instances[:8000], labels[learn])
-            right = trace.learner.predict(instances[8000:]) == labels[test]
+            right = trace.model.predict(instances[8000:]) == labels[test]
             accuracy[name] = float(right.mean())
             accuracy[f"{name}, on-line"] = float(1.0 - trace.wrong.mean())
         filled = np.array([[answer or "" for answer in row] for row in votes])

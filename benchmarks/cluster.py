@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from linmax.streams import Model
+from linmax.streams import StreamModel
 from rich.console import Console
 from rich.table import Table
 
@@ -94,7 +94,7 @@ def quality(screen: Console, folder: Path, share: int) -> dict[str, Any]:
     return found
 
 
-def error(model: Model, path: Path) -> float:
+def error(model: StreamModel, path: Path) -> float:
     wrong = trials = 0
     for batch in stream(path, model=model, grow=False):
         wrong += int((model.judge(model.scaled(batch, learn=False)) != batch.codes).sum())

@@ -128,7 +128,7 @@ def trec(learner: str, orders: int) -> list[Row]:
             start = time.perf_counter()
             trace = linmax.run(learner, instances[order], labels[order])
             seconds = time.perf_counter() - start
-            right = trace.learner.predict(instances[size:]) == labels[size:]
+            right = trace.model.predict(instances[size:]) == labels[size:]
             results.append((1.0 - trace.wrong.mean(), right.mean(), seconds))
         online, tested, seconds = np.mean(results, axis=0)
         found.append({"what": f"{name}, {learner}", "online": online, "test": tested, "seconds": seconds})

@@ -176,18 +176,18 @@ class Steady:
         self.problem = problem
         self.instances = linmax.experts(attributes=problem.rows, classes=range(problem.classes))
         self.generator = np.random.default_rng(1)
-        self.learner = linmax.run(linmax.rules.perceptron(), self.instances, problem.labels).learner
+        self.learner = linmax.run(linmax.rules.perceptron(), self.instances, problem.labels).model
 
     def chunk(self) -> float:
         """Learn one more chunk; seconds a trial."""
         labels = self.generator.integers(0, self.problem.classes, self.problem.trials)
         start = time.perf_counter()
-        self.learner.run(self.instances, labels)
+        self.model.run(self.instances, labels)
         return (time.perf_counter() - start) / self.problem.trials
 
     def after(self, chunks: int) -> Steady:
         """The same after this many chunks."""
-        while self.learner.trials < chunks * self.problem.trials:
+        while self.model.trials < chunks * self.problem.trials:
             self.chunk()
         return self
 

@@ -86,7 +86,7 @@ def large(trials: int, console: Console, voters: int = 1000, classes: int = 100)
         start = time.thread_time()
         trace = linmax.run("VR-combine", instances, labels) if machine is None else machine.run(instances, labels)
         seconds += time.thread_time() - start
-        machine = trace.learner
+        machine = trace.model
         mistakes += int(trace.mistakes[-1])
         played += size
         if played in marks:

@@ -24,8 +24,8 @@ for learner in ["winnow(1.2)", "A-winnow(1.2)", "R-winnow(1.2)", composed, "VR-w
 pool = ["AR-perceptron", "AR-winnow(1.2)", "AR-alma(4)", "A-balanced-winnow(1.1)"]
 trace = linmax.run(linmax.vote(linmax.combine(pool)), instances, problem.labels)
 print(f"{trace.mistakes[-1]:4d} mistakes by the vote over the best of")
-for member in trace.learner.members:
+for member in trace.model.members:
     print(f"       {member.mistakes:4d} by {member.name}")
 
 print("\nweights of the voters (the first ten matter):")
-print((trace.learner.weights.voters / trace.learner.weights.voters.max()).round(1))
+print((trace.model.weights.arrays.voters / trace.model.weights.arrays.voters.max()).round(1))

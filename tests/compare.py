@@ -379,7 +379,7 @@ def follow(
             guess = machine.predict(one)[0] if machine else 0
             label = opponent(t, int(guess))
         trace = machine.run(one, [label]) if machine else run(case.rule, one, [label], **options)
-        machine = trace.learner
+        machine = trace.model
         doubt.reset()
         before, weights_before = slow.updates, (slow.hypothesis(), flat)
         expected = slow.trial(x, label)

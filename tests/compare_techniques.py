@@ -183,7 +183,7 @@ def follow_technique(learner: Any, given: Problem, **options: Any) -> int:
     """Play both; returns the number of trials that agreed, all of them unless a decision was in doubt."""
     described = as_learner(learner)
     trace = run(described, given.instances, given.labels, **options)
-    machine = trace.learner
+    machine = trace.model
     slow = slow_of(described, given.k, **options)
     doubt.reset()
     for t, x in enumerate(given.matrices):

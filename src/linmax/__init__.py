@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from linmax.models.fusion.estimator import VoteFusion
     from linmax.models.online import Learner
     from linmax.models.regressors import EG, EGPM
-    from linmax.models.run import Trace, run
+    from linmax.models.run import run
     from linmax.models.sklearn import FusionClassifier, LinearMaxClassifier
     from linmax.models.streams import stream
     from linmax.models.threshold import LinearThreshold
+    from linmax.models.trace import Trace
     from linmax.rules.own import check_rule, rule
     from linmax.service.client import AsyncClient, Client
     from linmax.theory import adversaries, conversion
@@ -51,7 +52,7 @@ _HOMES = {
     "Learner": "models.online",
     "LinearMaxClassifier": "models.sklearn",
     "LinearThreshold": "models.threshold",
-    "Trace": "models.run",
+    "Trace": "models.trace",
     "VoteFusion": "models.fusion.estimator",
     "adversaries": "theory.adversaries",
     "average": "engine.composition",

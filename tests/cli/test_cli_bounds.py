@@ -103,7 +103,7 @@ def test_trace_bound_is_never_passed(learner: str, problem: MajorityProblem) -> 
 def test_trace_bound_wants_the_first_trials(problem: MajorityProblem, tmp_path: Path) -> None:
     instances = linmax.experts(votes=problem.votes)
     trace = linmax.run("winnow(1.02)", instances[:60], problem.labels[:60])
-    later = trace.learner.run(instances[60:], problem.labels[60:])
+    later = trace.model.run(instances[60:], problem.labels[60:])
     with pytest.raises(ValueError, match="first trials"):
         later.bound(problem.target)
     with pytest.raises(ValueError, match="margin"):

@@ -104,13 +104,13 @@ def test_passes_holdout_and_delay(data: Path) -> None:
 
 
 def test_delay_is_exact(data: Path) -> None:
-    from linmax.streams import Model, stream
+    from linmax.streams import StreamModel, stream
 
     import linmax
     from linmax.models.streams.progressive import Progressive
 
     lines = data.read_text().splitlines()[:60]
-    work = Progressive(Model("perceptron", scale="none"), delay=7)
+    work = Progressive(StreamModel("perceptron", scale="none"), delay=7)
     found = [name for batch in stream(lines, model=work.model, rows=25) for name in work.play(batch).tolist()]
     one, expected, rows = linmax.Learner("perceptron"), [], list(next(iter(stream(lines))).dicts())
     labels = [line.split()[0] for line in lines]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linmax.streams import Model
+from linmax.streams import StreamModel
 
 import linmax
 from linmax import cluster
@@ -92,7 +92,7 @@ def bits(model):
 
 @pytest.mark.parametrize("learner", ["A-perceptron", "winnow(1.2)", "AR-balanced-winnow(1.1)", "combine(arow, A-pa)"])
 def test_one_shard_is_the_serial_run(learner, paths):
-    serial = Model(learner, scale="max")
+    serial = StreamModel(learner, scale="max")
     for _ in range(3):
         for batch in linmax.stream(paths[0], model=serial):
             serial.learn(batch)
@@ -127,7 +127,7 @@ def test_the_order_in_which_tasks_end_changes_no_bit(paths):
 def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
     """They pass their names on, but only as they were given them."""
     base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
-    before = bits(Model.from_state(*base))
+    before = bits(StreamModel.from_state(*base))
     parts = [["b |w one"], ["a |w new words", "c |w one"], ["a |w other new"], ["b |w one"], []]
 
     def alone(part):
@@ -137,10 +137,10 @@ def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
 
     for part in [*parts, *parts[::-1]]:
         together = learn_shard(base, part, {})[0]
-        assert bits(Model.from_state(*together)) == bits(Model.from_state(*alone(part)))
-    hashed = Model("A-perceptron", hash_bits=6).state()
-    assert Model.from_state(*learn_shard(hashed, parts[0], {})[0]).vocabulary.bits == 6
-    assert bits(Model.from_state(*base)) == before
+        assert bits(StreamModel.from_state(*together)) == bits(StreamModel.from_state(*alone(part)))
+    hashed = StreamModel("A-perceptron", hash_bits=6).state()
+    assert StreamModel.from_state(*learn_shard(hashed, parts[0], {})[0]).vocabulary.bits == 6
+    assert bits(StreamModel.from_state(*base)) == before
 
 
 def test_names_and_classes_that_only_some_shards_have(client):
@@ -326,12 +326,12 @@ def test_members_apart_give_the_result_of_one_machine(learner, votes, client):
         (trace,) = cluster.sweep([learner], votes, client=workers, apart=True)
         assert (trace.predictions == alone.predictions).all()
         assert (trace.changed == alone.changed).all()
-        mine, other = trace.learner.engine.arrays, alone.learner.engine.arrays
+        mine, other = trace.model.engine.arrays, alone.model.engine.arrays
         assert mine.keys() == other.keys()
         for name, array in mine.items():
             assert np.array_equal(array, other[name], equal_nan=True), name
-        more = linmax.run(learner, *votes).learner.run(*votes)
-        assert (trace.learner.run(*votes).predictions == more.predictions).all()
+        more = linmax.run(learner, *votes).model.run(*votes)
+        assert (trace.model.run(*votes).predictions == more.predictions).all()
 
 
 def test_a_sweep_is_each_learner_alone(votes, paths, client):
@@ -339,7 +339,7 @@ def test_a_sweep_is_each_learner_alone(votes, paths, client):
     for trace, learner in zip(cluster.sweep(learners, votes, client=client), learners, strict=True):
         alone = linmax.run(learner, *votes)
         assert (trace.predictions == alone.predictions).all()
-        assert (trace.learner.predict(votes[0]) == alone.learner.predict(votes[0])).all()
+        assert (trace.model.predict(votes[0]) == alone.model.predict(votes[0])).all()
     read = cluster.sweep(learners, paths[0], client=client, scale="max")
     here = cluster.sweep(learners, paths[0], scale="max")
     for one, other in zip(read, here, strict=True):
@@ -399,11 +399,11 @@ def test_command(tmp_path, paths, client, capsys):
     expected = cluster.fit("A-perceptron", paths, epochs=2)
     found = json.loads(Path(figures).read_text())
     assert [one["mistakes"] for one in found["passes"]] == [epoch.mistakes for epoch in expected.epochs]
-    assert Model.load(model).weights[1].tolist() == expected.model.weights[1].tolist()
+    assert StreamModel.load(model).weights[1].tolist() == expected.model.weights[1].tolist()
     assert main([*base, "--passes", "3", "--quiet"]) == 2
     assert "holds a checkpoint" in capsys.readouterr().err
     assert main([*base, "--passes", "3", "--quiet", "--resume", "--model", model]) == 0
-    assert Model.load(model).trials == 3000
+    assert StreamModel.load(model).trials == 3000
     for wrong, reason in [(["--delay", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
         assert main(["learn", paths[0], "--cluster", address, "--learner", "A-perceptron", *wrong]) == 2
         assert reason in capsys.readouterr().err

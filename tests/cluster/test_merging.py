@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linmax.streams import Model
+from linmax.streams import StreamModel
 
 import linmax
 from linmax import Learner, merge
@@ -379,8 +379,8 @@ def test_models_that_do_not_fit_together():
     ]:
         with pytest.raises(ValueError, match=reason):
             merge([model, other])
-    with pytest.raises(TypeError, match="number 1 is a Model"):
-        merge([model, Model("perceptron")])
+    with pytest.raises(TypeError, match="number 1 is a StreamModel"):
+        merge([model, StreamModel("perceptron")])
     with pytest.raises(TypeError, match="square brackets"):
         merge(model)
     with pytest.raises(ValueError, match="at least one"):
@@ -400,7 +400,7 @@ def test_models_that_do_not_fit_together():
 
 
 def read(lines, learner="perceptron", scale="none", **options):
-    model = Model(learner, scale=scale)
+    model = StreamModel(learner, scale=scale)
     for batch in linmax.stream(lines, model=model, **options):
         model.learn(batch)
     return model
@@ -438,11 +438,11 @@ def bits(model):
 
 @pytest.mark.parametrize("others", [["coat |w snow", "hat |w ice"], SOUTH], ids=["names shared", "others"])
 def test_names_that_were_read_but_not_learned_from_are_left_out(others):
-    stopped = Model("A-perceptron", scale="none")
+    stopped = StreamModel("A-perceptron", scale="none")
     for batch in linmax.stream(NORTH, rows=1, model=stopped):
         if not stopped.trials:
             stopped.learn(batch)
-    whole = Model.from_state(*stopped.state())
+    whole = StreamModel.from_state(*stopped.state())
     assert len(stopped.vocabulary) > stopped.columns == len(whole.vocabulary)
     found = [merge([first, read(others, "A-perceptron")]) for first in (stopped, whole)]
     assert bits(found[0]) == bits(found[1])
@@ -451,7 +451,7 @@ def test_names_that_were_read_but_not_learned_from_are_left_out(others):
 def test_models_that_share_the_arrays_of_a_state_merge_like_any_other():
     base, parts, shown = read(NORTH, "A-perceptron"), [], []
     for lines in (NORTH, SOUTH):
-        parts.append(Model.from_state(*base.state()))
+        parts.append(StreamModel.from_state(*base.state()))
         for batch in linmax.stream(lines, model=parts[-1]):
             parts[-1].learn(batch)
         description, arrays = parts[-1].state()
@@ -459,7 +459,7 @@ def test_models_that_share_the_arrays_of_a_state_merge_like_any_other():
             if name.startswith("engine."):
                 arrays[name] = arrays[name].view()
                 arrays[name].flags.writeable = False
-        shown.append(Model.from_state(description, arrays, copied=False))
+        shown.append(StreamModel.from_state(description, arrays, copied=False))
         assert np.shares_memory(shown[-1].engine.state.weights, parts[-1].engine.state.weights)
     for count in (2, 1):
         merged = merge_since(base, shown[:count])
@@ -477,7 +477,7 @@ def test_scaling_is_pooled(scale):
     base = read((x[:100], y[:100]), scale=scale)
     parts = []
     for piece in (slice(100, 180), slice(180, 300)):
-        model = Model.from_state(*base.state())
+        model = StreamModel.from_state(*base.state())
         for batch in linmax.stream((x[piece], y[piece]), model=model):
             model.learn(batch)
         parts.append(model)
@@ -495,7 +495,7 @@ def test_scaling_is_pooled(scale):
 def test_hashed_names_need_no_joining():
     models = []
     for part in (NORTH, SOUTH):
-        models.append(Model("perceptron", scale="none", hash_bits=6))
+        models.append(StreamModel("perceptron", scale="none", hash_bits=6))
         for batch in linmax.stream(part, model=models[-1]):
             models[-1].learn(batch)
     merged = merge(models)
@@ -516,9 +516,9 @@ def test_columns_that_differ_are_named():
 
 
 def test_empty_stream_models():
-    assert merge([Model("perceptron"), Model("perceptron")]).trials == 0
+    assert merge([StreamModel("perceptron"), StreamModel("perceptron")]).trials == 0
     north = read(NORTH)
-    assert named(merge([Model("perceptron", scale="none"), north])) == pytest.approx(named(north))
+    assert named(merge([StreamModel("perceptron", scale="none"), north])) == pytest.approx(named(north))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -532,8 +532,8 @@ def test_command(tmp_path, capsys):
     assert "perceptron from 2 models: 24 trials, 3 classes, 7 attributes" in capsys.readouterr().out.replace("\n", " ")
     with open(paths[3]) as file:
         assert json.load(file)["trials"] == 24
-    expected = merge([Model.load(paths[0]), Model.load(paths[1])], [2.0, 1.0])
-    assert named(Model.load(paths[2])) == named(expected)
+    expected = merge([StreamModel.load(paths[0]), StreamModel.load(paths[1])], [2.0, 1.0])
+    assert named(StreamModel.load(paths[2])) == named(expected)
 
 
 def test_command_refuses(tmp_path, capsys):

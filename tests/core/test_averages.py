@@ -44,7 +44,7 @@ def hypotheses(learner: Any, instances: Experts, labels: np.ndarray) -> list[tup
     The one after the last trial counts as held for one trial, as in the average.
     """
     changed = np.flatnonzero(run(learner, instances, labels).changed)
-    machine = run(learner, instances[:0], []).learner
+    machine = run(learner, instances[:0], []).model
     found = []
     begin = 0
     for end in [*(changed + 1).tolist(), len(labels)]:
@@ -69,8 +69,8 @@ def explicit(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -
 
 def assert_same_average(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -> Any:
     expected, log_scale = explicit(learner, instances, labels, scale)
-    machine = run(average(learner, scale), instances, labels).learner
-    got = machine.weights.flat * math.exp(machine.weights.log_scale - log_scale)
+    machine = run(average(learner, scale), instances, labels).model
+    got = machine.weights.arrays.flat * math.exp(machine.weights.arrays.log_scale - log_scale)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
     return machine
 
@@ -137,7 +137,7 @@ def test_a_sum_whose_squares_underflow_still_votes() -> None:
     data = majority_problem(trials=600, noise=0.1, seed=3)
     instances = experts(votes=data.votes, classes=range(5))
     base = average(recycle("p-norm(120)", s=50, u=3))
-    machine = run(vote(base), instances, data.labels).learner
+    machine = run(vote(base), instances, data.labels).model
     ballot = machine.engine.top.ballot
     norms = np.linalg.norm(ballot.saved, axis=1)
     np.testing.assert_allclose(norms, 1.0, rtol=1e-6)
@@ -163,16 +163,16 @@ def test_instances_of_any_size(size: float) -> None:
 @scales
 def test_the_average_before_the_first_trial_is_the_start(scale: str) -> None:
     instances = experts(votes=[[0, 1]], classes=range(2), thresholds=False)
-    machine = run(average("winnow(2)", scale), instances[:0], []).learner
+    machine = run(average("winnow(2)", scale), instances[:0], []).model
     expected = {"raw": 1.0, "max": 1.0, "l1": 0.5}[scale]
-    assert machine.weights.flat.tolist() == [expected, expected]
-    assert run(average("perceptron", scale), instances[:0], []).learner.weights.flat.tolist() == [0.0, 0.0]
+    assert machine.weights.arrays.flat.tolist() == [expected, expected]
+    assert run(average("perceptron", scale), instances[:0], []).model.weights.arrays.flat.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.small
 def test_by_hand() -> None:
     """Perceptron hypotheses 0, (1, -1), (1, -1), (0, 0) meet three trials and the next."""
     instances = experts(attributes=[[1.0], [2.0], [1.0]], classes=range(2), thresholds=False)
-    machine = run("A-perceptron", instances, [0, 0, 1]).learner
-    assert machine.weights.flat.tolist() == [0.5, -0.5]
-    assert run("perceptron", instances, [0, 0, 1]).learner.weights.flat.tolist() == [0.0, 0.0]
+    machine = run("A-perceptron", instances, [0, 0, 1]).model
+    assert machine.weights.arrays.flat.tolist() == [0.5, -0.5]
+    assert run("perceptron", instances, [0, 0, 1]).model.weights.arrays.flat.tolist() == [0.0, 0.0]

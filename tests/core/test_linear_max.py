@@ -41,7 +41,7 @@ def test_weights_are_those_of_the_two_class_rule_fed_with_z(case: Case) -> None:
     total = 0
     for name, given in PROBLEMS.items():
         binary = LinearThreshold(case.rule, labels=(-1, 1))
-        machine = run(case.rule, given.instances[:0], []).learner
+        machine = run(case.rule, given.instances[:0], []).model
         for t, x in enumerate(given.matrices):
             one, label = given.instances[t : t + 1], given.labels[t]
             scores = machine.scores(one)[0]
@@ -50,12 +50,12 @@ def test_weights_are_those_of_the_two_class_rule_fed_with_z(case: Case) -> None:
             same = binary.run(z.reshape(1, -1), [1])
             if same.changed[0] != trace.changed[0]:
                 # w.z and zeta(label) - zeta(rival) are summed in different orders.
-                size = np.abs(scores).max() + np.abs(machine.weights.flat).max()
+                size = np.abs(scores).max() + np.abs(machine.weights.arrays.flat).max()
                 lead = scores[label] - np.max(np.delete(scores, label)) - _reach(binary)
                 assert abs(lead) < 1e-12 * size, f"{name}, trial {t}"
                 break
-            assert case.same_weights(binary.weights, machine.weights.flat), f"{name}, trial {t}"
-            assert binary.log_scale == pytest.approx(machine.weights.log_scale, rel=1e-12, abs=1e-12)
+            assert case.same_weights(binary.weights, machine.weights.arrays.flat), f"{name}, trial {t}"
+            assert binary.log_scale == pytest.approx(machine.weights.arrays.log_scale, rel=1e-12, abs=1e-12)
             assert binary.updates == machine.updates
             total += 1
     assert total > 0.8 * TRIALS * len(PROBLEMS)
@@ -102,16 +102,16 @@ def test_adding_a_constant_to_a_sub_expert_changes_nothing(case: Case) -> None:
     if case.exact and case.rule.name in ("perceptron", "quasi_additive", "p_norm"):
         assert agree.size == 0
     if agree.size == 0:
-        expected = second.learner.weights
-        got = first.learner.weights
+        expected = second.model.weights
+        got = first.model.weights
         scale = math.exp(got.log_scale - expected.log_scale)
         np.testing.assert_allclose(got.flat * scale, expected.flat, rtol=1e-9, atol=1e-12)
     else:  # a tie that rounding broke: it must be one
         t = int(agree[0])
-        machine = run(case.rule, experts(scores=ratings[:t], thresholds=False, classes=range(3)), labels[:t]).learner
+        machine = run(case.rule, experts(scores=ratings[:t], thresholds=False, classes=range(3)), labels[:t]).model
         one = machine.scores(experts(scores=ratings[t : t + 1], thresholds=False, classes=range(3)))[0]
         top = np.sort(one)
-        assert min(top[2] - top[1], top[1] - top[0]) < 1e-9 * np.abs(machine.weights.flat).max()
+        assert min(top[2] - top[1], top[1] - top[0]) < 1e-9 * np.abs(machine.weights.arrays.flat).max()
 
 
 @pytest.mark.small
@@ -131,7 +131,7 @@ def test_two_classes_are_the_two_class_rule(case: Case) -> None:
         assert stop == TRIALS
     assert stop > TRIALS // 4
     if stop == TRIALS:
-        assert case.same_weights(many.learner.weights.flat, two.weights)
+        assert case.same_weights(many.model.weights.arrays.flat, two.weights)
         assert many.mistakes[-1] == two.mistakes
 
 
@@ -163,8 +163,8 @@ def test_instances_written_out() -> None:
 @lifted
 def test_scores_are_the_weighted_votes(case: Case) -> None:
     for given in PROBLEMS.values():
-        machine = run(case.rule, given.instances, given.labels).learner
-        weights = machine.weights.flat
+        machine = run(case.rule, given.instances, given.labels).model
+        weights = machine.weights.arrays.flat
         table = machine.scores(given.instances)
         for t, x in enumerate(given.matrices):
             np.testing.assert_allclose(table[t], x @ weights, rtol=1e-9, atol=1e-12 * (1 + np.abs(weights).max()))
@@ -201,8 +201,8 @@ def test_negated_copies_make_winnow_balanced() -> None:
     balanced = run("balanced-winnow(1.4)", experts(scores=ratings, thresholds=False), labels)
     assert np.array_equal(both.predictions, balanced.predictions)
     assert np.array_equal(both.changed, balanced.changed)
-    weights = both.learner.weights.raters
-    np.testing.assert_allclose(weights[:5] - weights[5:], balanced.learner.weights.raters, rtol=1e-9, atol=1e-12)
+    weights = both.model.weights.arrays.raters
+    np.testing.assert_allclose(weights[:5] - weights[5:], balanced.model.weights.arrays.raters, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.small

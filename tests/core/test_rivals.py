@@ -76,8 +76,8 @@ def test_techniques_over_rivals_equal_the_reference(learner: str) -> None:
 def test_of_two_classes_the_violated_rival_is_the_best(text: str) -> None:
     given = PROBLEMS["two classes"]
     first, second = (run(learner, given.instances, given.labels) for learner in (text, rivals(text, "violated")))
-    assert np.array_equal(first.learner.weights.flat, second.learner.weights.flat)
-    assert first.learner.updates == second.learner.updates
+    assert np.array_equal(first.model.weights.arrays.flat, second.model.weights.arrays.flat)
+    assert first.model.updates == second.model.updates
 
 
 @pytest.mark.small
@@ -87,7 +87,7 @@ def test_on_attributes_all_is_one_two_class_learner_for_each_class(rule: str, na
     """Those of second order learn all classes abreast, which must come to the same."""
     given = PROBLEMS[name]
     thresholds = given.instances.constant != 0.0
-    machine = run(rivals(rule, "all"), given.instances, given.labels).learner
+    machine = run(rivals(rule, "all"), given.instances, given.labels).model
     x = given.instances.dense if given.instances.csr is None else given.instances.csr.toarray()
     labels = np.array(given.labels)
     weights = machine.weights
@@ -111,10 +111,10 @@ def test_abreast_is_bit_for_bit_what_it_is_under_a_technique_of_no_effect() -> N
     plain = run("arow(0.1, rivals=all)", instances, labels)
     recycled = run("R(s=1, u=1)-arow(0.1, rivals=all)", instances, labels)
     assert np.array_equal(plain.predictions, recycled.predictions)
-    assert np.array_equal(plain.learner.weights.flat, recycled.learner.weights.flat)
-    cut = run("arow(0.1, rivals=all)", instances[:70], labels[:70]).learner
+    assert np.array_equal(plain.model.weights.arrays.flat, recycled.model.weights.arrays.flat)
+    cut = run("arow(0.1, rivals=all)", instances[:70], labels[:70]).model
     cut.run(instances[70:], labels[70:])
-    assert np.array_equal(plain.learner.weights.flat, cut.weights.flat)
+    assert np.array_equal(plain.model.weights.arrays.flat, cut.weights.arrays.flat)
 
 
 # -- which bounds survive ------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_the_bound_on_updates_holds_for_best_and_violated(which: str, seed: int)
     )
     z = z.reshape(-1, 20)
     radius, margin = np.linalg.norm(z, axis=1).max(), (z @ u.ravel())[np.linalg.norm(z, axis=1) > 0].min()
-    learner = run(rivals("perceptron", which), experts(attributes=x, thresholds=False), labels).learner
+    learner = run(rivals("perceptron", which), experts(attributes=x, thresholds=False), labels).model
     assert learner.updates <= bounds.perceptron(radius, np.linalg.norm(u), margin)
     aggressive = run(rivals("pa", which), experts(attributes=x, thresholds=False), labels)
     assert aggressive.wrong.sum() <= bounds.passive_aggressive(radius, np.linalg.norm(u) / margin)
@@ -151,7 +151,7 @@ def test_the_bound_on_updates_holds_for_best_and_violated(which: str, seed: int)
 def test_the_bounds_of_all_add_up(seed: int) -> None:
     """The updates are those of k two-class Perceptrons, each within its own bound with its own hinge noise."""
     x, labels, u = separable(seed, 400 if JIT else 40, 4)
-    learner = run(rivals("perceptron", "all"), experts(attributes=x, thresholds=False), labels).learner
+    learner = run(rivals("perceptron", "all"), experts(attributes=x, thresholds=False), labels).model
     radius, total = np.linalg.norm(x, axis=1).max(), 0.0
     for c in range(4):
         lead = np.where(labels == c, 1.0, -1.0) * (x @ u[:, c])

@@ -28,7 +28,7 @@ def outcome(instances: Any, labels: Any = LABELS) -> list[Any]:
     found: list[Any] = []
     for rule in RULES:
         trace = run(rule, instances, labels)
-        weights = trace.learner.weights
+        weights = trace.model.weights
         found.append((trace.predictions.tolist(), trace.changed.tolist(), weights.flat.tolist(), weights.log_scale))
     return found
 
@@ -191,7 +191,7 @@ def test_abstaining() -> None:
     nobody = experts(votes=[[None, None]] * 3, classes=["a", "b"], thresholds=False)
     trace = run("winnow(2)", nobody, ["b", "a", "b"])
     assert trace.predictions.tolist() == ["a", "a", "a"]
-    assert trace.learner.weights.voters.tolist() == [1.0, 1.0]
+    assert trace.model.weights.arrays.voters.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.small
@@ -199,7 +199,7 @@ def test_votes_of_several_kinds_keep_their_type() -> None:
     instances = experts(votes=[[1, "a"], ["1", 1]])
     assert len(instances.names) == 3
     trace = run("perceptron", instances, [1, "1"])
-    assert set(trace.learner.classes) == {1, "1", "a"}
+    assert set(trace.model.classes) == {1, "1", "a"}
 
 
 @pytest.mark.small

@@ -67,7 +67,7 @@ def test_copies_are_raters_by_hand(learner: str, by: list[str]) -> None:
     report = fusion.report(new.drop(columns=unused), truth)
     assert report.online.mistakes == trace.mistakes[-1]
     later = linmax.experts(scores=by_hand(new, by, met(frame, by)), classes=list("abc"))
-    expected = trace.learner.predict(later)
+    expected = trace.model.predict(later)
     np.testing.assert_array_equal(fusion.predict(new.drop(columns=unused)), expected)
     assert report.test.accuracy["fusion"] == pytest.approx(np.mean(expected == truth))
     assert fusion.voters_ == ["v0", "v1", "v2", "v3"]
@@ -196,7 +196,7 @@ def test_weights_and_contributions(learner: str, by: list[str]) -> None:
 def _own(fusion: VoteFusion, name: str) -> float:
     """Weight of the voter itself."""
     state = fusion._state
-    return float(state.machine.weights.voters[state.voters.index(name)] / state.unit()[0])
+    return float(state.machine.weights.arrays.voters[state.voters.index(name)] / state.unit()[0])
 
 
 def test_the_report_tells_each_value() -> None:

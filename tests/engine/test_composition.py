@@ -115,10 +115,10 @@ def test_nothing_is_changed_silently() -> None:
     """Odd or large numbers are taken as they are."""
     odd = vote(recycle("perceptron", s=3, u=10**9), h=7, w=0, r=1, d=1)
     assert str(odd) == "V(h=7, w=0, r=1, d=1)R(s=3, u=1000000000)-perceptron"
-    machine = run(odd, TWO, [0, 1]).learner
+    machine = run(odd, TWO, [0, 1]).model
     assert len(machine.engine.top.ballot.centres) == 7
     assert machine.engine.members.recycling[0].tolist() == [3, 10**9, 2**31 - 1, 0]
-    endless = run(recycle("perceptron", u=math.inf), TWO, [0, 1]).learner
+    endless = run(recycle("perceptron", u=math.inf), TWO, [0, 1]).model
     assert endless.engine.members.recycling[0].tolist() == [100, 2**31 - 1, 1000, 0]
 
 
@@ -181,4 +181,4 @@ def test_vr_combine_of_own_rules() -> None:
     )
     assert parse(str(learner)) == learner
     assert len(run(learner, TWO, [0, 1])) == 2
-    assert len(run(learner, TWO, [0, 1]).learner.engine.runs) == 2  # averages share their rule
+    assert len(run(learner, TWO, [0, 1]).model.engine.runs) == 2  # averages share their rule

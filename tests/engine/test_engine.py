@@ -63,7 +63,7 @@ learners = pytest.mark.parametrize("learner", LEARNERS)
 
 def everything(trace: Any) -> dict[str, np.ndarray]:
     """All that a run leaves behind."""
-    arrays = {name: array.copy() for name, array in trace.learner.engine.arrays.items()}
+    arrays = {name: array.copy() for name, array in trace.model.engine.arrays.items()}
     return arrays | {"predictions": trace.predictions, "wrong": trace.wrong, "changed": trace.changed}
 
 
@@ -82,7 +82,7 @@ def in_pieces(learner: Any, given: Problem, length: int, **options: Any) -> dict
     traces = [trace]
     for begin in range(length, len(given.labels), length):
         piece = slice(begin, begin + length)
-        traces.append(trace.learner.run(given.instances[piece], given.labels[piece]))
+        traces.append(trace.model.run(given.instances[piece], given.labels[piece]))
     found = everything(traces[-1])
     for name in ("predictions", "wrong", "changed"):
         found[name] = np.concatenate([getattr(piece, name) for piece in traces])
@@ -137,12 +137,12 @@ def test_each_prediction_is_what_predict_would_have_said(learner: str) -> None:
     trace = run(learner, given.instances[:5], given.labels[:5])
     for t in range(5, TRIALS):
         one = given.instances[t : t + 1]
-        before = {name: array.copy() for name, array in trace.learner.engine.arrays.items()}
-        assert trace.learner.predict(one)[0] == whole.predictions[t]
-        assert trace.learner.predict(given.instances)[t] == whole.predictions[t]
-        trace.learner.scores(given.instances)
-        assert_same(trace.learner.engine.arrays, before)  # nothing is learned
-        trace.learner.run(one, given.labels[t : t + 1])
+        before = {name: array.copy() for name, array in trace.model.engine.arrays.items()}
+        assert trace.model.predict(one)[0] == whole.predictions[t]
+        assert trace.model.predict(given.instances)[t] == whole.predictions[t]
+        trace.model.scores(given.instances)
+        assert_same(trace.model.engine.arrays, before)  # nothing is learned
+        trace.model.run(one, given.labels[t : t + 1])
 
 
 @pytest.mark.small
@@ -210,7 +210,7 @@ def test_logs_are_no_longer_than_the_memory_allows(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(machine_module.Engine, "_log", watched)
     monkeypatch.setattr(machine_module, "SMALL", 0)
     given = PROBLEMS["votes"]
-    size = run("VA-perceptron", given.instances, given.labels).learner.engine.state.weights.size
+    size = run("VA-perceptron", given.instances, given.labels).model.engine.state.weights.size
     for versions, expected in [(7, {1}), (10, {11}), (1000, {TRIALS + 1})]:
         monkeypatch.setattr(machine_module, "MEMORY", 16 * size * versions)
         shapes.clear()
@@ -248,7 +248,7 @@ def test_arrays_may_be_written_over_between_runs(kind: str) -> None:
         else:
             buffer[:] = rows[begin : begin + 7]
         given_labels[:] = labels[begin : begin + 7]
-        predictions.append(trace.learner.run(block(buffer), given_labels).predictions)
+        predictions.append(trace.model.run(block(buffer), given_labels).predictions)
     joined = np.concatenate(predictions)
     assert joined.tolist() == whole.predictions[: len(joined)].tolist()
 
@@ -264,13 +264,13 @@ def test_no_trial_one_trial_and_one_class(learner: str) -> None:
     three = experts(votes=[[0, 1, 2]], classes=range(3))
     nothing = run(learner, three[:0], [])
     assert len(nothing) == 0
-    assert nothing.learner.run(three, [1]).predictions.tolist() == run(learner, three, [1]).predictions.tolist()
+    assert nothing.model.run(three, [1]).predictions.tolist() == run(learner, three, [1]).predictions.tolist()
     alone = run(learner, experts(votes=[["a", "a"]] * 4), ["a"] * 4)
     assert alone.predictions.tolist() == ["a"] * 4
-    assert alone.learner.updates == 0
+    assert alone.model.updates == 0
     seen = run(learner, experts(votes=[["a", "b"]] * 4), ["a"] * 4, discover=True)
     assert seen.predictions.tolist() == [None, "a", "a", "a"]
-    assert seen.learner.updates == 0
+    assert seen.model.updates == 0
 
 
 @compiled
@@ -299,7 +299,7 @@ def test_members_are_shared() -> None:
         ]
     )
     given = PROBLEMS["votes"]
-    machine = run(learner, given.instances, given.labels).learner
+    machine = run(learner, given.instances, given.labels).model
     described = [(str(run_.rule), run_.recycling[:2], run_.averaging) for run_ in machine.engine.runs]
     assert described == [
         ("perceptron", (0, 0), 1),
@@ -311,15 +311,15 @@ def test_members_are_shared() -> None:
     for member in machine.members:
         alone = run(member.name, given.instances, given.labels)
         assert member.mistakes == alone.mistakes[-1]
-        np.testing.assert_array_equal(member.weights.flat, alone.learner.weights.flat)
+        np.testing.assert_array_equal(member.weights.arrays.flat, alone.model.weights.arrays.flat)
 
 
 @pytest.mark.small
 @pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "A(scale=l1)-winnow(1.3)", "VA-perceptron"])
 def test_the_margin_is_that_of_the_weights(learner: str) -> None:
     given = PROBLEMS["dense"]
-    machine = run(learner, given.instances, given.labels).learner
-    flat = machine.weights.flat
+    machine = run(learner, given.instances, given.labels).model
+    flat = machine.weights.arrays.flat
     gaps = []
     for x, label in zip(given.matrices, given.labels, strict=True):
         scores = x @ flat
@@ -330,7 +330,7 @@ def test_the_margin_is_that_of_the_weights(learner: str) -> None:
 @pytest.mark.small
 def test_margin_does_not_renumber_classes() -> None:
     instances = experts(votes=[["a", "b"], ["b", "c"], ["c", "a"]], classes=["a", "b", "c"])
-    machine = run("R-perceptron", instances[:1], ["b"], discover=True).learner
+    machine = run("R-perceptron", instances[:1], ["b"], discover=True).model
     before = machine.classes
     machine.margin(instances, ["c", "a", "b"])
     assert machine.classes == before
@@ -343,7 +343,7 @@ def test_a_weight_outside_the_range_of_floats_is_refused() -> None:
     with pytest.raises(OverflowError, match="raw weights of R\\(u=50\\)-winnow\\(4\\).*scale='l2'"):
         run(learner, experts(votes=data.votes), data.labels)
     trace = run(vote(recycle("winnow(4)", u=50)), experts(votes=data.votes), data.labels)
-    assert np.isfinite(trace.learner.weights.flat).all()
+    assert np.isfinite(trace.model.weights.arrays.flat).all()
 
 
 @compiled
@@ -353,7 +353,7 @@ def test_weights_that_grow_without_limit(learner: str) -> None:
     data = majority_problem(trials=3000, noise=0.2, seed=2)
     given = experts(votes=data.votes)
     trace = run(learner, given, data.labels)
-    for name, array in trace.learner.engine.arrays.items():
+    for name, array in trace.model.engine.arrays.items():
         if name not in ("state.memory", "state.scalars"):  # where nan and infinity have a meaning
             assert np.isfinite(array.astype(float)).all(), name
     alone = run(learner.removeprefix("V"), given, data.labels).mistakes[-1]
@@ -370,7 +370,7 @@ def test_vr_combine_is_fast_enough_on_large_problems() -> None:
     instances = experts(votes=votes, classes=range(100), abstain=-1)
     trace = run(vr_combine(s=10, u=2), instances, labels)
     assert len(trace) == 40
-    assert trace.learner.engine.memory == 100
+    assert trace.model.engine.memory == 100
 
 
 @pytest.mark.small
@@ -387,4 +387,4 @@ def test_the_learner_is_described() -> None:
     given = problem([0, 1, 0], 2, attributes=[[1.0], [-1.0], [0.5]])
     trace = run(average(recycle(parse("perceptron"), s=2)), given.instances, given.labels)
     assert repr(trace).startswith("<AR(s=2)-perceptron: 3 trials")
-    assert repr(trace.learner) == "<AR(s=2)-perceptron over 2 classes after 3 trials>"
+    assert repr(trace.model) == "<AR(s=2)-perceptron over 2 classes after 3 trials>"

@@ -16,7 +16,7 @@ from linmax.data.instances import Experts
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine
 from linmax.jit.compiling import JIT
-from linmax.models.run import Machine
+from linmax.models.model import Model
 
 LEARNERS = [
     "perceptron",
@@ -196,16 +196,16 @@ def test_attributes_that_keep_appearing() -> None:
     for learner in ("perceptron", "A-balanced-winnow(1.2)", "A-winnow(1.2)", "AR(s=10)-perceptron"):
         whole = run(learner, experts(attributes=sparse.csr_array(table), classes=range(3)), labels)
         first = experts(attributes=sparse.csr_array(table[:1, :1]), classes=range(3))
-        machine = run(learner, first, labels[:1]).learner
+        machine = run(learner, first, labels[:1]).model
         for t in range(1, 60):
             one = experts(attributes=sparse.csr_array(table[t : t + 1, : t + 1]), classes=range(3))
             machine.run(one, labels[t : t + 1], grow=True)
-        np.testing.assert_allclose(machine.weights.flat, whole.learner.weights.flat, rtol=1e-9, atol=1e-12)
-        np.testing.assert_array_equal(machine.weights.attributes.shape, (60, 3))
+        np.testing.assert_allclose(machine.weights.arrays.flat, whole.model.weights.arrays.flat, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(machine.weights.arrays.attributes.shape, (60, 3))
 
 
 def test_what_does_not_fit_changes_nothing() -> None:
-    machine = run("winnow(1.2)", experts(votes=[["a", "b"]]), ["a"]).learner
+    machine = run("winnow(1.2)", experts(votes=[["a", "b"]]), ["a"]).model
     before = state_of(machine)
     wide = experts(votes=[["a", "b", "c"]])
     with pytest.raises(ValueError, match="3 voters"):

@@ -105,7 +105,7 @@ def test_text_and_rule_are_the_same_learner() -> None:
     labels = rng.integers(3, size=30)
     for described in (rules.winnow(1.5), rules.alma(3, alpha=0.9)):
         first, second = run(described, instances, labels), run(str(described), instances, labels)
-        assert np.array_equal(first.learner.weights.flat, second.learner.weights.flat)
+        assert np.array_equal(first.model.weights.arrays.flat, second.model.weights.arrays.flat)
         assert np.array_equal(first.predictions, second.predictions)
 
 

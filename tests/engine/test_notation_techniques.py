@@ -63,7 +63,7 @@ def test_and_does_the_same(learner: Any, text: str) -> None:
     instances, labels = experts(votes=votes, classes=range(3)), np.where(rng.random(len(votes)) < 0.8, votes[:, 0], 1)
     ours, theirs = run(learner, instances, labels), run(text, instances, labels)
     assert ours.predictions.tolist() == theirs.predictions.tolist()
-    assert ours.learner.updates == theirs.learner.updates
+    assert ours.model.updates == theirs.model.updates
 
 
 @pytest.mark.small

@@ -95,9 +95,9 @@ class TestPlay:
         problem = linmax.majority_problem(noise=0.05, trials=300, seed=7)
         trace = linmax.run(name, linmax.experts(votes=problem.votes), problem.labels)
         assert played[place][name].mistakes == trace.mistakes[-1]
-        np.testing.assert_allclose(played[place][name].weights, trace.learner.weights.flat, rtol=1e-12)
+        np.testing.assert_allclose(played[place][name].weights, trace.model.weights.arrays.flat, rtol=1e-12)
         fresh = linmax.majority_problem(noise=0.05, trials=2000, seed=8)
-        wrong = trace.learner.predict(linmax.experts(votes=fresh.votes)) != fresh.labels
+        wrong = trace.model.predict(linmax.experts(votes=fresh.votes)) != fresh.labels
         weights = played[place][name].weights[np.newaxis]
         assert reproduce.examine(reproduce.Exam(0.05, 8, 2000, weights)) == pytest.approx([wrong.mean()])
 

@@ -62,10 +62,10 @@ learners = [
 found = {}
 for text in learners:
     trace = run(text, instances, labels, margins=True)
-    weights = trace.learner.weights
+    weights = trace.model.weights
     found[text] = [
         trace.predictions.tolist(), trace.changed.tolist(), trace.margins.tolist(), weights.flat.tolist(),
-        weights.log_scale, trace.learner.scores(instances[:5]).tolist(),
+        weights.log_scale, trace.model.scores(instances[:5]).tolist(),
     ]
 x = np.abs(rng.uniform(-1, 1, (size, 4)))
 thick = "winnow(1.5, thickness=0.25, threshold=1.5, demotion=0)"

@@ -52,7 +52,7 @@ def test_the_pool_for_attributes_agrees_with_the_formulas(
 ) -> None:
     """To single precision, in which the members' weights are kept."""
     instances = experts(attributes=rows, classes=range(k), thresholds=thresholds)
-    machine = run("attributes", instances[:0], []).learner
+    machine = run("attributes", instances[:0], []).model
     worker = machine.engine.top.worker
     dense = rows.toarray() if sparse.issparse(rows) else rows
     slow = ReferencePool(sparse.issparse(rows), rows.shape[1], k, float(thresholds))
@@ -72,12 +72,12 @@ def test_the_pool_for_attributes_agrees_with_the_formulas(
 def test_cutting_the_trials_changes_no_bit(rows: Any, labels: np.ndarray, learner: str) -> None:
     instances = experts(attributes=rows, classes=range(K))
     whole = run(learner, instances, labels)
-    pieces = run(learner, instances[:0], []).learner
+    pieces = run(learner, instances[:0], []).model
     predictions = []
     for begin, end in [(0, 1), (1, 7), (7, TRIALS)]:
         predictions += pieces.run(instances[begin:end], labels[begin:end]).predictions.tolist()
     assert predictions == whole.predictions.tolist()
-    assert np.array_equal(pieces.scores(instances), whole.learner.scores(instances))
+    assert np.array_equal(pieces.scores(instances), whole.model.scores(instances))
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
@@ -85,10 +85,10 @@ def test_longer_than_a_chunk() -> None:
     rows, labels = texts(3, 2 * CHUNK + 5)
     instances = experts(attributes=rows, classes=range(K))
     whole = run("attributes", instances, labels)
-    pieces = run("attributes", instances[:1], labels[:1]).learner
+    pieces = run("attributes", instances[:1], labels[:1]).model
     found = [pieces.run(instances[t : t + 100], labels[t : t + 100]).predictions for t in range(1, len(labels), 100)]
     assert np.array_equal(whole.predictions[1:], np.concatenate(found))
-    for name, array in whole.learner.engine.arrays.items():
+    for name, array in whole.model.engine.arrays.items():
         assert np.array_equal(array, pieces.engine.arrays[name]), name
 
 
@@ -118,8 +118,8 @@ def test_auto_is_restored_and_goes_on(kind: str) -> None:
         "hybrid": both,
     }[kind]
     half = TRIALS // 2
-    first = run("auto", instances[:half], labels[:half]).learner
-    second = run("auto", instances[:0], []).learner
+    first = run("auto", instances[:half], labels[:half]).model
+    second = run("auto", instances[:0], []).model
     second.engine.restore(first.engine.arrays)
     for machine in (first, second):
         machine.run(instances[half:], labels[half:])
@@ -148,7 +148,7 @@ def test_new_words_and_classes(learner: str) -> None:
     table = sparse.csr_array(np.vstack([early, rows[half:].toarray()]))
     instances = experts(attributes=table, classes=range(K))
     whole = run(learner, instances, labels, discover=True)
-    begun = run(learner, experts(attributes=table[:half, :-3], classes=range(2)), labels[:half], discover=True).learner
+    begun = run(learner, experts(attributes=table[:half, :-3], classes=range(2)), labels[:half], discover=True).model
     rest = begun.run(instances[half:], labels[half:], grow=True)
     assert rest.predictions.tolist() == whole.predictions[half:].tolist()
 
@@ -157,7 +157,7 @@ def test_new_words_and_classes(learner: str) -> None:
 def test_auto_meets_attributes_late() -> None:
     both, labels = hybrid()
     half = TRIALS // 2
-    machine = run("auto", experts(votes=both.votes[:half], classes=range(K)), labels[:half]).learner
+    machine = run("auto", experts(votes=both.votes[:half], classes=range(K)), labels[:half]).model
     trace = machine.run(both[half:], labels[half:], grow=True)
     assert len(trace) == TRIALS - half
     assert machine.predict(both).shape == (TRIALS,)
@@ -171,9 +171,9 @@ def test_votes_beat_the_papers_pool() -> None:
         ours, papers = run("votes", instances, data.labels), run("vr-combine", instances, data.labels)
         assert ours.mistakes[-1] < papers.mistakes[-1]
         later = experts(votes=test.votes)
-        errors = [np.mean(trace.learner.predict(later) != test.labels) for trace in (ours, papers)]
+        errors = [np.mean(trace.model.predict(later) != test.labels) for trace in (ours, papers)]
         assert errors[0] <= errors[1] + 1e-9
-        weights = run("auto", instances, data.labels).learner.weights.voters
+        weights = run("auto", instances, data.labels).model.weights.arrays.voters
         assert weights[:10].min() > weights[10:].max()
 
 
@@ -206,7 +206,7 @@ def test_naive_bayes_by_hand() -> None:
     table = rows.toarray()
     for attributes in (rows, table):
         instances = experts(attributes=attributes, classes=range(K))
-        machine = run("naive-bayes(0.3)", instances[:0], []).learner
+        machine = run("naive-bayes(0.3)", instances[:0], []).model
         slow = ReferenceBayes(rows.shape[1], K, 0.3)
         for t in range(TRIALS):
             np.testing.assert_allclose(machine.scores(instances[t : t + 1])[0], slow.scores(table[t]), atol=1e-9)

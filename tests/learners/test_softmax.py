@@ -46,14 +46,14 @@ def reference_of(text: str, n: int) -> ReferenceSoftmax:
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_every_trial_agrees_with_the_formulas(text: str, kind: str) -> None:
     instances, labels = PROBLEMS[kind]
-    machine = run(text, instances[:0], []).learner
+    machine = run(text, instances[:0], []).model
     slow = reference_of(text, instances.matrix(0).shape[1])
     for t in range(TRIALS):
         x = instances.matrix(t)
         np.testing.assert_allclose(machine.scores(instances[t : t + 1])[0], slow.scores(x), rtol=1e-4, atol=1e-5)
         machine.run(instances[t : t + 1], labels[t : t + 1])
         slow.learn(x, int(labels[t]))
-        np.testing.assert_allclose(machine.weights.flat, slow.weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(machine.weights.arrays.flat, slow.weights, rtol=1e-4, atol=1e-5)
     assert machine.trials == machine.updates == TRIALS
     assert machine.engine.top.worker.guess[0] == pytest.approx(slow.guess, rel=1e-6)
 
@@ -63,12 +63,12 @@ def test_a_refit_reaches_the_maximum() -> None:
     """The search stops when a step gains less than .02; nothing better than that plus a little is to be found."""
     data = majority_problem(n=6, r=3, k=4, trials=333, noise=0.3, seed=3)
     instances = experts(votes=data.votes, classes=range(4))
-    machine = run("robust-softmax(0.1)", instances, data.labels).learner
+    machine = run("robust-softmax(0.1)", instances, data.labels).model
     slow = ReferenceSoftmax(10, 0.1, True)
     slow.seen = [(instances.matrix(t), int(data.labels[t])) for t in range(333)]
     worker = machine.engine.top.worker
     worker._refit()
-    found, guess = machine.weights.flat, float(worker.guess[0])
+    found, guess = machine.weights.arrays.flat, float(worker.guess[0])
     best = minimize(lambda v: -slow.posterior(v[:-1], v[-1])[0], np.append(found, guess), method="L-BFGS-B",
                     bounds=[(None, None)] * 10 + [(1e-6, 0.99)])  # fmt: skip
     assert -slow.posterior(found, guess)[0] < best.fun + 0.05
@@ -79,12 +79,12 @@ def test_a_refit_reaches_the_maximum() -> None:
 def test_cutting_the_trials_changes_no_bit(text: str) -> None:
     instances, labels = PROBLEMS["all"]
     whole = run(text, instances, labels)
-    pieces = run(text, instances[:0], []).learner
+    pieces = run(text, instances[:0], []).model
     predictions = []
     for begin, end in [(0, 1), (1, 2), (2, 13), (13, TRIALS)]:
         predictions += pieces.run(instances[begin:end], labels[begin:end]).predictions.tolist()
     assert predictions == whole.predictions.tolist()
-    for name, array in whole.learner.engine.arrays.items():
+    for name, array in whole.model.engine.arrays.items():
         assert np.array_equal(array, pieces.engine.arrays[name]), name
 
 
@@ -92,12 +92,12 @@ def test_cutting_the_trials_changes_no_bit(text: str) -> None:
 def test_a_state_can_be_restored() -> None:
     instances, labels = PROBLEMS["votes"]
     half = TRIALS // 2
-    first = run("robust-softmax(0.1)", instances[:half], labels[:half]).learner
-    second = run("robust-softmax(0.1)", instances[:0], []).learner
+    first = run("robust-softmax(0.1)", instances[:half], labels[:half]).model
+    second = run("robust-softmax(0.1)", instances[:0], []).model
     second.engine.restore(first.engine.arrays)
     for machine in (first, second):
         machine.run(instances[half:], labels[half:])
-    assert np.array_equal(first.weights.flat, second.weights.flat)
+    assert np.array_equal(first.weights.arrays.flat, second.weights.arrays.flat)
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
@@ -106,7 +106,7 @@ def test_old_trials_are_folded_not_forgotten() -> None:
     size = module.STORE + 2000
     data = majority_problem(n=6, r=3, k=3, trials=size, noise=0.2, seed=4)
     instances = experts(votes=data.votes, classes=range(3))
-    machine = run("softmax(0.1)", instances, data.labels).learner
+    machine = run("softmax(0.1)", instances, data.labels).model
     worker = machine.engine.top.worker
     assert worker.sizes[module.COUNT] == module.STORE // 2 + 2000
     x = np.zeros((size, 3, 9))
@@ -122,7 +122,7 @@ def test_old_trials_are_folded_not_forgotten() -> None:
         return 0.05 * weights @ weights - logs[rows, data.labels].sum(), gradient + 0.1 * weights
 
     best = minimize(loss, np.zeros(9), jac=True, method="BFGS")
-    np.testing.assert_allclose(machine.weights.flat, best.x, atol=0.02)
+    np.testing.assert_allclose(machine.weights.arrays.flat, best.x, atol=0.02)
 
 
 @pytest.mark.small
@@ -132,14 +132,14 @@ def test_many_coordinates_have_a_diagonal() -> None:
     size = 30 if JIT else 4
     table = random.normal(size=(size, module.FULL // 2))
     labels = random.integers(0, 3, size)
-    machine = run("softmax(2)", experts(attributes=table, classes=range(3)), labels).learner
+    machine = run("softmax(2)", experts(attributes=table, classes=range(3)), labels).model
     assert not machine.engine.top.worker.full
     weights, curvature = np.zeros((module.FULL // 2 + 1, 3)), np.full((module.FULL // 2 + 1, 3), 2.0)
     for row, label in zip(np.hstack([np.ones((size, 1)), table]), labels, strict=True):
         p = shares(row @ weights)
         curvature += row[:, None] ** 2 * p * (1 - p)
         weights += row[:, None] * (np.eye(3)[label] - p) / curvature
-    np.testing.assert_allclose(machine.weights.flat, weights.ravel(), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(machine.weights.arrays.flat, weights.ravel(), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.small
@@ -154,9 +154,11 @@ def test_growth_is_as_if_all_had_always_been_there(text: str) -> None:
     votes = np.hstack([PROBLEMS["votes"][0].votes, late])
     whole = experts(votes=votes, classes=range(3), abstain=-1)
     early = experts(votes=votes[:half, :-2], classes=range(3), abstain=-1)
-    grown = run(text, early, labels[:half]).learner
+    grown = run(text, early, labels[:half]).model
     grown.run(whole[half:], labels[half:], grow=True)
-    np.testing.assert_allclose(grown.weights.flat, run(text, whole, labels).learner.weights.flat, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        grown.weights.arrays.flat, run(text, whole, labels).model.weights.arrays.flat, rtol=1e-6, atol=1e-9
+    )
 
 
 @pytest.mark.small
@@ -176,7 +178,7 @@ def test_the_majority_problem(noise: float, most: int, error: float) -> None:
     data, test = majority_problem(noise=noise, seed=1), majority_problem(noise=noise, trials=20000, seed=2)
     trace = run("robust-softmax(0.1)", experts(votes=data.votes), data.labels)
     assert trace.mistakes[-1] <= most
-    assert np.mean(trace.learner.predict(experts(votes=test.votes)) != test.labels) <= error + 0.005
+    assert np.mean(trace.model.predict(experts(votes=test.votes)) != test.labels) <= error + 0.005
 
 
 @pytest.mark.small
@@ -185,9 +187,9 @@ def test_members_of_combinations() -> None:
     alone = run("softmax(0.1)", instances, labels)
     for learner in (combine(["softmax(0.1)"]), combine([softmax(0.1)], how="weighted")):
         assert run(learner, instances, labels).predictions.tolist() == alone.predictions.tolist()
-    mixed = run(combine(["perceptron", "softmax(0.1)", "robust-softmax(1)"]), instances, labels).learner
+    mixed = run(combine(["perceptron", "softmax(0.1)", "robust-softmax(1)"]), instances, labels).model
     assert mixed.members[1].mistakes == alone.mistakes[-1]
-    assert np.array_equal(mixed.members[1].weights.flat, alone.learner.weights.flat)
+    assert np.array_equal(mixed.members[1].weights.arrays.flat, alone.model.weights.arrays.flat)
     assert len(run(stack(["perceptron", softmax()], fusion=robust_softmax()), instances, labels)) == TRIALS
 
 

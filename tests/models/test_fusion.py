@@ -66,7 +66,7 @@ def test_it_is_the_learner_on_the_votes(learner):
     report = fusion.report()
     assert report.online.mistakes == trace.mistakes[-1]
     more, _ = problem(40, seed=1)
-    expected = trace.learner.predict(linmax.experts(votes=more, classes=list("abc")))
+    expected = trace.model.predict(linmax.experts(votes=more, classes=list("abc")))
     np.testing.assert_array_equal(fusion.predict(more), expected)
     assert fusion.classes_.tolist() == ["a", "b", "c"]
     assert fusion.score(more, expected) == 1.0

@@ -20,7 +20,7 @@ from linmax.engine import one_trial, sitting
 from linmax.engine.composition import as_learner
 from linmax.engine.one_trial import REFUSED
 from linmax.jit.compiling import JIT
-from linmax.models.run import Machine
+from linmax.models.model import Model
 
 PLAIN = ["perceptron", "winnow(1.3)", "balanced-winnow(1.3)", "alma(2.5, alpha=0.9)", "p-norm(3)"]
 
@@ -82,7 +82,7 @@ def test_votes_as_arrays_equal_run(text: str) -> None:
     for t, row in enumerate(rows):
         votes = {f"voter {i}": vote for i, vote in enumerate(row)}
         assert named.learn(votes=votes, label=int(data.labels[t])) == trace.predictions[t]
-    np.testing.assert_array_equal(list(named.weights["voters"].values()), trace.learner.weights.voters)
+    np.testing.assert_array_equal(list(named.weights["voters"].values()), trace.model.weights.arrays.voters)
 
 
 @pytest.mark.parametrize("text", PLAIN)
@@ -175,7 +175,7 @@ def test_attributes_may_become_larger() -> None:
     trace = run("R(s=30, u=3)-p-norm(3)", experts(attributes=table, classes=range(4)), labels)
     learner = Learner("R(s=30, u=3)-p-norm(3)", classes=range(4))
     assert [learner.learn(row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
-    assert learner.updates == trace.learner.updates > learner.mistakes
+    assert learner.updates == trace.model.updates > learner.mistakes
 
 
 def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:

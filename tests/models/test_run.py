@@ -48,17 +48,17 @@ def test_going_on_is_the_same_as_one_run(case: Case, name: str) -> None:
     whole = run(case.rule, given.instances, given.labels, margins=True)
     half = TRIALS // 2
     first = run(case.rule, given.instances[:half], given.labels[:half], margins=True)
-    second = first.learner.run(given.instances[half:], given.labels[half:], margins=True)
-    assert second.learner is first.learner
+    second = first.model.run(given.instances[half:], given.labels[half:], margins=True)
+    assert second.model is first.model
     assert whole.predictions.tolist() == [*first.predictions, *second.predictions]
     assert whole.changed.tolist() == [*first.changed, *second.changed]
     assert whole.margins is not None
     assert first.margins is not None
     assert second.margins is not None
     assert whole.margins.tolist() == [*first.margins, *second.margins]
-    assert state(whole.learner) == state(first.learner)
-    assert whole.learner.trials == TRIALS
-    assert whole.learner.updates == whole.updates[-1]
+    assert state(whole.model) == state(first.model)
+    assert whole.model.trials == TRIALS
+    assert whole.model.updates == whole.updates[-1]
 
 
 @pytest.mark.small
@@ -66,13 +66,13 @@ def test_going_on_is_the_same_as_one_run(case: Case, name: str) -> None:
 def test_predicting_changes_nothing(case: Case) -> None:
     given = problems(TRIALS)["hybrid"]
     trace = run(case.rule, given.instances, given.labels)
-    before = state(trace.learner)
-    predictions = trace.learner.predict(given.instances)
-    trace.learner.scores(given.instances)
-    assert state(trace.learner) == before
+    before = state(trace.model)
+    predictions = trace.model.predict(given.instances)
+    trace.model.scores(given.instances)
+    assert state(trace.model) == before
     assert predictions.shape == (TRIALS,)
     again = run(case.rule, given.instances, given.labels)
-    assert state(again.learner) == before
+    assert state(again.model) == before
 
 
 @pytest.mark.small
@@ -84,9 +84,9 @@ def test_a_trace_counts() -> None:
     assert np.array_equal(trace.mistakes, np.cumsum(trace.wrong))
     assert np.array_equal(trace.updates, np.cumsum(trace.changed))
     assert trace.margins is None
-    assert trace.epochs == 1
+    assert trace.passes == 1
     assert repr(trace).startswith(f"<perceptron: {len(trace)} trials, {trace.wrong.sum()} mistakes (")
-    assert repr(trace.learner) == f"<perceptron over 5 classes after {len(trace)} trials>"
+    assert repr(trace.model) == f"<perceptron over 5 classes after {len(trace)} trials>"
 
 
 def test_a_trace_draws_itself(tmp_path: Any) -> None:
@@ -116,7 +116,7 @@ def test_ties(case: Case, tie: str, update_on_tie: bool) -> None:
     nothing = problem([1, 3, 1], 4, [[-1], [-1], [-1]], thresholds=False)
     trace = run(case.rule, nothing.instances, nothing.labels, tie=tie, update_on_tie=update_on_tie)
     assert trace.predictions.tolist() == [0 if tie == "smallest" else 3] * 3
-    assert not np.diff(trace.learner.weights.flat).any()
+    assert not np.diff(trace.model.weights.arrays.flat).any()
 
 
 @pytest.mark.small
@@ -140,13 +140,13 @@ def test_discovery_in_several_runs() -> None:
     labels = [*[3] * 5, *[1] * 5, *rng.integers(4, size=20)]
     instances = experts(votes=votes, attributes=dense, classes=range(4))
     whole = run("winnow(1.5)", instances, labels, discover=True)
-    machine = run("winnow(1.5)", instances[:5], labels[:5], discover=True).learner
+    machine = run("winnow(1.5)", instances[:5], labels[:5], discover=True).model
     assert machine.known == [3]
     assert machine.predict(instances[:2]).tolist() == [3, 3]
     machine.run(instances[5:10], labels[5:10])
     assert machine.known == [3, 1]
     machine.run(instances[10:], labels[10:])
-    assert state(machine) == state(whole.learner)
+    assert state(machine) == state(whole.model)
     assert whole.predictions[0] is None
     assert whole.wrong[0]
     slow = LinearMax(CASES[0].reference, 4, discover=True)
@@ -157,13 +157,13 @@ def test_discovery_in_several_runs() -> None:
 def test_epochs_end_with_a_pass_without_update() -> None:
     x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     instances = experts(attributes=x, classes=["a", "b", "c"])
-    trace = run("perceptron", instances, ["b", "c", "a"], max_epochs=100)
+    trace = run("perceptron", instances, ["b", "c", "a"], passes=100)
     assert trace.consistent
-    assert 1 < trace.epochs < 100
-    assert len(trace) == 3 * trace.epochs == trace.learner.trials
+    assert 1 < trace.passes < 100
+    assert len(trace) == 3 * trace.passes == trace.model.trials
     assert not trace.changed[-3:].any()
-    assert trace.learner.predict(instances).tolist() == ["b", "c", "a"]
-    short = run("perceptron", instances, ["b", "c", "a"], max_epochs=1)
+    assert trace.model.predict(instances).tolist() == ["b", "c", "a"]
+    short = run("perceptron", instances, ["b", "c", "a"], passes=1)
     assert not short.consistent
     assert short.predictions.tolist() == trace.predictions[:3].tolist()
 
@@ -171,8 +171,8 @@ def test_epochs_end_with_a_pass_without_update() -> None:
 @pytest.mark.small
 def test_two_opposite_labels_never_end() -> None:
     instances = experts(attributes=[[1.0], [1.0]])
-    trace = run("perceptron", instances, ["a", "b"], max_epochs=7)
-    assert (trace.epochs, trace.consistent, len(trace)) == (7, False, 14)
+    trace = run("perceptron", instances, ["a", "b"], passes=7)
+    assert (trace.passes, trace.consistent, len(trace)) == (7, False, 14)
 
 
 # -- labels --------------------------------------------------------------------------------------------------
@@ -206,20 +206,20 @@ def test_labels_of_any_kind(names: Any) -> None:
     )
     assert set(trace.predictions.tolist()) <= set(given)
     assert [bool(w) for w in trace.wrong] == [p != g for p, g in zip(trace.predictions.tolist(), given, strict=True)]
-    assert set(trace.learner.classes) == set(given)
+    assert set(trace.model.classes) == set(given)
     if kinds == {str}:
         assert trace.predictions.dtype.kind == "U"
-    again = trace.learner.predict(experts(attributes=np.zeros((2, 2))))
+    again = trace.model.predict(experts(attributes=np.zeros((2, 2))))
     assert set(again.tolist()) <= set(given)
 
 
 @pytest.mark.small
 def test_classes_are_sorted_or_as_given() -> None:
-    assert simple(["b", "a", "c"]).learner.classes == ["a", "b", "c"]
-    assert simple(["b", "a"], classes=["b", "z", "a"]).learner.classes == ["b", "z", "a"]
-    assert simple(["b", 1, "a"]).learner.classes == ["b", 1, "a"]  # no order: as they come
+    assert simple(["b", "a", "c"]).model.classes == ["a", "b", "c"]
+    assert simple(["b", "a"], classes=["b", "z", "a"]).model.classes == ["b", "z", "a"]
+    assert simple(["b", 1, "a"]).model.classes == ["b", 1, "a"]  # no order: as they come
     votes = experts(votes=[["x", "y"], ["x", "x"]])
-    assert run("perceptron", votes, ["y", "w"]).learner.classes == ["w", "x", "y"]
+    assert run("perceptron", votes, ["y", "w"]).model.classes == ["w", "x", "y"]
 
 
 @pytest.mark.small
@@ -239,15 +239,15 @@ def test_an_empty_stream() -> None:
         experts(attributes=np.zeros((0, 2)), classes=["a", "b"]),
         experts(votes=[], classes=["a", "b"]),
     ):
-        trace = run("winnow(1.1)", empty, [], max_epochs=3)
+        trace = run("winnow(1.1)", empty, [], passes=3)
         assert len(trace) == 0
         assert trace.mistakes.tolist() == []
-        assert trace.learner.trials == 0
-        assert trace.learner.predict(empty).tolist() == []
+        assert trace.model.trials == 0
+        assert trace.model.predict(empty).tolist() == []
         assert repr(trace) == "<winnow(1.1): 0 trials, 0 mistakes, 0 updates>"
     with pytest.raises(ValueError, match="no trials and no classes; pass classes="):
         run("winnow(1.1)", experts(votes=np.zeros((0, 3), int)), [])
-    machine = simple(["a", "b"]).learner
+    machine = simple(["a", "b"]).model
     before = state(machine)
     assert len(machine.run(experts(attributes=np.zeros((0, 2))), [])) == 0
     assert state(machine) == before
@@ -280,11 +280,11 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
         ValueError,
         "tie must be 'smallest' or 'largest', got 'first'",
     ),
-    (lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=0), ValueError, "max_epochs must be >= 1, got 0; try 1"),
+    (lambda: run("perceptron", GOOD, ["a", "b"], passes=0), ValueError, "passes must be >= 1, got 0; try 1"),
     (
-        lambda: run("perceptron", GOOD, ["a", "b"], max_epochs=1.5),
+        lambda: run("perceptron", GOOD, ["a", "b"], passes=1.5),
         TypeError,
-        "max_epochs must be a whole number, got 1.5",
+        "passes must be a whole number, got 1.5",
     ),
     (lambda: run("perceptron", GOOD, ["a", "b"], margins="yes"), TypeError, "margins must be True or False, got 'yes'"),
     (lambda: run("perceptron", GOOD, ["a", "b"], discover=2), TypeError, "discover must be True or False, got 2"),
@@ -317,7 +317,7 @@ def test_a_refused_run_changes_nothing(discover: bool) -> None:
         attributes = scale * rng.uniform(-1, 1, (size, wide))
         return experts(votes=rng.choice(["a", "b"], (size, 1)), attributes=attributes, classes=list("abcd"))
 
-    machine = run("winnow(1.3)", block(5), list("aabac"), discover=discover).learner
+    machine = run("winnow(1.3)", block(5), list("aabac"), discover=discover).model
     before = state(machine)
     refused: list[tuple[Any, Any, type[Exception]]] = [
         (block(2), ["d", "z"], ValueError),
@@ -343,15 +343,15 @@ def test_a_refused_run_changes_nothing(discover: bool) -> None:
 
 @pytest.mark.small
 def test_other_instances_than_the_learner_was_made_for() -> None:
-    machine = simple(["a", "b"]).learner
+    machine = simple(["a", "b"]).model
     with pytest.raises(ValueError, match=r"3 attributes and thresholds, but the learner was made for .* 2 attributes"):
         machine.predict(experts(attributes=np.zeros((1, 3))))
     with pytest.raises(ValueError, match="no thresholds, but the learner was made for .* and thresholds; give experts"):
         machine.predict(experts(attributes=np.zeros((1, 2)), thresholds=False))
-    voter = run("perceptron", experts(votes=[["x"], ["y"]]), ["x", "y"]).learner
+    voter = run("perceptron", experts(votes=[["x"], ["y"]]), ["x", "y"]).model
     with pytest.raises(ValueError, match="voter '0' voted for 'z' at trial 0, which is not among the classes"):
         voter.predict(experts(votes=[["z"]]))
-    rater = run("perceptron", experts(scores=[[[1.0, 0.0]]], classes=["x", "y"]), ["x"]).learner
+    rater = run("perceptron", experts(scores=[[[1.0, 0.0]]], classes=["x", "y"]), ["x"]).model
     with pytest.raises(ValueError, match=r"scores rate the classes \['x', 'z'\], but the learner has \['x', 'y'\]"):
         rater.predict(experts(scores=[[[1.0, 0.0]]], classes=["x", "z"]))
     turned = experts(scores=[[[0.0, 1.0]]], classes=["y", "x"])
@@ -362,7 +362,7 @@ def test_other_instances_than_the_learner_was_made_for() -> None:
 def test_names_of_attributes_must_agree() -> None:
     """Columns of named attributes depend on what was seen before, so equal numbers of them are not enough."""
     first = experts(attributes=[{"red": 1.0}, {"round": 1.0}])
-    machine = run("perceptron", first, ["a", "b"]).learner
+    machine = run("perceptron", first, ["a", "b"]).model
     before = state(machine)
     with pytest.raises(ValueError, match=r"2 attributes \('big', 'red'\) .*made for .*'red', 'round'.*vocabulary="):
         machine.run(experts(attributes=[{"big": 1.0, "red": 1.0}]), ["a"])
@@ -373,10 +373,10 @@ def test_names_of_attributes_must_agree() -> None:
 
 @pytest.mark.small
 def test_a_margin_needs_something_to_measure() -> None:
-    machine = simple(["a", "b"]).learner
+    machine = simple(["a", "b"]).model
     with pytest.raises(ValueError, match="margin needs at least one instance and two classes"):
         machine.margin(experts(attributes=np.zeros((0, 2))), [])
-    fresh = run("perceptron", experts(attributes=[[0.0]], classes=["a", "b"], thresholds=False), ["a"]).learner
+    fresh = run("perceptron", experts(attributes=[[0.0]], classes=["a", "b"], thresholds=False), ["a"]).model
     assert fresh.margin(experts(attributes=[[1.0]], thresholds=False), ["a"]) == 0.0
 
 
@@ -393,8 +393,8 @@ def exact_margin(given: Problem, weights: np.ndarray) -> float:
 def test_margin_of_any_instances(case: Case) -> None:
     for name in ("votes", "dense", "sparse hybrid"):
         given = problems(TRIALS)[name]
-        machine = run(case.rule, given.instances, given.labels).learner
-        expected = exact_margin(given, machine.weights.flat)
+        machine = run(case.rule, given.instances, given.labels).model
+        expected = exact_margin(given, machine.weights.arrays.flat)
         assert machine.margin(given.instances, given.labels) == pytest.approx(expected, rel=1e-9)
 
 

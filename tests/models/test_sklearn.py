@@ -107,7 +107,7 @@ def test_not_fitted(make):
         ({"learner": "percepton"}, "did you mean 'perceptron'"),
         ({"learner": 3}, "learner must be a rule"),
         ({"scale": "min"}, "scale must be one of none, max"),
-        ({"max_epochs": 0}, "max_epochs must be >= 1, got 0"),
+        ({"passes": 0}, "passes must be >= 1, got 0"),
         ({"thresholds": "yes"}, "thresholds must be True or False"),
     ],
 )
@@ -126,7 +126,7 @@ def test_learns_as_run_does(learner):
     trace = linmax.run(learner, linmax.experts(attributes=scaled, classes=[0, 1, 2]), y)
     model = LinearMaxClassifier(learner).partial_fit(X, y, classes=[0, 1, 2])
     assert model.mistakes_ == trace.mistakes[-1]
-    expected = trace.learner.predict(linmax.experts(attributes=X / np.abs(X).max(axis=0), classes=[0, 1, 2]))
+    expected = trace.model.predict(linmax.experts(attributes=X / np.abs(X).max(axis=0), classes=[0, 1, 2]))
     np.testing.assert_array_equal(model.predict(X), expected)
 
 
@@ -232,10 +232,10 @@ def test_the_same_data_give_the_same_model():
 
 def test_passes_end_when_nothing_is_left_to_learn():
     X, y = problem(spread=30.0)
-    model = LinearMaxClassifier("perceptron", max_epochs=100).fit(X, y)
+    model = LinearMaxClassifier("perceptron", passes=100).fit(X, y)
     assert 1 < model.n_iter_ < 100
     assert model.score(X, y) == 1.0
-    assert LinearMaxClassifier("perceptron", max_epochs=1).fit(X, y).n_iter_ == 1
+    assert LinearMaxClassifier("perceptron", passes=1).fit(X, y).n_iter_ == 1
 
 
 def test_few_samples_are_shown_several_times():
@@ -243,7 +243,7 @@ def test_few_samples_are_shown_several_times():
     for samples, passes in [(20, 10), (300, 4), (999, 2), (1000, 1), (3000, 1)]:
         X, y = random.normal(size=(samples, 3)), random.integers(0, 2, samples)
         assert LinearMaxClassifier(FAST).fit(X, y).n_iter_ == passes
-        assert LinearMaxClassifier(FAST, max_epochs=3).fit(X, y).n_iter_ == 3
+        assert LinearMaxClassifier(FAST, passes=3).fit(X, y).n_iter_ == 3
         assert LinearMaxClassifier(FAST).partial_fit(X, y).n_iter_ == 1
 
 

@@ -406,7 +406,7 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
     data = "\n".join(lines).encode()
     models = []
     for block in (64, 333, 1 << 20):
-        model = linmax.streams.Model("A-perceptron")
+        model = linmax.streams.StreamModel("A-perceptron")
         reader = LineReader(
             [io.BytesIO(data)], "vw", vocabulary=model.vocabulary, classes=model.labels, block=block, rows=64
         )
@@ -563,7 +563,7 @@ def test_batches_feed_run_and_learners_alike():
     trace = linmax.run("perceptron", batch.instances, batch.labels, discover=True)
     one = linmax.Learner("perceptron")
     single = [one.learn(row, label=label) for row, label in zip(batch.dicts(), batch.labels, strict=True)]
-    model = linmax.streams.Model("perceptron", scale="none")
+    model = linmax.streams.StreamModel("perceptron", scale="none")
     assert trace.predictions.tolist() == single == model.learn(batch).tolist()
 
 
@@ -572,20 +572,20 @@ def test_batches_feed_run_and_learners_alike():
     "learner", ["perceptron", "AR-perceptron", "winnow(1.1)", "combine(perceptron, A-winnow(1.2))"]
 )
 def test_saved_and_continued(tmp_path, learner, scale):
-    whole, cut = linmax.streams.Model(learner, scale=scale), linmax.streams.Model(learner, scale=scale)
+    whole, cut = linmax.streams.StreamModel(learner, scale=scale), linmax.streams.StreamModel(learner, scale=scale)
     expected = np.concatenate([whole.learn(batch) for batch in stream(PATTERN, model=whole, rows=20)])
     found = []
     for begin in range(0, 60, 20):
         found += [cut.learn(batch) for batch in stream(PATTERN[begin : begin + 20], model=cut)]
         cut.save(tmp_path / "model")
-        cut = linmax.streams.Model.load(tmp_path / "model")
+        cut = linmax.streams.StreamModel.load(tmp_path / "model")
     assert np.concatenate(found).tolist() == expected.tolist()
     mine, theirs = cut.state()[1], whole.state()[1]
     assert {n: a.tobytes() for n, a in mine.items()} == {n: a.tobytes() for n, a in theirs.items()}
 
 
 def test_importance_and_lines_without_labels():
-    model, twice = linmax.streams.Model("perceptron"), linmax.streams.Model("perceptron")
+    model, twice = linmax.streams.StreamModel("perceptron"), linmax.streams.StreamModel("perceptron")
     (batch,) = stream(["a 2 |f x", "|f x y", "b 0 |f z", "b |f y"], model=model)
     assert model.learn(batch).tolist() == [None, "a", "a", "a"]
     assert model.trials == 3
@@ -596,7 +596,7 @@ def test_importance_and_lines_without_labels():
 
 
 def test_probabilities_and_unknown_names():
-    model = linmax.streams.Model("perceptron")
+    model = linmax.streams.StreamModel("perceptron")
     for batch in stream(PATTERN, model=model):
         model.learn(batch)
     model.settle()
@@ -631,33 +631,33 @@ def test_names_from_arrays_that_are_read_only():
 
 
 def test_hashed_names():
-    model = linmax.streams.Model("perceptron", hash_bits=6)
+    model = linmax.streams.StreamModel("perceptron", hash_bits=6)
     for batch in stream(PATTERN, model=model):
         predicted = model.learn(batch)
     assert model.features == 64
     assert (predicted != batch.labels).sum() < 20
     with pytest.raises(ValueError, match="hash_bits"):
-        linmax.streams.Model("perceptron").learn(next(iter(stream(PATTERN, hash_bits=4))))
+        linmax.streams.StreamModel("perceptron").learn(next(iter(stream(PATTERN, hash_bits=4))))
 
 
 def test_rules_that_need_small_attributes():
-    model = linmax.streams.Model("winnow(1.1)", scale="none")
+    model = linmax.streams.StreamModel("winnow(1.1)", scale="none")
     (batch,) = stream(["1 1:5", "2 2:7"], model=model)
     model.learn(next(iter(stream(["1 1:1"], model=model))))
     with pytest.raises(ValueError, match="needs attributes in \\[-1, 1\\], but they reach 7"):
         model.learn(batch)
-    scaled = linmax.streams.Model("winnow(1.1)")
+    scaled = linmax.streams.StreamModel("winnow(1.1)")
     (batch,) = stream(["a,y", "500,p", "2,q"], format="csv", model=scaled)
     scaled.learn(batch)
     assert scaled.scaling.kind == "max"
 
 
 def test_other_batches_are_refused():
-    model = linmax.streams.Model("perceptron")
+    model = linmax.streams.StreamModel("perceptron")
     model.learn(next(iter(stream(PATTERN))))
     with pytest.raises(ValueError, match="model=model"):
         model.learn(next(iter(stream(PATTERN))))
-    table = linmax.streams.Model("perceptron")
+    table = linmax.streams.StreamModel("perceptron")
     table.learn(next(iter(stream(["a,b,y", "1,2,p"], format="csv", model=table))))
     batch = next(iter(stream(["b,a,y", "1,2,p"], format="csv", model=table)))
     assert batch.dense.tolist() == [[2.0, 1.0]]  # by name
@@ -672,7 +672,7 @@ def test_20_newsgroups_progressively():
         pytest.skip("LINMAX_DATA does not name a folder with text_20newsgroups")
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     np.random.default_rng(0).shuffle(lines)
-    model = linmax.streams.Model("A-perceptron")
+    model = linmax.streams.StreamModel("A-perceptron")
     wrong = sum(int((model.learn(batch) != batch.labels).sum()) for batch in stream(lines[:4000], model=model))
     assert model.scaling.kind == "idf"
     assert wrong / 4000 < 0.33

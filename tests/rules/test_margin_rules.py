@@ -88,12 +88,12 @@ def test_the_bound_of_arow(noise: float, r: float) -> None:
 )
 def test_a_matrix_stays_symmetric_and_positive(rule: Any) -> None:
     data = majority_problem(trials=4 * TRIALS, noise=0.2, seed=1)
-    machine = run(rule, experts(votes=data.votes), data.labels).learner
+    machine = run(rule, experts(votes=data.votes), data.labels).model
     size = machine.engine.state.weights.shape[1]
     matrix = machine.engine.state.memory[0, 1 : 1 + size]
     assert np.array_equal(matrix, matrix.T)
     exists = np.diag(matrix) > 0.0
-    assert exists.sum() == len(machine.weights.flat)
+    assert exists.sum() == len(machine.weights.arrays.flat)
     assert np.linalg.eigvalsh(matrix[exists][:, exists]).min() > 0.0
 
 
@@ -102,7 +102,7 @@ def test_a_matrix_has_a_limit() -> None:
     votes = np.zeros((2, 600), int)
     with pytest.raises(ValueError, match=r"arow\(full=True\) keeps a matrix of 60\d x 60\d .*512 x 512 is the limit"):
         run("arow(full=True)", experts(votes=votes, classes=range(3)), [0, 1])
-    machine = run("arow(full=True)", experts(votes=votes[:, :500], classes=range(3), thresholds=False), [0, 1]).learner
+    machine = run("arow(full=True)", experts(votes=votes[:, :500], classes=range(3), thresholds=False), [0, 1]).model
     assert machine.updates == 2
 
 
@@ -132,9 +132,9 @@ def test_romma_outgrows_no_float(learner: str) -> None:
     trials = 40_000 if JIT else 60
     rng = np.random.default_rng(6)
     instances = experts(attributes=rng.normal(size=(trials, 4)), classes=range(3))
-    machine = run(learner, instances, rng.integers(3, size=trials)).learner
+    machine = run(learner, instances, rng.integers(3, size=trials)).model
     stored, scalars = machine.engine.state.weights[0], machine.engine.state.scalars[0]
-    assert np.isfinite(machine.weights.flat).all()
+    assert np.isfinite(machine.weights.arrays.flat).all()
     length = 0.5 * math.log(scalars[SQUARE]) + scalars[BASE] - scalars[SHIFT]  # of the stored weights
     assert math.log(np.linalg.norm(stored)) == pytest.approx(length, abs=1e-9)
     if JIT:
@@ -153,8 +153,8 @@ def test_any_scale_of_instances(rule: str, size: float) -> None:
     x = rng.normal(size=(trials, 5))
     labels = np.argmax(x[:, :3], axis=1)
     trace = run(rule, experts(attributes=x * size, thresholds=False, classes=range(3)), labels)
-    assert np.isfinite(trace.learner.weights.flat).all()
-    assert trace.learner.updates > 0
+    assert np.isfinite(trace.model.weights.arrays.flat).all()
+    assert trace.model.updates > 0
     if rule in ("pa", "romma"):
         plain = run(rule, experts(attributes=x, thresholds=False, classes=range(3)), labels)
         assert (trace.predictions == plain.predictions).mean() > 0.99
@@ -164,9 +164,9 @@ def test_any_scale_of_instances(rule: str, size: float) -> None:
 def test_adagrad_and_ftrl_pass_over_zeros() -> None:
     instances = experts(attributes=[[0.0, 0.0]] * 3, thresholds=False, classes=range(2))
     for rule in ("adagrad", "ftrl(beta=0)", "ftrl(loss=hinge)", "logistic", "arow", "pa", "scw-i"):
-        machine = run(rule, instances, [1, 0, 1]).learner
-        assert not machine.weights.flat.any()
-        assert np.isfinite(machine.weights.flat).all()
+        machine = run(rule, instances, [1, 0, 1]).model
+        assert not machine.weights.arrays.flat.any()
+        assert np.isfinite(machine.weights.arrays.flat).all()
 
 
 # -- saving --------------------------------------------------------------------------------------------------

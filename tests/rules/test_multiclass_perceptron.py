@@ -32,17 +32,17 @@ def separable(points: int, d: int, k: int, seed: int, gap: float = 0.1) -> tuple
 def test_equals_reference(d: int, k: int, as_sparse: bool) -> None:
     points = 40 if JIT else 10
     x, labels = separable(points, d, k, seed=d + k)
-    slow = reference.multiclass_perceptron(x, labels.tolist(), k, max_epochs=500)
+    slow = reference.multiclass_perceptron(x, labels.tolist(), k, passes=500)
     block = sparse.csr_array(x) if as_sparse else x
     instances = experts(attributes=block, classes=range(k), thresholds=False)
-    trace = run("perceptron", instances, labels, max_epochs=500, update_on_tie=False)
+    trace = run("perceptron", instances, labels, passes=500, update_on_tie=False)
     assert slow.converged
     assert trace.consistent
-    assert trace.epochs == slow.epochs
-    assert trace.wrong.sum() == trace.changed.sum() == trace.learner.updates == slow.violations
-    np.testing.assert_allclose(trace.learner.weights.attributes.T, slow.weights, rtol=1e-12, atol=1e-12)
+    assert trace.passes == slow.passes
+    assert trace.wrong.sum() == trace.changed.sum() == trace.model.updates == slow.violations
+    np.testing.assert_allclose(trace.model.weights.arrays.attributes.T, slow.weights, rtol=1e-12, atol=1e-12)
     gamma = reference.margin(slow.weights, x, labels.tolist())
-    assert trace.learner.margin(instances, labels) == pytest.approx(gamma, rel=1e-9)
+    assert trace.model.margin(instances, labels) == pytest.approx(gamma, rel=1e-9)
     assert instances.radius == pytest.approx(reference.radius(x), rel=1e-12)
     # The bound holds for the largest margin, hence for the one that was found.
     assert gamma > 0.0
@@ -55,15 +55,15 @@ def test_identical_on_small_whole_points(seed: int, d: int, k: int, points: int)
     """Ties everywhere, separable or not: the same weights to the last bit, and the same number of passes."""
     rng = np.random.default_rng(seed)
     x, labels = rng.integers(-2, 3, size=(points, d)).astype(float), rng.integers(k, size=points)
-    slow = reference.multiclass_perceptron(x, labels.tolist(), k, max_epochs=12)
+    slow = reference.multiclass_perceptron(x, labels.tolist(), k, passes=12)
     instances = experts(attributes=x, classes=range(k), thresholds=False)
-    trace = run("perceptron", instances, labels, max_epochs=12, update_on_tie=False)
-    assert np.array_equal(trace.learner.weights.attributes.T, slow.weights)
-    assert (trace.changed.sum(), trace.epochs, trace.consistent) == (slow.violations, slow.epochs, slow.converged)
+    trace = run("perceptron", instances, labels, passes=12, update_on_tie=False)
+    assert np.array_equal(trace.model.weights.arrays.attributes.T, slow.weights)
+    assert (trace.changed.sum(), trace.passes, trace.consistent) == (slow.violations, slow.passes, slow.converged)
     assert np.array_equal(trace.wrong, trace.changed)
     if np.any(slow.weights):
         expected = reference.margin(slow.weights, x, labels.tolist())
-        assert trace.learner.margin(instances, labels) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+        assert trace.model.margin(instances, labels) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 def test_bound_with_the_margin_of_the_target() -> None:
@@ -76,10 +76,10 @@ def test_bound_with_the_margin_of_the_target() -> None:
         keep = np.array([reference.margin(target, x[t : t + 1], [labels[t]]) > 0.05 for t in range(len(x))])
         x, labels, gamma = x[keep], labels[keep], 0.05
         instances = experts(attributes=x, classes=range(3), thresholds=False)
-        trace = run("perceptron", instances, labels, max_epochs=1000, update_on_tie=False)
+        trace = run("perceptron", instances, labels, passes=1000, update_on_tie=False)
         assert trace.consistent
         assert trace.changed.sum() <= (instances.radius / gamma) ** 2
-        with_ties = run("perceptron", instances, labels, max_epochs=1000)  # updating on ties keeps the bound
+        with_ties = run("perceptron", instances, labels, passes=1000)  # updating on ties keeps the bound
         assert with_ties.consistent
         assert with_ties.changed.sum() <= (instances.radius / gamma) ** 2
 
@@ -88,16 +88,16 @@ def test_two_classes_are_the_binary_perceptron() -> None:
     """w_1 = -w_2 at all times, and it is the vector of the two-class Perceptron; the margins coincide."""
     x, labels = separable(30 if JIT else 10, 3, 2, seed=1)
     instances = experts(attributes=x, classes=[0, 1], thresholds=False)
-    trace = run("perceptron", instances, labels, max_epochs=200)
-    weights = trace.learner.weights.attributes
+    trace = run("perceptron", instances, labels, passes=200)
+    weights = trace.model.weights.arrays.attributes
     assert np.array_equal(weights[:, 0], -weights[:, 1])
     binary = LinearThreshold("perceptron", labels=(0, 1))
-    for _ in range(trace.epochs):
+    for _ in range(trace.passes):
         binary.run(x, labels)
     assert np.array_equal(binary.weights, weights[:, 1])
     signs = 2 * labels - 1
     expected = float(np.min(signs * (x @ binary.weights)) / np.linalg.norm(binary.weights))
-    assert trace.learner.margin(instances, labels) == pytest.approx(expected, rel=1e-12)
+    assert trace.model.margin(instances, labels) == pytest.approx(expected, rel=1e-12)
 
 
 def test_linear_max_margin_and_norm() -> None:
@@ -115,11 +115,11 @@ def test_bias_is_part_of_the_point() -> None:
     appended = experts(attributes=np.hstack([np.ones((len(x), 1)), x]), classes=range(3), thresholds=False)
     assert with_bias.radius == pytest.approx(appended.radius)
     assert with_bias.radius == pytest.approx(math.sqrt(1.0 + np.max(np.sum(x * x, axis=1))))
-    first = run("perceptron", with_bias, labels, max_epochs=50, update_on_tie=False)
-    second = run("perceptron", appended, labels, max_epochs=50, update_on_tie=False)
+    first = run("perceptron", with_bias, labels, passes=50, update_on_tie=False)
+    second = run("perceptron", appended, labels, passes=50, update_on_tie=False)
     assert np.array_equal(first.predictions, second.predictions)
-    assert np.array_equal(first.learner.weights.flat, second.learner.weights.flat)
-    assert first.learner.margin(with_bias, labels) == second.learner.margin(appended, labels)
+    assert np.array_equal(first.model.weights.arrays.flat, second.model.weights.arrays.flat)
+    assert first.model.margin(with_bias, labels) == second.model.margin(appended, labels)
 
 
 def test_radius_of_voters_is_refused() -> None:

@@ -70,11 +70,11 @@ def test_as_good_as_built_in() -> None:
     own = rule(plain_perceptron, parameters={"rate": 1.0})
     first, second = run(own, INSTANCES, DATA.labels), run(rules.perceptron(), INSTANCES, DATA.labels)
     assert np.array_equal(first.predictions, second.predictions)
-    assert np.array_equal(first.learner.weights.flat, second.learner.weights.flat)
-    assert str(first.learner.learner) == "plain-perceptron"
+    assert np.array_equal(first.model.weights.arrays.flat, second.model.weights.arrays.flat)
+    assert str(first.model.learner) == "plain-perceptron"
     assert repr(own) == "<rule plain_perceptron(rate=1)>"
     half = run(own(rate=0.5), INSTANCES, DATA.labels)
-    assert np.array_equal(half.learner.weights.flat, first.learner.weights.flat / 2.0)
+    assert np.array_equal(half.model.weights.arrays.flat, first.model.weights.arrays.flat / 2.0)
     assert np.array_equal(half.predictions, first.predictions)
     assert check_rule(own) is None
     assert check_rule(own(0.1)) is None
@@ -133,7 +133,7 @@ def test_a_link_stays_alive() -> None:
     made = [rules.quasi_additive(lambda v: v * 2.0), rules.quasi_additive(lambda v: v * 3.0)]
     gc.collect()
     others = [rules.quasi_additive(lambda v: v - 1.0) for _ in range(3)]
-    weights = [run(link, INSTANCES, DATA.labels).learner.weights.flat for link in made]
+    weights = [run(link, INSTANCES, DATA.labels).model.weights.arrays.flat for link in made]
     assert np.array_equal(weights[0] * 1.5, weights[1])
     assert len(others) == 3
 

@@ -209,7 +209,7 @@ def test_committee_is_winnow() -> None:
     data = majority_problem(trials=300 if JIT else 40, seed=3)
     instances = experts(votes=data.votes)
     first, second = (run(rule, instances, data.labels) for rule in (rules.committee(1.2), rules.winnow(1.2)))
-    assert np.array_equal(first.learner.weights.flat, second.learner.weights.flat)
+    assert np.array_equal(first.model.weights.arrays.flat, second.model.weights.arrays.flat)
     assert np.array_equal(first.predictions, second.predictions)
 
 
@@ -256,17 +256,17 @@ def test_a_million_updates_of_one_weight(a_million: Any, name: str, alpha: float
     """A separator thicker than all weights together updates on every trial: to alpha^1000000 and back below 1."""
 
     def log_of(weight: float) -> float:
-        return math.log(abs(weight)) + machine.weights.log_scale
+        return math.log(abs(weight)) + machine.weights.arrays.log_scale
 
     trace = run(getattr(rules, name)(alpha, thickness=2.0), a_million, labels(0, MILLION))
-    machine = trace.learner
+    machine = trace.model
     assert trace.changed.all()
     assert not trace.wrong.any()
-    assert log_of(machine.weights.voters[0]) == pytest.approx(MILLION * math.log(alpha), rel=1e-9)
+    assert log_of(machine.weights.arrays.voters[0]) == pytest.approx(MILLION * math.log(alpha), rel=1e-9)
     machine.run(a_million, labels(1, MILLION))
     machine.run(a_million[:1000], labels(1, 1000))
     assert machine.updates == 2 * MILLION + 1000
-    voter, silent = machine.weights.voters
+    voter, silent = machine.weights.arrays.voters
     assert np.isfinite([voter, silent]).all()
     if name == "balanced_winnow":
         assert voter < 0.0
@@ -285,7 +285,7 @@ def test_a_million_updates_of_alma(a_million: Any, p: float, project: bool) -> N
     """A margin that is never reached: with one coordinate theta is 1 after each projection, or the sum of steps."""
     trace = run(rules.alma(p, alpha=0.5, B=1e9, project=project), a_million, labels(0, MILLION))
     assert trace.changed.all()
-    weights = trace.learner.weights
+    weights = trace.model.weights
     steps = math.sqrt(2.0 / (p - 1.0)) / np.sqrt(np.arange(1.0, MILLION + 1.0))
     expected = 1.0 if project else steps.sum()
     assert weights.voters[0] * math.exp(weights.log_scale) == pytest.approx(expected, rel=1e-6)
@@ -385,7 +385,7 @@ def test_mistakes_alone_can_take_weights_anywhere_and_back(alpha: float) -> None
 
     exact = ExactWinnow([0] * 6, Fraction(alpha))
     trace = run(rules.winnow(alpha), instances(early), ["a"] * len(early))
-    machine = trace.learner
+    machine = trace.model
     expected = [exact.trial(row, "a", classes) for row in early]
     assert list(zip(trace.predictions, trace.changed, strict=True)) == expected
     bystanders = exact.s[3:]
@@ -402,7 +402,7 @@ def test_mistakes_alone_can_take_weights_anywhere_and_back(alpha: float) -> None
     assert grown.changed.all()
     exact.s[:3] = [s + cycles for s in exact.s[:3]]
     assert exact.s[3:] == bystanders
-    log = math.log(machine.weights.voters[0]) + machine.weights.log_scale
+    log = math.log(machine.weights.arrays.voters[0]) + machine.weights.arrays.log_scale
     assert log == pytest.approx(exact.s[0] * math.log(alpha), rel=1e-9)
     ask_everything()
     back = cycles + 400
@@ -429,7 +429,7 @@ def test_predictions_are_exact_where_weights_underflow(balanced: bool, alpha: fl
     for place, i in enumerate([1, 1, 1, 1, 2, 2, 2, 3, 3, 4]):
         ratings[growth + place, i] = [1, 0, 0]
     instances = experts(scores=ratings, classes=classes, thresholds=False)
-    machine = run(make(alpha, thickness=3.0), instances, ["a"] * (growth + 10)).learner
+    machine = run(make(alpha, thickness=3.0), instances, ["a"] * (growth + 10)).model
     assert machine.updates == growth + 10
     exact = ExactWinnow([-growth if balanced else growth, 4, 3, 2, 1], Fraction(alpha), balanced)
     rows = [list(row) for row in product([None, "a", "b"], *[[None, "b", "c"]] * 4)]
@@ -449,7 +449,7 @@ def test_a_thick_rule_finds_its_rival_where_weights_underflow(prefix: str) -> No
     ratings[growth : growth + 3, 3, 0] = 1.0  # s = 3 for the last, 0 for the one before
     ratings[-1] = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]  # giant for 0; the rivals: 1 with s = 0, 2 with s = 3
     instances = experts(scores=ratings, thresholds=False)
-    machine = run(f"{prefix}winnow(4, thickness=2)", instances, labels(0, growth + 4)).learner
+    machine = run(f"{prefix}winnow(4, thickness=2)", instances, labels(0, growth + 4)).model
     spread = machine.scores(experts(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]]], thresholds=False))[0]
     assert spread[1] > spread[2] > 0.0
     even = machine.scores(experts(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1 / 17, 0]]], thresholds=False))[0]

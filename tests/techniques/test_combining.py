@@ -34,9 +34,9 @@ def test_best_follows_the_fewest_mistakes(alone: list[Any]) -> None:
     expected = np.array([member.predictions for member in alone])[best, np.arange(TRIALS)]
     assert trace.predictions.tolist() == expected.tolist()
     now = int(np.argmin([member.mistakes[-1] for member in alone]))
-    assert np.array_equal(trace.learner.weights.flat, alone[now].learner.weights.flat)
-    assert [member.mistakes for member in trace.learner.members] == [member.mistakes[-1] for member in alone]
-    assert [member.name for member in trace.learner.members] == POOL
+    assert np.array_equal(trace.model.weights.arrays.flat, alone[now].model.weights.arrays.flat)
+    assert [member.mistakes for member in trace.model.members] == [member.mistakes[-1] for member in alone]
+    assert [member.name for member in trace.model.members] == POOL
 
 
 @pytest.mark.small
@@ -58,12 +58,12 @@ def test_weighted_majority(alone: list[Any], beta: float) -> None:
 @pytest.mark.small
 def test_weighted_scores(alone: list[Any]) -> None:
     """exp(-eta (M_i - M_min)) times the scores over their size so far, eta = sqrt(2 ln v / (M_min + 1))."""
-    machine = run(combine(POOL, how="weighted"), INSTANCES[:0], []).learner
-    members = [run(member, INSTANCES[:0], []).learner for member in POOL]
+    machine = run(combine(POOL, how="weighted"), INSTANCES[:0], []).model
+    members = [run(member, INSTANCES[:0], []).model for member in POOL]
     squares, mistakes = np.zeros(4), np.zeros(4)
     for t in range(TRIALS):
         one, label = INSTANCES[t : t + 1], DATA.labels[t : t + 1]
-        units = [member.weights.flat / (np.linalg.norm(member.weights.flat) or 1.0) for member in members]
+        units = [member.weights.arrays.flat / (np.linalg.norm(member.weights.arrays.flat) or 1.0) for member in members]
         scores = np.array([INSTANCES.matrix(t) @ unit for unit in units])
         spreads = scores.var(axis=1)
         eta = math.sqrt(2.0 * math.log(4) / (mistakes.min() + 1))
@@ -71,12 +71,12 @@ def test_weighted_scores(alone: list[Any]) -> None:
         shares = np.where(sizes > 1e-20, np.exp(-eta * (mistakes - mistakes.min())) / np.sqrt(sizes + 1e-300), 0.0)
         np.testing.assert_allclose(machine.scores(one)[0], shares @ scores, rtol=1e-9, atol=1e-12)
         if (squares > 1e-20).all():
-            np.testing.assert_allclose(machine.weights.flat, shares @ units, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(machine.weights.arrays.flat, shares @ units, rtol=1e-9, atol=1e-12)
         squares += spreads
         machine.run(one, label)
         mistakes += [member.run(one, label).wrong[0] for member in members]
-    whole = run(combine(POOL, how="weighted"), INSTANCES, DATA.labels).learner
-    np.testing.assert_allclose(whole.weights.flat, machine.weights.flat, rtol=1e-9)
+    whole = run(combine(POOL, how="weighted"), INSTANCES, DATA.labels).model
+    np.testing.assert_allclose(whole.weights.arrays.flat, machine.weights.arrays.flat, rtol=1e-9)
 
 
 @pytest.mark.small
@@ -91,14 +91,14 @@ def test_a_combination_of_one_is_that_one(alone: list[Any]) -> None:
 def test_a_stack_by_hand() -> None:
     """The fusion's instances are shares of softmax over centred scores divided by their running size."""
     learner = stack(["perceptron", "A-winnow(1.3)"], fusion="winnow(1.2)")
-    machine = run(learner, INSTANCES[:0], []).learner
-    members = [run(member, INSTANCES[:0], []).learner for member in ("perceptron", "A-winnow(1.3)")]
+    machine = run(learner, INSTANCES[:0], []).model
+    members = [run(member, INSTANCES[:0], []).model for member in ("perceptron", "A-winnow(1.3)")]
     squares = np.zeros(2)
     shares = np.zeros((TRIALS, 2, 3))
     for t in range(TRIALS):
         one = INSTANCES[t : t + 1]
         for i, member in enumerate(members):
-            flat = member.weights.flat
+            flat = member.weights.arrays.flat
             scores = INSTANCES.matrix(t) @ (flat / (np.linalg.norm(flat) or 1.0))
             centred = scores - scores.mean()
             squares[i] += (centred**2).mean()
@@ -109,13 +109,13 @@ def test_a_stack_by_hand() -> None:
     trace = machine.run(INSTANCES, DATA.labels)
     assert trace.predictions.tolist() == fused.predictions.tolist()
     fusion = machine.engine.top.fusion
-    np.testing.assert_allclose(fusion.state.weights[0], fused.learner.weights.flat, rtol=1e-9)
+    np.testing.assert_allclose(fusion.state.weights[0], fused.model.weights.arrays.flat, rtol=1e-9)
 
 
 @pytest.mark.small
 def test_what_has_no_weights_says_so() -> None:
     for learner in (combine(POOL, how="wma"), stack(POOL)):
-        machine = run(learner, INSTANCES[:5], DATA.labels[:5]).learner
+        machine = run(learner, INSTANCES[:5], DATA.labels[:5]).model
         with pytest.raises(ValueError, match="no single weight vector; look at its members"):
             _ = machine.weights
 
@@ -138,5 +138,5 @@ def test_selection_finds_the_best_rule_at_any_noise() -> None:
         data = majority_problem(trials=2000, noise=noise, seed=3)
         instances = experts(votes=data.votes)
         trace = run("VR-combine", instances, data.labels)
-        least = min(member.mistakes for member in trace.learner.members)
+        least = min(member.mistakes for member in trace.model.members)
         assert trace.mistakes[-1] <= 1.1 * least + 10

@@ -31,7 +31,7 @@ RULES = [
 def test_uses_never_exceed_u_and_it_comes_to_rest(rule: str, s: int, u: int) -> None:
     """After every trial each recent instance has been used u times or calls for no update any more."""
     given = random_votes(60 if JIT else 10, 5, 3, 3, abstain=0.1)
-    machine = run(recycle(rule, s=s, u=u), given.instances[:0], []).learner
+    machine = run(recycle(rule, s=s, u=u), given.instances[:0], []).model
     used = 0
     for t in range(len(given.labels)):
         before = machine.recycled
@@ -45,7 +45,7 @@ def test_uses_never_exceed_u_and_it_comes_to_rest(rule: str, s: int, u: int) -> 
         if machine.recycled == before:
             continue
         left = np.flatnonzero(uses < u)
-        twin = run(rule, given.instances[:0], []).learner
+        twin = run(rule, given.instances[:0], []).model
         for mine, theirs in zip(machine.engine.state, twin.engine.state, strict=True):
             if mine.shape == theirs.shape:
                 theirs[...] = mine
@@ -60,22 +60,22 @@ def test_uses_never_exceed_u_and_it_comes_to_rest(rule: str, s: int, u: int) -> 
 def test_updates_are_counted_apart() -> None:
     given = random_votes(50 if JIT else 12, 5, 3, 3)
     trace = run("R(s=8)-perceptron", given.instances, given.labels)
-    assert trace.learner.updates == trace.changed.sum() + trace.learner.recycled
-    assert trace.learner.recycled > 0
-    assert run("perceptron", given.instances, given.labels).learner.recycled == 0
+    assert trace.model.updates == trace.changed.sum() + trace.model.recycled
+    assert trace.model.recycled > 0
+    assert run("perceptron", given.instances, given.labels).model.recycled == 0
 
 
 @pytest.mark.small
 def test_recycling_one_instance() -> None:
     """With s = 1 an instance is shown again until it is learned: 0 < w.z after at most u updates."""
     instances = experts(attributes=[[1.0], [-3.0]], classes=range(2), thresholds=False)
-    machine = run(recycle("perceptron(margin=10)", s=1, u=4), instances, [0, 1]).learner
+    machine = run(recycle("perceptron(margin=10)", s=1, u=4), instances, [0, 1]).model
     # First z = (1, -1): 2, 4, 6, 8. Then z = (-3 -> class 1): w.z = 24 and is left alone.
     assert machine.updates == 4
-    assert machine.weights.flat.tolist() == [4.0, -4.0]
+    assert machine.weights.arrays.flat.tolist() == [4.0, -4.0]
     machine.run(instances[:1], [0])
     assert machine.updates == 6  # 8, 10 and then 12, which leaves the margin
-    assert machine.weights.flat.tolist() == [6.0, -6.0]
+    assert machine.weights.arrays.flat.tolist() == [6.0, -6.0]
 
 
 def contradictions(trials: int) -> tuple[Any, list[int]]:
@@ -87,7 +87,7 @@ def contradictions(trials: int) -> tuple[Any, list[int]]:
 @pytest.mark.parametrize("passes", [1, 2, 5])
 def test_unlimited_uses_end_with_the_passes(passes: int) -> None:
     instances, labels = contradictions(6)
-    machine = run(recycle("perceptron", s=4, u=math.inf, passes=passes), instances[:0], []).learner
+    machine = run(recycle("perceptron", s=4, u=math.inf, passes=passes), instances[:0], []).model
     for t in range(6):
         before = machine.recycled
         machine.run(instances[t : t + 1], labels[t : t + 1])
@@ -113,14 +113,14 @@ def test_unlimited_uses_of_noisy_data_end() -> None:
     """A thousand passes by default; contradictory data would go on for ever."""
     instances, labels = contradictions(4)
     trace = run(recycle("perceptron", s=2, u=math.inf), instances, labels)
-    assert 1000 <= trace.learner.recycled <= 3 * 2 * 1000
+    assert 1000 <= trace.model.recycled <= 3 * 2 * 1000
 
 
 @compiled
 def test_unlimited_uses_of_separable_data_leave_nothing_to_learn() -> None:
     data = majority_problem(n=9, r=5, k=3, trials=300, seed=2)
     instances = experts(votes=data.votes, classes=range(3))
-    machine = run(recycle("perceptron", s=300, u=math.inf, passes=100_000), instances, data.labels).learner
+    machine = run(recycle("perceptron", s=300, u=math.inf, passes=100_000), instances, data.labels).model
     assert (machine.predict(instances) == data.labels).all()
 
 
@@ -128,7 +128,7 @@ def test_unlimited_uses_of_separable_data_leave_nothing_to_learn() -> None:
 def test_an_instance_may_be_used_again_by_a_later_trial_only_up_to_u() -> None:
     """Uses are kept while an instance is recent, over trials, runs and slices."""
     given = problem([0, 1] * 10, 2, attributes=[[1.0], [0.9]] * 10, thresholds=False)
-    machine = run(recycle("perceptron", s=20, u=2), given.instances, given.labels).learner
+    machine = run(recycle("perceptron", s=20, u=2), given.instances, given.labels).model
     assert machine.updates <= 2 * 20
     assert machine.engine.tail_uses.max() == 2
     assert machine.engine.tail_uses.sum() == machine.updates
@@ -155,13 +155,13 @@ def test_a_budget_bounds_the_look_ups() -> None:
     trials = 400 if JIT else 40
     data = majority_problem(trials=trials, noise=0.4, seed=2)
     instances = experts(votes=data.votes)
-    free = run("R(s=50, u=20)-perceptron", instances, data.labels).learner
-    machine = run("R(s=50, u=20, budget=2)-perceptron", instances, data.labels).learner
+    free = run("R(s=50, u=20)-perceptron", instances, data.labels).model
+    machine = run("R(s=50, u=20, budget=2)-perceptron", instances, data.labels).model
     left = int(machine.engine.state.counts[0, LEFT])
     assert 0 <= left <= 2 * trials
     assert machine.recycled <= 2 * trials - left
     assert machine.recycled < free.recycled
-    saved = run("R(s=50, budget=2)-perceptron", experts(votes=[["a", "b"]] * 1500), ["a"] * 1500).learner
+    saved = run("R(s=50, budget=2)-perceptron", experts(votes=[["a", "b"]] * 1500), ["a"] * 1500).model
     assert saved.engine.state.counts[0, LEFT] <= 2000
 
 
@@ -174,12 +174,12 @@ def test_cuts_do_not_matter_to_a_budget(learner: str) -> None:
     data = majority_problem(trials=trials, noise=0.3, seed=3)
     instances = experts(votes=data.votes)
     whole = run(learner, instances, data.labels)
-    machine = run(learner, instances[:0], []).learner
+    machine = run(learner, instances[:0], []).model
     predictions: list[Any] = []
     for begin, end in pairwise([0, 1, 2, trials // 4, trials // 2, trials]):
         predictions += list(machine.run(instances[begin:end], data.labels[begin:end]).predictions)
     assert predictions == list(whole.predictions)
-    assert np.array_equal(machine.weights.flat, whole.learner.weights.flat)
+    assert np.array_equal(machine.weights.arrays.flat, whole.model.weights.arrays.flat)
 
 
 @pytest.mark.small
@@ -187,7 +187,7 @@ def test_a_large_budget_without_noise_learns_as_much_as_none() -> None:
     trials = 300 if JIT else 30
     data = majority_problem(trials=trials, seed=4)
     instances = experts(votes=data.votes)
-    machine = run("R(s=300, u=1000, budget=1000)-perceptron", instances, data.labels).learner
+    machine = run("R(s=300, u=1000, budget=1000)-perceptron", instances, data.labels).model
     assert (machine.predict(instances) == data.labels).all()
 
 

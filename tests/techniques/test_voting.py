@@ -23,7 +23,7 @@ class Watched:
 
     def __init__(self, **options: Any) -> None:
         self.instances = experts(votes=[[0, 1]], classes=range(2), thresholds=False)
-        self.machine = run(vote("perceptron", d=NEVER, **options), self.instances[:0], []).learner
+        self.machine = run(vote("perceptron", d=NEVER, **options), self.instances[:0], []).model
 
     def play(self, trials: int = 1) -> Watched:
         self.machine.run(self.instances[np.zeros(trials, int)], [0] * trials)
@@ -116,7 +116,7 @@ def test_odd_and_even_numbers_of_hypotheses(h: int) -> None:
 @pytest.mark.small
 def test_the_sum_is_that_of_the_saved_hypotheses() -> None:
     data = majority_problem(n=5, r=3, k=3, trials=60 if JIT else 10, noise=0.1, seed=1)
-    machine = run(vote("winnow(1.5)", h=5, w=9, r=9), experts(votes=data.votes, classes=range(3)), data.labels).learner
+    machine = run(vote("winnow(1.5)", h=5, w=9, r=9), experts(votes=data.votes, classes=range(3)), data.labels).model
     ballot = machine.engine.top.ballot
     np.testing.assert_allclose(ballot.total, ballot.saved[: ballot.marks[SIZE]].sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(ballot.saved[: ballot.marks[SIZE]], axis=1), 1.0, rtol=1e-9)
@@ -136,7 +136,7 @@ def drifting(trials: int, period: int) -> tuple[np.ndarray, np.ndarray]:
 def test_restarts_double_the_wait() -> None:
     votes, labels = drifting(1200, 60)
     instances = experts(votes=votes, classes=range(3))
-    machine = run(vote("alma(3)", d=10, h=8), instances[:0], []).learner
+    machine = run(vote("alma(3)", d=10, h=8), instances[:0], []).model
     marks = machine.engine.top.ballot.marks
     waits = []
     for t in range(len(labels)):
@@ -163,7 +163,7 @@ def test_restarts_equal_the_reference(scale: str) -> None:
     votes, labels = drifting(160, 20)
     learner = vote("alma(3)", d=5, h=4, w=10, r=10, scale=scale)
     assert follow_technique(learner, problem(labels, 3, votes=votes)) > 40
-    assert run(learner, experts(votes=votes), labels).learner.engine.top.ballot.marks[RESTARTS] >= 2
+    assert run(learner, experts(votes=votes), labels).model.engine.top.ballot.marks[RESTARTS] >= 2
 
 
 @compiled
@@ -176,7 +176,7 @@ def test_the_guarantee(base: str) -> None:
         instances = experts(votes=votes, classes=range(3))
         alone = run(base, instances, labels).mistakes[-1]
         trace = run(vote(base, d=10, h=8), instances, labels)
-        restarts = trace.learner.engine.top.ballot.marks[RESTARTS]
+        restarts = trace.model.engine.top.ballot.marks[RESTARTS]
         assert trace.mistakes[-1] <= 2 * alone + restarts + 1
         assert restarts <= math.log2(800 / 10 + 1)
 
@@ -197,7 +197,7 @@ def test_a_better_hypothesis_takes_the_slot() -> None:
     """With a wide window the saved hypothesis is one that is right on most of the recent instances."""
     data = majority_problem(n=6, r=3, k=3, trials=120 if JIT else 16, noise=0.15, seed=4)
     instances = experts(votes=data.votes, classes=range(3))
-    machine = run(vote("perceptron", h=2, w=50, r=12, d=NEVER), instances[:0], []).learner
+    machine = run(vote("perceptron", h=2, w=50, r=12, d=NEVER), instances[:0], []).model
     ballot = machine.engine.top.ballot
     taken = 0
     for t in range(len(data.labels)):
@@ -250,15 +250,15 @@ def test_only_weights_may_vote(base: Any) -> None:
 def test_weights_of_a_vote_that_is_not_trusted_are_those_of_what_it_votes_over() -> None:
     votes, labels = drifting(400 if JIT else 40, 20)
     instances = experts(votes=votes, classes=range(3))
-    machine = run(vote(recycle("alma(3)", s=5), d=NEVER, h=4), instances[:0], []).learner
-    alone = run(recycle("alma(3)", s=5), instances[:0], []).learner
+    machine = run(vote(recycle("alma(3)", s=5), d=NEVER, h=4), instances[:0], []).model
+    alone = run(recycle("alma(3)", s=5), instances[:0], []).model
     distrusted = 0
     for t in range(0, len(labels), 10):
         machine.run(instances[t : t + 10], labels[t : t + 10])
         alone.run(instances[t : t + 10], labels[t : t + 10])
         if not machine.engine.top.trusted:
             distrusted += 1
-            assert np.array_equal(machine.weights.flat, alone.weights.flat)
-            assert machine.weights.log_scale == alone.weights.log_scale
+            assert np.array_equal(machine.weights.arrays.flat, alone.weights.arrays.flat)
+            assert machine.weights.arrays.log_scale == alone.weights.arrays.log_scale
             assert machine.predict(instances).tolist() == alone.predict(instances).tolist()
     assert distrusted or not JIT

@@ -393,8 +393,8 @@ def test_the_comparator_is_laid_out_like_the_weights() -> None:
     labels = np.array(["b", "c", "a"])[np.argmax(x @ [[1.0, -1.0, 0.0], [0.0, 0.5, -1.0]], axis=1)]
     instances = linmax.experts(attributes=x)
     found = certify(instances, labels, "perceptron")
-    trace = linmax.run("perceptron", instances, labels, max_epochs=200)
-    weights = trace.learner.weights.flat
+    trace = linmax.run("perceptron", instances, labels, passes=200)
+    weights = trace.model.weights.arrays.flat
     assert trace.consistent
     assert weights.shape == found.u.shape
     assert weights @ found.u / np.linalg.norm(weights) > 0.7  # both separate the data

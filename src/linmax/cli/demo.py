@@ -131,13 +131,13 @@ class Entrant:
 
 def _prepare() -> None:
     """On a first run, compile: the last learner, which takes as long as the others together, in a second process."""
-    from linmax.data import instances
-    from linmax.models import run as trials
+    from linmax.data.instances import experts
+    from linmax.models.run import run as play
 
     script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
     with compiling_beside(script) as first:
         for learner in LEARNERS[:-1] if first else ():
-            trials.run(learner, instances.experts(votes=[[0, 1], [1, 0]]), [0, 1])
+            play(learner, experts(votes=[[0, 1], [1, 0]]), [0, 1])
 
 
 def _enter(problem: MajorityProblem) -> list[Entrant]:
@@ -155,14 +155,14 @@ def _enter(problem: MajorityProblem) -> list[Entrant]:
 
 def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[slice], tuple[Any, int]]:
     """Go on learning where the stretch before ended."""
-    from linmax.models import run as trials
+    from linmax.models.run import run as play
 
-    proceed: Callable[..., trials.Trace] = partial(trials.run, learner)
+    proceed: Callable[..., Any] = partial(play, learner)
 
     def answer(stretch: slice) -> tuple[NDArray[Any], int]:
         nonlocal proceed
         trace = proceed(instances[stretch], labels[stretch])
-        proceed = trace.learner.run
+        proceed = trace.model.run
         return trace.predictions, int(trace.updates[-1])
 
     return answer

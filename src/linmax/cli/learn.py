@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from linmax.models.streams import Batch, Model, Stream
+    from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Milestone, Progressive
 
 __all__ = ["configure", "run"]
@@ -139,7 +139,7 @@ class Job:
 
     def begin(self) -> None:
         """Make the model, or take it from where it was left."""
-        from linmax.models.streams import Model
+        from linmax.models.streams import StreamModel
         from linmax.models.streams.progressive import Progressive
 
         given, written = self.arguments, 0
@@ -150,16 +150,18 @@ class Job:
             trials = self.work.counts.trials
             self.screen.print(f"Going on from {given.checkpoint}, after {trials:,} trials.")
         else:
-            model = self._model() if given.start is None else Model.load(given.start)
+            model = self._model() if given.start is None else StreamModel.load(given.start)
             self.work = Progressive(model, given.delay, given.holdout)
         if given.predictions:
             self.output = Predictions(given.predictions, written if self.resumed else 0)
 
-    def _model(self) -> Model:
-        from linmax.models.streams import Model
+    def _model(self) -> StreamModel:
+        from linmax.models.streams import StreamModel
 
         given = self.arguments
-        return Model(given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits)
+        return StreamModel(
+            given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits
+        )
 
     def _settings(self) -> dict[str, Any]:
         """What must not change between a checkpoint and going on from it."""

@@ -62,11 +62,11 @@ def run(arguments: argparse.Namespace) -> None:
 def _loaded(path: str, kind: str) -> Any:
     from linmax.models.online import KIND, Learner
     from linmax.models.streams.model import KIND as STREAMS
-    from linmax.models.streams.model import Model
+    from linmax.models.streams.model import StreamModel
 
     if kind not in (KIND, STREAMS):
         raise ValueError(f"{path} holds a {kind!r}, which cannot be merged; a {KIND!r} or a {STREAMS!r} can")
-    return Learner.load(path) if kind == KIND else Model.load(path)
+    return Learner.load(path) if kind == KIND else StreamModel.load(path)
 
 
 def _shares(text: str) -> str | list[float]:

@@ -26,7 +26,7 @@ from linmax.util.checks import about
 if TYPE_CHECKING:
     import numpy as np
 
-    from linmax.models.streams import Batch, Model
+    from linmax.models.streams import Batch, StreamModel
 
 __all__ = ["configure", "run"]
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict batch by batch; a file is put in its place when it is complete."""
     from rich.console import Console
 
-    from linmax.models.streams import Model, stream
+    from linmax.models.streams import StreamModel, stream
     from linmax.util.report import check_output, write_json
 
     begin = time.perf_counter()
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     form = arguments.form or ("plain" if arguments.output == "labels" else "csv")
     if form == "plain" and arguments.output != "labels":
         raise ValueError(f"{arguments.output} are several numbers a line; write them --as csv or jsonl")
-    model = Model.load(arguments.model)
+    model = StreamModel.load(arguments.model)
     data = arguments.data
     rows = stream(
         data[0] if len(data) == 1 else [Path(name) for name in data],
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
         write_json({"lines": count, "refused": rows.refusals.total, "seconds": seconds}, arguments.json)
 
 
-def _head(what: str, model: Model) -> bytes:
+def _head(what: str, model: StreamModel) -> bytes:
     return _csv([["line", "predicted"] if what == "labels" else ["line", "predicted", *model.classes]])
 
 
@@ -109,7 +109,7 @@ def _csv(rows: list[list[Any]]) -> bytes:
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 
-def _written(batch: Batch, model: Model, what: str, form: str) -> bytes:
+def _written(batch: Batch, model: StreamModel, what: str, form: str) -> bytes:
     """The lines for a batch."""
     names = [*model.labels.names, ""]
     instances = model.scaled(batch, learn=False)

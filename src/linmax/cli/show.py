@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from linmax.learners.attributes import Seen
-    from linmax.models.streams import Model
+    from linmax.models.streams import StreamModel
 
 __all__ = ["configure", "run"]
 
@@ -48,9 +48,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
-    from linmax.models.streams import Model
+    from linmax.models.streams import StreamModel
 
-    model = Model.from_state(description, arrays)
+    model = StreamModel.from_state(description, arrays)
     found = {
         "learner": str(model.learner),
         "scale": model.scaling.kind,
@@ -72,7 +72,7 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     }
 
 
-def _pool(model: Model, members: list[Seen], arguments: Any) -> dict[str, Any]:
+def _pool(model: StreamModel, members: list[Seen], arguments: Any) -> dict[str, Any]:
     """The members with the weights by which they are fused, and the attributes of the weightiest of each team."""
     import numpy as np
 

@@ -127,7 +127,7 @@ class Apart(Engine):
         self.replay: list[tuple[np.ndarray, list[Record]]] = []
         self.place = 0  # of the chunk that is played
 
-    def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: bool = False) -> Outcome:
+    def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:
         """Play the trials, once, from the beginning."""
         if len(self.runs) < 2:
             return super().run(instances, labels, margins, scored)

@@ -16,7 +16,7 @@ from linmax.cluster.shards import Refused, ShardError, State, shards_of
 from linmax.cluster.workers import Outcome, workers_of
 from linmax.models.fusion.estimator import VoteFusion
 from linmax.models.online import Learner
-from linmax.models.streams import Model, stream
+from linmax.models.streams import StreamModel, stream
 from linmax.util import files
 
 __all__ = ["fuse"]
@@ -38,8 +38,8 @@ def fuse(
     Parameters
     ----------
     models
-        By name: `linmax.streams.Model` or `linmax.Learner` objects, or files of stream models that the workers can
-        read. They do not learn any more.
+        By name: `linmax.streams.StreamModel` or `linmax.Learner` objects, or files of stream models that the workers
+        can read. They do not learn any more.
     shards
         As in `linmax.cluster.fit`, in the order of the stream.
     learner
@@ -92,15 +92,15 @@ def _told(name: str, model: Any) -> Told:
     """A model in a form that travels."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
-    if isinstance(model, (Model, Learner)):
+    if isinstance(model, (StreamModel, Learner)):
         return type(model).__name__, model.state()
     raise TypeError(f"models: {name!r} must be a stream model, a Learner or the file of one, got {model!r}")
 
 
-def _opened(told: Told) -> Model | Learner:
+def _opened(told: Told) -> StreamModel | Learner:
     if isinstance(told, str):
-        return Model.load(told)
-    return Model.from_state(*told[1]) if told[0] == "Model" else Learner.from_state(*told[1])
+        return StreamModel.load(told)
+    return StreamModel.from_state(*told[1]) if told[0] == "StreamModel" else Learner.from_state(*told[1])
 
 
 Scores = tuple[list[list[str]], list[np.ndarray], list[str]]  # classes and scores of each model, and labels
@@ -126,14 +126,16 @@ def score_shard(
     return place
 
 
-def _scores(model: Model | Learner, source: Any, reading: Mapping[str, Any]) -> tuple[list[str], np.ndarray, list[str]]:
-    known = [str(name) for name in (model.classes if isinstance(model, Model) else model.known)]
+def _scores(
+    model: StreamModel | Learner, source: Any, reading: Mapping[str, Any]
+) -> tuple[list[str], np.ndarray, list[str]]:
+    known = [str(name) for name in (model.classes if isinstance(model, StreamModel) else model.known)]
     tables, labels = [np.zeros((0, len(known)))], []
-    given: dict[str, Any] = {"model": model, "grow": False} if isinstance(model, Model) else {}
+    given: dict[str, Any] = {"model": model, "grow": False} if isinstance(model, StreamModel) else {}
     for batch in stream(source, prefetch=False, **given, **reading):
         keep = batch.codes >= 0
         labels += batch.labels[keep].tolist()
-        if isinstance(model, Model):
+        if isinstance(model, StreamModel):
             tables.append(model.scores(batch)[keep])
         else:
             rows = [list(model.scores(row).values()) for row, kept in zip(batch.dicts(), keep, strict=True) if kept]

@@ -38,7 +38,7 @@ from linmax.engine.one_trial import POINTS
 from linmax.io.scan import PADDING
 from linmax.io.vocabulary import Vocabulary, number_names
 from linmax.models.online import Learner
-from linmax.models.streams.model import Model
+from linmax.models.streams.model import StreamModel
 from linmax.rules.mixtures import MULTIPLICATIVE, Part, mix, refuse_unmixable
 from linmax.util import files
 from linmax.util.checks import finite, one_of
@@ -50,7 +50,7 @@ REASONS = {
     Voting: "its saved hypotheses were judged on the recent instances of one stream; merge what it votes over",
     Stacking: "its fusion has learned to weigh the scores of other members than the merged ones",
 }
-M = TypeVar("M", Learner, Model)
+M = TypeVar("M", Learner, StreamModel)
 
 
 def merge(models: Sequence[M], how: str | Sequence[float] = "uniform", multiplicative: str = "log") -> M:
@@ -59,7 +59,7 @@ def merge(models: Sequence[M], how: str | Sequence[float] = "uniform", multiplic
     Parameters
     ----------
     models
-        `linmax.Learner` objects, or `linmax.streams.Model` objects, that learned from different examples.
+        `linmax.Learner` objects, or `linmax.streams.StreamModel` objects, that learned from different examples.
     how
         Shares of the models: "uniform" over those that learned anything, "mistakes" in proportion to their updates
         (for a mistake-driven rule its mistakes, ties included), or one number >= 0 a model.
@@ -135,13 +135,13 @@ def refuse_unmergeable(learner: Any) -> None:
 
 
 def _checked(models: Sequence[M]) -> Sequence[M]:
-    if isinstance(models, (Learner, Model)) or not isinstance(models, Iterable):
+    if isinstance(models, (Learner, StreamModel)) or not isinstance(models, Iterable):
         raise TypeError(f"models must be a list, got {models!r}; put it in square brackets")
     models = list(models)
     if not models:
         raise ValueError("models must hold at least one model, got none")
     for place, model in enumerate(models):
-        if not isinstance(model, (Learner, Model)) or type(model) is not type(models[0]):
+        if not isinstance(model, (Learner, StreamModel)) or type(model) is not type(models[0]):
             raise TypeError(
                 f"models must all be Learner objects or all stream models; number {place} is a "
                 f"{type(model).__name__}, number 0 a {type(models[0]).__name__}"
@@ -469,11 +469,13 @@ def _merge_learners(
 # -- models of streams -----------------------------------------------------------------------------------------------
 
 
-def _merge_models(base: Model | None, models: Sequence[Model], shares: np.ndarray, multiplicative: str) -> Model:
+def _merge_models(
+    base: StreamModel | None, models: Sequence[StreamModel], shares: np.ndarray, multiplicative: str
+) -> StreamModel:
     all_of = [*models, *([] if base is None else [base])]
     started = [place for place, model in enumerate(models) if model.engine is not None]
     if not started:
-        return Model.from_state(*models[0].state())
+        return StreamModel.from_state(*models[0].state())
     first = models[started[0]]
     _refuse_other_columns(models, started)
     vocabulary, maps = _union_of_vocabularies(all_of)
@@ -519,10 +521,10 @@ def _merge_models(base: Model | None, models: Sequence[Model], shares: np.ndarra
     arrays = {f"names.{name}": array for name, array in vocabulary.arrays().items()}
     arrays |= {f"scaling.{name}": array for name, array in scaling.arrays.items()}
     arrays |= {f"engine.{name}": array for name, array in engine.arrays.items()}
-    return Model.from_state(description, arrays, vocabulary)
+    return StreamModel.from_state(description, arrays, vocabulary)
 
 
-def _refuse_other_columns(models: Sequence[Model], started: Sequence[int]) -> None:
+def _refuse_other_columns(models: Sequence[StreamModel], started: Sequence[int]) -> None:
     first = models[started[0]]
     for place in started[1:]:
         other = models[place]
@@ -539,7 +541,7 @@ def _refuse_other_columns(models: Sequence[Model], started: Sequence[int]) -> No
             )
 
 
-def _union_of_vocabularies(models: Sequence[Model]) -> tuple[Vocabulary, list[np.ndarray]]:
+def _union_of_vocabularies(models: Sequence[StreamModel]) -> tuple[Vocabulary, list[np.ndarray]]:
     """The names of all, and the place of each model's columns."""
     first = models[0].vocabulary
     if first.bits:
@@ -559,7 +561,7 @@ def begins_with(names: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]
     return all(np.array_equal(names[part][: first[part].size], first[part]) for part in ("offsets", "names"))
 
 
-def _joined(union: Vocabulary, model: Model) -> np.ndarray:
+def _joined(union: Vocabulary, model: StreamModel) -> np.ndarray:
     """The numbers of the model's names in the union, where new ones are added."""
     arrays = model.vocabulary.arrays(model.columns)
     store, offsets = arrays["names"], np.ascontiguousarray(arrays["offsets"], np.int64)

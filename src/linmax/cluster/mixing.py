@@ -28,7 +28,7 @@ from linmax.cluster.shards import (
 from linmax.cluster.workers import Outcome, workers_of
 from linmax.engine.composition import as_learner
 from linmax.io.vocabulary import Vocabulary
-from linmax.models.streams import Model
+from linmax.models.streams import StreamModel
 from linmax.rules.mixtures import MULTIPLICATIVE
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
@@ -62,7 +62,7 @@ class Epoch:
 class Fit:
     """What `fit` returns: the model, and what happened in each epoch."""
 
-    model: Model
+    model: StreamModel
     shards: list[str]
     epochs: list[Epoch] = field(default_factory=list)
 
@@ -122,7 +122,7 @@ def fit(
     resume
         Go on from the checkpoint, if there is one.
     scale, thresholds, hash_bits, tie, update_on_tie
-        As in `linmax.streams.Model`.
+        As in `linmax.streams.StreamModel`.
     reading
         Options of `linmax.stream`, such as ``{"label": "class"}``.
     watch
@@ -163,7 +163,7 @@ def fit(
     one_of("mix", mix, HOW)
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     parts = shards_of(shards)
-    model = Model(
+    model = StreamModel(
         described, scale=scale, thresholds=thresholds, hash_bits=hash_bits, tie=tie, update_on_tie=update_on_tie
     )
     options = dict(reading or {})
@@ -186,7 +186,7 @@ class Job:
     folder: Folder | None
     watch: Callable[[Progress], None] | None
 
-    def settings(self, model: Model) -> dict[str, Any]:
+    def settings(self, model: StreamModel) -> dict[str, Any]:
         """What must not change between a checkpoint and going on from it."""
         described = model.state()[0]
         names = ("learner", "thresholds", "tie", "update_on_tie", "hash_bits")
@@ -198,7 +198,7 @@ class Job:
             "reading": json.loads(json.dumps(self.reading, sort_keys=True)),
         }
 
-    def start(self, model: Model) -> Fit:
+    def start(self, model: StreamModel) -> Fit:
         """From the checkpoint, or from nothing."""
         fresh = Fit(model, [shard.name for shard in self.shards])
         return fresh if self.folder is None else self.folder.load(fresh, self.settings(model))
@@ -251,11 +251,11 @@ class Job:
             f"{len(failed)} of {len(self.shards)} shards failed in epoch {number + 1}: {told}{kept}", named
         )
 
-    def _model(self, state: State, names: Vocabulary) -> Model:
+    def _model(self, state: State, names: Vocabulary) -> StreamModel:
         """The model of a shard, to be merged; it shares the names that it started with if it has met no others."""
-        return Model.from_state(*state, names if same_names(state, names) else None, copied=False)
+        return StreamModel.from_state(*state, names if same_names(state, names) else None, copied=False)
 
-    def _refuse_columns(self, models: Sequence[Model]) -> None:
+    def _refuse_columns(self, models: Sequence[StreamModel]) -> None:
         started = [place for place, model in enumerate(models) if model.engine is not None]
         for place in started[1:]:
             mine, first = set(models[place].dense_names), set(models[started[0]].dense_names)
@@ -305,7 +305,7 @@ class Folder:
             Epoch([Counts(**counts) for counts in epoch["shards"]], epoch["learning"], epoch["mixing"])
             for epoch in description["epochs"]
         ]
-        return Fit(Model.from_state(description["model"], arrays), fresh.shards, epochs)
+        return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, epochs)
 
     def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
         """Keep the model; the results that went into it are needed no more."""

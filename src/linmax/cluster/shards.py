@@ -17,7 +17,7 @@ from linmax.data.instances import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.io.frames import is_table
 from linmax.io.vocabulary import Vocabulary
-from linmax.models.streams import Model, stream
+from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import repeats
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
@@ -126,7 +126,7 @@ def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[
     """Go on from a state through one shard, once. Depends on nothing else, and leaves what it was given as it was."""
     started = time.perf_counter()
     try:
-        model = Model.from_state(*state, names_of(state))
+        model = StreamModel.from_state(*state, names_of(state))
         names = len(model.vocabulary)
         trials = mistakes = unlabelled = 0
         updates = model.updates

@@ -12,11 +12,14 @@ from linmax.cluster.apart import Apart
 from linmax.cluster.shards import Refused, State, refuse_untold
 from linmax.cluster.workers import Here, Workers, workers_of
 from linmax.data.instances import Experts
+from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.composition import as_learners
 from linmax.engine.engine import Engine, Settings
-from linmax.models.run import Machine, Trace, _classes, distinct_labels, label_array, run
-from linmax.models.streams import Model, stream
+from linmax.models.model import Model
+from linmax.models.run import classes_of, run
+from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import repeats
+from linmax.models.trace import Trace
 from linmax.util.checks import boolean
 
 __all__ = ["Swept", "sweep"]
@@ -27,7 +30,7 @@ class Swept:
     """One learner of a sweep over files: its model afterwards, and which trials were mistakes."""
 
     learner: Any
-    model: Model
+    model: StreamModel
     wrong: np.ndarray
 
     @property
@@ -71,7 +74,7 @@ def sweep(
     >>> problem = linmax.majority_problem(trials=500, seed=1)
     >>> data = linmax.experts(votes=problem.votes), problem.labels
     >>> for trace in linmax.cluster.sweep(["perceptron", "winnow(1.1)"], data):
-    ...     print(trace.learner.learner, trace.mistakes[-1] < 250)
+    ...     print(trace.model.learner, trace.mistakes[-1] < 250)
     perceptron True
     winnow(1.1) True
     """
@@ -97,7 +100,7 @@ def sweep(
     found = []
     for learner, outcome in zip(described, workers.gather(tasks), strict=True):
         state, wrong = _result(learner, outcome)
-        found.append(Swept(learner, Model.from_state(*state), wrong))
+        found.append(Swept(learner, StreamModel.from_state(*state), wrong))
     return found
 
 
@@ -111,8 +114,7 @@ def _result(learner: Any, outcome: Any) -> Any:
 class Ran(NamedTuple):
     """What `linmax.run` gave, without compiled functions, which have other addresses elsewhere."""
 
-    classes: list[Any]
-    arrays: dict[str, np.ndarray]
+    state: tuple[dict[str, Any], dict[str, np.ndarray]]
     predictions: np.ndarray
     wrong: np.ndarray
     changed: np.ndarray
@@ -124,19 +126,19 @@ def run_one(learner: str, data: tuple[Experts, Any]) -> Ran | Refused:
         trace = run(learner, *data)
     except (ValueError, TypeError, OverflowError) as error:
         return Refused(str(error))
-    machine = trace.learner
-    return Ran(machine.classes, machine.engine.arrays, trace.predictions, trace.wrong, trace.changed)
+    return Ran(trace.model.state(), trace.predictions, trace.wrong, trace.changed)
 
 
 def _traced(learner: Any, instances: Experts, labels: Any, ran: Ran) -> Trace:
-    machine = Machine.restored(learner, instances.layout, ran.classes, Settings(), ran.arrays)
-    return Trace(machine, ran.predictions, ran.wrong, ran.changed, seen=(instances, labels))
+    model = Model.from_state(*ran.state)
+    model.learner = learner
+    return Trace(model, ran.predictions, ran.wrong, ran.changed, seen=(instances, labels))
 
 
 def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> tuple[State, np.ndarray] | Refused:
     """One learner over what it reads itself."""
     try:
-        model, wrong = Model(learner, scale=scale), []
+        model, wrong = StreamModel(learner, scale=scale), []
         for batch in stream(source, model=model, prefetch=False, **reading):
             predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
             wrong.append((predicted != batch.codes)[batch.codes >= 0])
@@ -148,10 +150,9 @@ def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> 
 
 def _apart(workers: Workers, learner: Any, instances: Experts, labels: Any) -> Trace:
     """`linmax.run` with the members elsewhere."""
-    classes = _classes(instances, distinct_labels(label_array(labels), len(instances))[0])
-    settings = Settings()
-    machine = Machine(learner, instances, classes, tie="smallest", update_on_tie=True, discover=False)
-    machine.engine = Apart(workers, learner, machine.layout, len(classes), settings)
-    trace = machine.run(instances, labels)
-    machine.engine = Engine.restored(learner, machine.layout, len(classes), settings, machine.engine.arrays)
+    classes = classes_of(instances, distinct_labels(label_array(labels), len(instances))[0])
+    settings, model = Settings(), Model(learner, instances.layout, classes)
+    model.engine = Apart(workers, learner, model.layout, len(classes), settings)
+    trace = model.run(instances, labels)
+    model.engine = Engine.restored(learner, model.layout, len(classes), settings, model.engine.arrays)
     return trace

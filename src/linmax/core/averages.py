@@ -23,7 +23,7 @@ import math
 import numpy as np
 from numba import float64, int64
 
-from linmax.core.contract import GAUGE, L1, MAX, RAW, SHIFT, Vector
+from linmax.core.contract import GAUGE, L1, MASS, MAX, RAW, SHIFT, Vector
 from linmax.jit.compiling import kernel
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "settle",
     "squared_norm",
     "term",
+    "unit_of",
 ]
 
 WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM, IDLE, START, UNSEEN, ANCHOR, FADE, AGE = range(12)
@@ -94,6 +95,17 @@ def squared_norm(added: float, square: float, cross: float, back: float) -> floa
     """||S + added w||^2 from the kept sums; -1 where they cancel, so that it must be taken afresh."""
     result = back + added * (2.0 * cross + added * square)
     return result if result > CANCELLED * (back + added * added * square) else -1.0
+
+
+@kernel()
+def unit_of(tracked: int, spread: int, scalars: np.ndarray, means: np.ndarray) -> float:
+    """What the scores of a member are divided by: the 2-norm of its weights, where that is tracked, or its MASS.
+
+    A rule that keeps logarithms may rescale its weights at any update, and its MASS with them.
+    """
+    if tracked:
+        return math.sqrt(means[SQUARE]) if means[SQUARE] > 0.0 else 1.0
+    return scalars[MASS] if spread != 0 and scalars[MASS] > 0.0 else 1.0
 
 
 @kernel()

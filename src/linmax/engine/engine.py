@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,17 @@ class Outcome:
     predictions: np.ndarray
     changed: np.ndarray
     margins: np.ndarray | None
-    scores: np.ndarray | None
+    scores: np.ndarray | None  # of the last trials
+
+    def part(self, begin: int, end: int) -> Outcome:
+        """That of trials begin..end, all of them scored or none; it is written to the same arrays."""
+        first = len(self.predictions) - (0 if self.scores is None else len(self.scores))
+        return Outcome(
+            self.predictions[begin:end],
+            self.changed[begin:end],
+            None if self.margins is None else self.margins[begin:end],
+            None if self.scores is None or begin < first else self.scores[begin - first : end - first],
+        )
 
 
 class Engine:
@@ -421,23 +432,31 @@ class Engine:
         judge_by_weights(self.state, self.scratch(instances), instances, weights, size, predictions, table)
         return predictions, table
 
-    def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: bool = False) -> Outcome:
-        """Play the trials."""
+    def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:
+        """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels."""
         size = len(labels)
+        scored = min(size, scored)
         outcome = Outcome(
             np.zeros(size, np.int32),
             np.zeros(size, np.uint8),
             np.zeros(size) if margins else None,
-            np.zeros((size, self.k)) if scored else None,
+            np.zeros((scored, self.k)) if scored else None,
         )
-        if self.plain and not scored:
+        if self.plain:
             self._straight(instances, labels, outcome)
             return outcome
+        edges = sorted({0, size - scored, size})
+        for first, last in pairwise(edges):
+            part = outcome.part(first, last)
+            self._slices(cut(instances, first, last) if last - first < size else instances, labels[first:last], part)
+        return outcome
+
+    def _slices(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
+        size = len(labels)
         step = self.slice_length(size)
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
-        return outcome
 
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
@@ -465,6 +484,7 @@ class Engine:
             outcome.predictions,
             outcome.changed,
             margins,
+            np.zeros((0, self.k)) if outcome.scores is None else outcome.scores,
         )
         if failed >= 0:
             self.overflowed(0, failed)
@@ -545,13 +565,16 @@ class Engine:
         predictions = np.zeros((count, 2, size), np.int32)
         changes = np.zeros((count, size), np.uint8)
         scored = self.scored or outcome.scores is not None
-        tables = np.zeros((count, 2, size, self.k) if scored else (count, 0, 0, 0))
+        passed_on = self.scored or (scored and self.top.passes_scores_on)
+        tables = np.zeros((count, 2, size, self.k) if passed_on else (count, 0, 0, 0))
         kept = np.zeros(len(labels) if outcome.margins is not None else 0)
         scratch = self.scratch(instances)
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
                 node.look(self, scratch, log, instances, begin)
-        chunk = Chunk(instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log)
+        chunk = Chunk(
+            instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, scored
+        )
         if self.runs:
             failed = self.play_members(chunk, uses, kept)
             if failed >= 0:

@@ -183,9 +183,9 @@ def play(
                         given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
                         room.scores,
                     )  # fmt: skip
-                norm = math.sqrt(bench.sums[averages.SQUARE])
+                unit = averages.unit_of(bench.tracked, bench.spread, bench.scalars, bench.sums)
                 for c in range(tables.shape[2]):
-                    tables[0, q - begin, c] = room.scores[c] / norm if norm > 0.0 else room.scores[c]
+                    tables[0, q - begin, c] = room.scores[c] / unit
         if bench.kind:
             judge_by_average(bench, room, given, panel, labels, t, last + 1, begin, predictions, tables)
             averages.advance(bench.kind, last - t, bench.sums)

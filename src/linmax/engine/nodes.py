@@ -116,6 +116,7 @@ class Chunk:
     changes: np.ndarray  # uint8 (B, C)
     tables: np.ndarray  # (B, 2, C, k), or empty
     log: Log
+    scored: bool  # whether the scores of the whole are wanted
 
     @property
     def seen(self) -> np.ndarray:
@@ -148,7 +149,7 @@ class Node:
     """A part of a learner above the members. ``arrays`` is all its state, by name."""
 
     selects = False  # whether at every trial it follows one output
-    wants_scores = False
+    wants_scores = False  # of the members, whoever asks
     children: Sequence[Node] = ()
 
     @cached_property
@@ -156,6 +157,11 @@ class Node:
         """The outputs of the children, where all of them are leaves."""
         outputs = [child.output for child in self.children if isinstance(child, Leaf)]
         return np.array(outputs, np.int32) if len(outputs) == len(self.children) else None
+
+    @property
+    def passes_scores_on(self) -> bool:
+        """Whether its own scores are those of members."""
+        return any(child.passes_scores_on for child in self.children)
 
     def prepare(self, engine: Engine) -> None:
         """Make the state before the first trial."""
@@ -232,6 +238,7 @@ class Leaf(Node):
     """One output of one member."""
 
     selects = True
+    passes_scores_on = True
 
     def __init__(self, output: int) -> None:
         self._output = output
@@ -253,12 +260,21 @@ class Leaf(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
         judge(engine.members, engine.state, engine.scratch(instances), self.output, instances, size, predictions, table)
-        if not engine.scored:
-            return predictions, table
-        norm = float(np.linalg.norm(self.hypothesis(engine)[0]))
-        if self.output % 2:
-            norm *= engine.terms(self.output // 2)
-        return predictions, table / norm if norm > 0.0 else table
+        return predictions, table / self._unit(engine)
+
+    def _unit(self, engine: Engine) -> float:
+        """What its scores are divided by, as when it plays."""
+        member, averaged = divmod(self.output, 2)
+        state, spread = engine.state, int(engine.members.spreads[member])
+        scalars, sums = state.scalars[member], state.means[member]
+        if not averaged:
+            return averages.unit_of(int(engine.tracked), spread, scalars, sums)
+        g = averages.term(engine.runs[member].averaging, scalars, sums)
+        parts = sums[[averages.SQUARE, averages.CROSS, averages.BACK]]
+        square = averages.squared_norm(sums[averages.IDLE] * g, *parts)
+        if square < 0.0:  # the sums cancel
+            return float(np.linalg.norm(self.hypothesis(engine)[0])) * engine.terms(member) or 1.0
+        return math.sqrt(square) or 1.0
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         member, averaged = divmod(self.output, 2)
@@ -383,6 +399,8 @@ class Weighing(Node):
     The sum of scores, each divided by its size so far, is that of one weight vector.
     """
 
+    passes_scores_on = False
+
     def __init__(self, children: Sequence[Node], combined: Combined) -> None:
         self.children = children
         self.how, self.beta = WAYS[combined.how], combined.beta
@@ -443,6 +461,8 @@ class Weighing(Node):
 class Voting(Node):
     """Saved hypotheses of what the child follows vote with its current one."""
 
+    passes_scores_on = False
+
     def __init__(self, base: Node, voted: Voted) -> None:
         self.children = [base]
         self.voted = voted
@@ -477,7 +497,7 @@ class Voting(Node):
         engine.state.shape[KNOWN] = chunk.known
         size = len(base.predictions)
         seen, self.seen = self.seen, np.zeros(0)
-        table = np.zeros((size if chunk.tables.size else 0, engine.k))
+        table = np.zeros((size if chunk.scored else 0, engine.k))
         predictions = np.zeros(size, np.int32)
         failed = vote_on(
             chunk.instances,
@@ -503,7 +523,7 @@ class Voting(Node):
         )
         if failed >= 0:
             self.overflowed()
-        return Played(predictions, np.ones(size, np.uint8), table if chunk.tables.size else None)
+        return Played(predictions, np.ones(size, np.uint8), table if chunk.scored else None)
 
     def overflowed(self) -> None:
         raise OverflowError(
@@ -549,6 +569,8 @@ class Stacking(Node):
     Each child's scores of the known classes are centred, divided by their root mean square over all trials so far (the
     present one included) and turned into shares by softmax: a vote in [0, 1].
     """
+
+    passes_scores_on = False
 
     wants_scores = True
 
@@ -605,7 +627,7 @@ class Stacking(Node):
         scores = play_children(self, engine, chunk).scores
         assert scores is not None
         shares = self._shares(scores, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1]), True)
-        table = self.fusion.run(shares, chunk.seen.copy(), scored=bool(chunk.tables.size))
+        table = self.fusion.run(shares, chunk.seen.copy(), scored=len(chunk.seen) if chunk.scored else 0)
         return Played(table.predictions, np.ones(len(table.predictions), np.uint8), table.scores)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -716,7 +738,7 @@ class Automatic(Node):
         if self.votes is None:
             return
         fused = self._fused(chunk.instances, begin, end, votes, engine.k)
-        outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=True)
+        outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=end - begin)
         place = slice(begin - chunk.begin, end - chunk.begin)
         predictions[place], table[place] = outcome.predictions, outcome.scores
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import int64
 
+from linmax.core.averages import unit_of
 from linmax.core.contract import (
     GAUGE,
     HUGE,
@@ -28,6 +29,7 @@ from linmax.core.contract import (
     Instances,
     InstancesT,
     Labels,
+    Matrix,
     Members,
     MembersT,
     State,
@@ -93,12 +95,17 @@ def play_here(
     predictions: np.ndarray,
     changes: np.ndarray,
     margins: np.ndarray,
+    table: np.ndarray,
 ) -> int:
-    """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
+    """Play all trials; ``table`` gets the scores of the last ones, for as many as it has rows.
+
+    Returns -1, or the trial at which the weights left the range of floats.
+    """
     step, spread = members.steps[0], members.spreads[0]
     shape, weights, memory = state.shape, state.weights[0], state.memory[0]
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
     scores, support, z = room.scores, room.support, room.z
+    scored = labels.size - table.shape[0]
     for t in range(labels.size):
         label = np.int64(labels[t])
         score_here(instances, t, shape, weights, scores)
@@ -113,6 +120,10 @@ def play_here(
         elif not new and scores[label] == scores[rival]:
             first = max(label, rival) if shape[LARGEST] else min(label, rival)
         predictions[t] = first
+        if t >= scored:
+            unit = unit_of(0, spread, scalars, state.means[0])
+            for c in range(table.shape[1]):
+                table[t - scored, c] = scores[c] / unit
         counts[TRIALS] += 1
         if new:
             shape[KNOWN] = label + 1
@@ -146,7 +157,7 @@ def play_here(
     return -1
 
 
-@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector))
+@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Matrix))
 def play_straight(
     members: Members,
     state: State,
@@ -156,6 +167,7 @@ def play_straight(
     predictions: np.ndarray,
     changes: np.ndarray,
     margins: np.ndarray,
+    table: np.ndarray,
 ) -> int:
     """`play_here`, for Python to call."""
-    return int(play_here(members, state, room, instances, labels, predictions, changes, margins))
+    return int(play_here(members, state, room, instances, labels, predictions, changes, margins, table))

@@ -194,12 +194,12 @@ def play(setting: Setting) -> dict[Place, dict[str, Played]]:
         rules = pool_of(reading)
         fused = run(vr_combine(rules), instances, problem.labels)
         plain = run(combine([*rules, *map(average, rules)]), instances, problem.labels)
-        found[reading, "vr_combine"]["VR-combine"] = Played(int(fused.mistakes[-1]), fused.learner.weights.flat)
-        for member in [*fused.learner.members, *plain.learner.members]:
+        found[reading, "vr_combine"]["VR-combine"] = Played(int(fused.mistakes[-1]), fused.model.weights.arrays.flat)
+        for member in [*fused.model.members, *plain.model.members]:
             prefix = member.name.partition("-")[0]
             if prefix != "R":  # recycled but not averaged: the table has no column for it
                 group = {"AR": "best_ar", "A": "best_a"}.get(prefix, "best_b")
-                found[reading, group][member.name] = Played(member.mistakes, member.weights.flat)
+                found[reading, group][member.name] = Played(member.mistakes, member.weights.arrays.flat)
     return found
 
 

@@ -1,19 +1,22 @@
-"""Probabilities from scores: P(j) = (1 - e) softmax_j(beta scores) + e / k.
+"""Probabilities from scores: P(j) = (1 - e) softmax_j(beta z) + e / k, z the scores over their usual size.
 
 The sharpness beta and the guess rate e are fitted to scores that were given before their labels were seen, so that
 confidence in what was learned by heart does not count. The guess rate is for labels that no score can foresee: without
 it, a softmax under noisy labels must be unsure of everything. One trial is taken as guessed from the start, so that
 nothing ever becomes certain.
+
+Scores have no unit of their own: those of a Perceptron grow as it learns. Their usual size at a trial is the root mean
+square of the scores, centred, of the last trials, the present one included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from linmax.engine.record import JUDGED, RING, Record, latest
 from linmax.util.lazy import Later
 
 if TYPE_CHECKING:
@@ -21,9 +24,10 @@ if TYPE_CHECKING:
 else:
     optimize, special = Later("scipy.optimize"), Later("scipy.special")
 
-__all__ = ["Calibration", "fit_probabilities"]
+__all__ = ["Calibration", "fit_probabilities", "moments_of_fits"]
 
-KEPT = 1000  # most recent trials that they are fitted to
+RECENT = 1000  # trials that are fitted to
+WINDOW = 100  # trials before one from which the usual size of its scores is taken
 STARTS = (1.0, 10.0, 100.0)  # sharpness, for scores of magnitude 1, from which the fit begins
 LIMIT = 14.0  # of the logarithms of both
 
@@ -40,10 +44,8 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
     0.99
     """
-    known = np.isfinite(scores)
+    known, centred = _centred(scores)
     number = known.sum(axis=1)
-    finite = np.where(known, scores, 0.0)
-    centred = np.where(known, finite - (finite.sum(axis=1) / number)[:, None], 0.0)
     spread = float(np.abs(centred).max()) or 1.0
     rows = np.arange(len(labels))
 
@@ -65,54 +67,70 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     return float(np.exp(found.x[0]) / spread), float(special.expit(found.x[1]))
 
 
+def _centred(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which scores are those of known classes, and the scores less their mean, 0 for the others."""
+    known = np.isfinite(scores)
+    finite = np.where(known, scores, 0.0)
+    mean = finite.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return known, np.where(known, finite - mean[:, None], 0.0)
+
+
+def _squares(scores: np.ndarray) -> np.ndarray:
+    """The mean square of the centred scores of each trial."""
+    known, centred = _centred(scores)
+    return np.asarray((centred**2).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+
+
+def _over_size(scores: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Scores over their usual size: the root of ``sums`` of squares over the number of trials that they are of."""
+    size = np.sqrt(sums / counts)[:, None]
+    return np.divide(scores, size, out=np.where(np.isfinite(scores), 0.0, scores), where=size > 0.0)
+
+
+def moments_of_fits(judged: int) -> int:
+    """After how many trials the latest fit is made, when ``judged`` have been: now and then, and often at first.
+
+    Examples
+    --------
+    >>> [moments_of_fits(judged) for judged in (3, 31, 33, 100, 1000, 10_000)]
+    [3, 31, 32, 96, 960, 9984]
+    """
+    step = 1
+    while step < RING - RECENT and judged >= 16 * step * 2:
+        step *= 2
+    return judged - judged % step
+
+
 class Calibration:
-    """The scores of recent trials with their labels, and the probabilities that follow from them."""
+    """The probabilities that follow from the recent scores of a `Record`."""
 
-    def __init__(self, classes: Sequence[Any] = ()) -> None:
-        self.classes = list(classes)
-        self.scores = np.zeros((0, len(self.classes)))
-        self.labels = np.zeros(0, np.int64)
-        self._fitted: tuple[float, float] | None = None
+    def __init__(self) -> None:
+        self._moment = -1
+        self._fitted = 0.0, 1.0  # before any trial everything is guessed
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All state, but for the classes."""
-        return {"scores": self.scores, "labels": self.labels}
-
-    @classmethod
-    def restored(cls, classes: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> Calibration:
-        """One that goes on from `arrays`."""
-        made = cls(classes)
-        made.scores, made.labels = arrays["scores"], arrays["labels"]
-        return made
-
-    def add(self, scores: np.ndarray, labels: np.ndarray, classes: Sequence[Any]) -> None:
-        """Trials with the scores given to ``classes`` before the labels, numbers of classes, were seen.
-
-        Classes may have joined, or changed places, since the last call.
-        """
-        if self.classes != list(classes):
-            place = {name: i for i, name in enumerate(classes)}
-            old = [place[name] for name in self.classes]
-            wider = np.full((len(self.scores), len(classes)), -np.inf)
-            wider[:, old] = self.scores
-            self.scores, self.labels = wider, np.array(old, np.int64)[self.labels]
-            self.classes = list(classes)
-        judged = np.isfinite(scores[np.arange(len(labels)), labels])  # a class met for the first time was not
-        self.scores = np.concatenate([self.scores, scores[judged]])[-KEPT:]
-        self.labels = np.concatenate([self.labels, labels[judged]])[-KEPT:]
-        self._fitted = None
-
-    @property
-    def fitted(self) -> tuple[float, float]:
-        """Sharpness and guess rate; before any trial everything is guessed."""
-        if self._fitted is None:
-            self._fitted = fit_probabilities(self.scores, self.labels) if len(self.labels) else (0.0, 1.0)
+    def fitted(self, record: Record) -> tuple[float, float]:
+        """Sharpness and guess rate, as of the latest moment of a fit."""
+        judged = int(record.counts[JUDGED])
+        moment = moments_of_fits(judged)
+        if moment != self._moment:
+            scores, labels = latest(record)
+            until = len(labels) - (judged - moment)
+            self._moment = moment
+            self._fitted = self._fit(scores[:until], labels[:until]) if until > 0 else (0.0, 1.0)
         return self._fitted
 
-    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+    def _fit(self, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+        sums = np.cumsum(_squares(scores))
+        before = np.concatenate([np.zeros(WINDOW + 1), sums[: -WINDOW - 1]])[: len(sums)]
+        counts = np.minimum(np.arange(len(sums)) + 1, WINDOW + 1)
+        sized = _over_size(scores, np.maximum(sums - before, 0.0), counts)
+        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
+
+    def probabilities(self, record: Record, scores: np.ndarray) -> np.ndarray:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
-        beta, guess = self.fitted
+        beta, guess = self.fitted(record)
+        recent = _squares(latest(record)[0][-WINDOW:])
+        sized = _over_size(scores, recent.sum() + _squares(scores), np.full(len(scores), len(recent) + 1))
         known = np.isfinite(scores)
-        shares = special.softmax(np.where(known, beta * np.where(known, scores, 0.0), -np.inf), axis=1)
-        return np.asarray((1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True))
+        shares = special.softmax(np.where(known, beta * np.where(known, sized, 0.0), -np.inf), axis=1)
+        return np.asarray((1.0 - guess) * shares + guess * known / np.maximum(known.sum(axis=1, keepdims=True), 1))

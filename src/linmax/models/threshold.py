@@ -36,9 +36,10 @@ from linmax.core.contract import (
 from linmax.core.linear_max import LOWEST, SPECK, TINY, log_sum
 from linmax.core.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, present, scratch_for
 from linmax.data.instances import Experts, Layout, experts
+from linmax.data.labels import as_array, label_array, unique_labels
 from linmax.engine.composition import as_rule
 from linmax.jit.compiling import address_of, kernel
-from linmax.models.run import Trace, as_array, label_array, unique_labels
+from linmax.models.trace import Trace
 from linmax.util.checks import boolean
 
 __all__ = ["LinearThreshold"]

@@ -24,7 +24,7 @@ import numpy as np
 from linmax import bounds
 from linmax.data.instances import Experts, experts
 from linmax.engine.composition import as_learner
-from linmax.models.run import Machine
+from linmax.models.model import Model
 from linmax.util.checks import whole
 
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
@@ -65,28 +65,26 @@ class OneByOne:
         if kind not in ("attributes", "votes", "scores"):
             raise ValueError(f"kind must be 'attributes', 'votes' or 'scores', got {kind!r}")
         self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
-        self._machine: Machine | None = None
+        self._model: Model | None = None
 
     def _instances(self, x: Any) -> Experts:
         block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
         instances = experts(**block, classes=self.classes)
-        if self._machine is None:
-            self._machine = Machine(
-                self.learner, instances, self.classes, tie="smallest", update_on_tie=True, discover=False
-            )
+        if self._model is None:
+            self._model = Model(self.learner, instances.layout, self.classes)
         return instances
 
     def predict(self, x: Any) -> Any:
         """The class of one instance; nothing is learned."""
         instances = self._instances(x)
-        assert self._machine is not None
-        return self._machine.predict(instances)[0].item()
+        assert self._model is not None
+        return self._model.predict(instances)[0].item()
 
     def learn(self, x: Any, label: Any) -> Any:
         """One trial; returns the prediction."""
         instances = self._instances(x)
-        assert self._machine is not None
-        return self._machine.run(instances, [label]).predictions[0].item()
+        assert self._model is not None
+        return self._model.run(instances, [label]).predictions[0].item()
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from linmax.data.labels import as_array, label_array, unique_labels
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
 from linmax.engine.composition import as_learner
+from linmax.engine.engine import Settings
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (
@@ -23,12 +25,11 @@ from linmax.models.fusion.state import (
     one_row,
     read_votes,
     side_columns,
-    stretches,
     together,
 )
-from linmax.models.run import Machine, as_array, label_array, unique_labels
+from linmax.models.model import Model
 from linmax.util import files
-from linmax.util.checks import boolean, whole
+from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["OnLineFusion"]
 
@@ -92,19 +93,14 @@ class OnLineFusion:
             sides = sides.joined(read_sides(sides.names, ballots.sides), len(voters))
         batch = make_batch(self, ballots, voters, named, fixed, normaliser, sides, learn=True)
         if state is None:
-            machine = Machine(
-                as_learner(self.learner),
-                sides.laid_out(batch.instances[:0], batch.places[:0]),
-                fixed if fixed is not None else together(distinct, batch.names),
-                tie=self.tie,
-                update_on_tie=boolean("update_on_tie", self.update_on_tie),
-                discover=False,
-            )
-            state = FusionState(machine, fixed, named, voters, normaliser)
+            one_of("tie", self.tie, ("smallest", "largest"))
+            settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie))
+            layout = sides.laid_out(batch.instances[:0], batch.places[:0]).layout
+            classes = fixed if fixed is not None else together(distinct, batch.names)
+            state = FusionState(Model(self.learner, layout, classes, settings), fixed, named, voters, normaliser)
         state.voters, state.sides = voters, sides
         state.compare_raters(ballots)
-        for begin, end in stretches(len(ballots)):
-            state.advance(batch[begin:end], labels[begin:end])
+        state.advance(batch, labels)
         return state
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -144,7 +140,7 @@ class OnLineFusion:
     @property
     def classes_(self) -> np.ndarray:
         """The classes, in the order of the columns of `decision_function` and `predict_proba`."""
-        return as_array(self._fitted.machine.classes)
+        return as_array(self._fitted.model.classes)
 
     @property
     def voters_(self) -> list[str]:
@@ -173,7 +169,7 @@ class OnLineFusion:
     def predict_proba(self, votes: Any) -> np.ndarray:
         """Probability of each class: (trials, classes)."""
         state = self._fitted
-        return state.calibration.probabilities(state.scores(later(self, state, votes)))
+        return state.probabilities(later(self, state, votes))
 
     # -- telling --------------------------------------------------------------------------------------------------
 
@@ -212,20 +208,20 @@ class OnLineFusion:
         """
         state = self._fitted
         batch = later(self, state, one_row(instance, state, self.by))
-        classes = state.machine.classes
+        classes = state.model.classes
         if len(classes) < 2:
             raise ValueError(f"only the class {classes[0]!r} is known; there is nothing to explain")
         instances = state.known(state.laid_out(batch))
-        winner = classes.index(state.machine.predict(instances)[0])
-        rated = state.machine.scores(instances)[0].copy()
+        winner = classes.index(state.model.predict(instances)[0])
+        rated = state.model.scores(instances)[0].copy()
         rated[winner] = -np.inf
         second = int(rated.argmax())
         ratings = instances.matrix(0, classes)
-        added = (ratings[winner] - ratings[second]) * state.machine.weights.flat / state.unit()[0]
+        added = (ratings[winner] - ratings[second]) * state.model.weights.arrays.flat / state.unit()[0]
         count = len(instances.signs) + instances.scores.shape[1]
         columns = np.bincount(state.voter_of(), added[:count], minlength=len(state.voters))
         found = dict(zip(state.voters, columns.tolist(), strict=True))
-        if state.machine.layout.constant:
+        if state.model.layout.constant:
             found[THRESHOLDS] = float(added[count:].sum())
         ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
         said = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
@@ -266,7 +262,7 @@ class OnLineFusion:
             kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
         online = state.tally.compare(state.voters, seed)
         lines = state.voter_lines(weights)
-        return Report(str(state.machine.learner), online, test, lines, kinds, state.side_lines(bool(weights)))
+        return Report(str(state.model.learner), online, test, lines, kinds, state.side_lines(bool(weights)))
 
     def _held_out(self, votes: Any, y: Any) -> Tally:
         """Who is right on trials that nobody learns from."""
@@ -295,7 +291,7 @@ class OnLineFusion:
             f"best voter, {voters[tally.leader]}": tally.curve(FIRST_VOTER + tally.leader),
             "best voter so far": tally.curve(BEST_SO_FAR),
         }
-        subtitle = f"{self._fitted.machine.learner}, {len(voters)} voters, {len(self.classes_)} classes"
+        subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self.classes_)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
 
     # -- files ----------------------------------------------------------------------------------------------------

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from linmax.data.instances import Experts, Layout, experts
+from linmax.data.instances import Experts, experts
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
-from linmax.engine.composition import as_learner
-from linmax.engine.engine import Settings
-from linmax.models.calibration import KEPT, Calibration
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.run import Machine
+from linmax.models.model import Model, apart
 
 __all__ = [
     "Batch",
@@ -28,7 +25,6 @@ __all__ = [
     "one_row",
     "read_votes",
     "side_columns",
-    "stretches",
     "together",
 ]
 
@@ -66,38 +62,32 @@ class Batch:
 class FusionState:
     """What a VoteFusion has learned."""
 
-    machine: Machine
+    model: Model
     fixed: tuple[Any, ...] | None  # all classes, when no more may join
     named: bool  # whether voters came with names
     voters: tuple[str, ...]
     normaliser: Normaliser | None
     sides: Sides = field(default_factory=Sides)
     tally: Tally = field(default_factory=Tally)
-    calibration: Calibration = field(default_factory=Calibration)
     apart: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # cognitive diversity of raters, summed
     together: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # over so many trials
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it as plain data and arrays."""
-        machine = self.machine
+        header, state = self.model.state()
         blocks = {
-            "engine": machine.engine.arrays,
+            "model": state,
             "tally": self.tally.arrays,
-            "calibration": self.calibration.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": {"apart": self.apart, "together": self.together},
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
-            "learner": str(machine.learner),
-            "classes": list(machine.classes),
-            "thresholds": bool(machine.layout.constant),
-            "settings": list(astuple(machine.engine.settings)),
+            "model": header,
             "fixed": self.fixed,
             "named": self.named,
             "voters": list(self.voters),
             "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
-            "judged": list(self.calibration.classes),
             **self.sides.description,
         }
         return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
@@ -105,34 +95,19 @@ class FusionState:
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FusionState:
         """What `parts` gave, at work again."""
-        blocks: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in arrays.items():
-            block, _, rest = name.partition(".")
-            blocks.setdefault(block, {})[rest] = array
-        normaliser = None
+        blocks, normaliser = apart(arrays), None
         sides = Sides.restored(description, blocks["sides"])
-        columns = (len(sides.columns) if sides.names else len(description["voters"]), 0)
         if description["kinds"] is not None:
             normaliser = Normaliser(description["kinds"])
-            normaliser.restore(blocks["normaliser"])
-            columns = (0, len(description["voters"]) * len(normaliser.kinds))
-        layout = Layout(*columns, 0, 0, 1.0 if description["thresholds"] else 0.0)
-        machine = Machine.restored(
-            as_learner(description["learner"]),
-            layout,
-            description["classes"],
-            Settings(*description["settings"]),
-            blocks["engine"],
-        )
+            normaliser.restore(blocks.get("normaliser", {}))
         return cls(
-            machine,
+            Model.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
             description["named"],
             tuple(description["voters"]),
             normaliser,
             sides,
             Tally.restored(blocks["tally"]),
-            Calibration.restored(description["judged"], blocks["calibration"]),
             **blocks["raters"],
         )
 
@@ -149,25 +124,16 @@ class FusionState:
         return 1 if self.normaliser is None else len(self.normaliser.kinds)
 
     def advance(self, batch: Batch, labels: np.ndarray) -> None:
-        """Learn from a stretch, after seeing how the present weights score it."""
-        before = list(self.machine.classes)
-        judged = self.scores(batch) if self.tally.trials else None
-        wrong = []
+        """Learn from these trials, as many at a time as there is room for."""
+        wrong = [np.zeros(0, bool)]
         for begin in range(0, len(batch), self.sides.stretch()):
             part = slice(begin, begin + self.sides.stretch())
-            trace = self.machine.run(self.laid_out(batch[part]), labels[part], grow=True)
-            wrong.append(trace.wrong)
+            wrong.append(self.model.run(self.laid_out(batch[part]), labels[part], grow=True).wrong)
         self.sides = self.sides.counted(batch.places)
         self.count(self.tally, batch, labels, ~np.concatenate(wrong))
-        if judged is not None:
-            place = {name: i for i, name in enumerate(self.machine.classes)}
-            scores = np.full((len(labels), len(place)), -np.inf)
-            scores[:, [place[name] for name in before]] = judged
-            numbers = np.array([place[name] for name in labels.tolist()], np.int64)
-            self.calibration.add(scores, numbers, self.machine.classes)
 
     def laid_out(self, batch: Batch) -> Experts:
-        """Trials for the machine: voters, and their copies for each value of the side columns."""
+        """Trials for the model: voters, and their copies for each value of the side columns."""
         return self.sides.laid_out(batch.instances, batch.places)
 
     def count(
@@ -175,14 +141,14 @@ class FusionState:
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
-        classes = list(dict.fromkeys([*self.machine.classes, *batch.names, *names]))
+        classes = list(dict.fromkeys([*self.model.classes, *batch.names, *names]))
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         tally.add(right, said, np.array([place[name] for name in names]), len(classes), leader)
 
     def known(self, instances: Experts) -> Experts:
         """The instances without voters that have not joined yet, and without votes for classes not yet met."""
-        layout, classes = self.machine.layout, set(self.machine.classes)
+        layout, classes = self.model.layout, set(self.model.classes)
         votes = instances.votes[:, : layout.voters]
         strange = [i for i, name in enumerate(instances.names) if name not in classes]
         if strange:
@@ -194,33 +160,37 @@ class FusionState:
             scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
         )
 
+    def probabilities(self, batch: Batch) -> np.ndarray:
+        """The probability of each class for each trial."""
+        return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
+
     def predict(self, batch: Batch) -> np.ndarray:
         """The class of each trial."""
-        return np.concatenate([self.machine.predict(part) for part in self._parts(batch)])
+        return np.concatenate([self.model.predict(part) for part in self._parts(batch)])
 
     def scores(self, batch: Batch) -> np.ndarray:
         """Scores in units of the voters' weight; -inf for classes of which no label was seen."""
-        scores = np.concatenate([self.machine.scores(part) for part in self._parts(batch)])
+        scores = np.concatenate([self.model.scores(part) for part in self._parts(batch)])
         try:
             total, factor = self.unit()
         except ValueError:  # the learner is no single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
         scores = scores / (total * factor)
-        scores[:, len(self.machine.known) :] = -np.inf
+        scores[:, len(self.model.known) :] = -np.inf
         return scores
 
     def _parts(self, batch: Batch) -> Iterator[Experts]:
-        """The trials as the machine knows them, as many at a time as there is room for."""
+        """The trials as the model knows them, as many at a time as there is room for."""
         size = self.sides.stretch()
         for begin in range(0, len(batch), size):
             yield self.known(self.laid_out(batch[begin : begin + size]))
 
     def unit(self) -> tuple[float, float]:
-        """Magnitude of the voters' weights, and how many times as large the machine's scores are as w.x.
+        """Magnitude of the voters' weights, and how many times as large the model's scores are as w.x.
 
         The machine gives scores up to one positive factor. It shows when one voter, the heaviest, speaks alone.
         """
-        weights, k = self.machine.weights, len(self.machine.classes)
+        weights, k = self.model.weights.arrays, len(self.model.classes)
         columns = np.concatenate([weights.voters, weights.raters])
         heaviest = int(np.abs(columns).argmax())
         total = float(np.abs(self._of_voters(columns)).sum())
@@ -228,17 +198,17 @@ class FusionState:
             return 1.0, 1.0
         ratings = np.zeros((2, len(columns), k))
         ratings[1, heaviest, 0] = 1.0
-        layout = self.machine.layout
+        layout = self.model.layout
         blocks: dict[str, Any] = {"scores": ratings}
         if layout.voters:
             blocks = {"votes": np.where(ratings[:, :, 0] > 0.0, 0, -1), "abstain": -1}
         probe = experts(**blocks, classes=range(k), thresholds=bool(layout.constant))
-        silent, alone = self.machine.scores(replace(probe, names=tuple(self.machine.classes)))
+        silent, alone = self.model.scores(replace(probe, names=tuple(self.model.classes)))
         return total, float(((alone - silent)[0] - (alone - silent)[1]) / columns[heaviest])
 
     def shares(self) -> np.ndarray:
         """(voters, copies) weights that add up to 1 in magnitude, or are all 0."""
-        weights = self.machine.weights
+        weights = self.model.weights.arrays
         table = self._of_voters(np.concatenate([weights.voters, weights.raters]))
         total = np.abs(table).sum()
         return table / total if total > 0.0 else table
@@ -251,7 +221,7 @@ class FusionState:
 
     def shares_by(self) -> dict[str, np.ndarray]:
         """For each value of the side columns the voters' weights, in the unit of `shares`."""
-        columns = self.machine.weights.voters
+        columns = self.model.weights.arrays.voters
         total = np.abs(self._of_voters(columns)).sum()
         found = zip(self.sides.labels, self.sides.weights_by(columns, self.tally.trials), strict=True)
         return {label: weights / total if total > 0.0 else weights for label, weights in found}
@@ -355,7 +325,7 @@ def make_batch(
 
 
 def later(options: Options, state: FusionState, votes: Any) -> Batch:
-    """Trials of voters that are all known; votes for classes never met are abstentions to the machine."""
+    """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
     ballots = read_votes(votes, options.by)
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
@@ -407,13 +377,3 @@ def together(labels: Sequence[Any], named: Sequence[Any]) -> list[Any]:
         return sorted(met)
     except TypeError:
         return met
-
-
-def stretches(size: int) -> Iterator[tuple[int, int]]:
-    """How to cut trials: those that the calibration will keep come in stretches, scored before they are learned."""
-    begin = max(0, size - KEPT)
-    if begin:
-        yield 0, begin
-    step = min(max(size // 4, 1), KEPT // 4)
-    for first in range(begin, size, step):
-        yield first, min(size, first + step)

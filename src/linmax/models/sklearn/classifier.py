@@ -17,7 +17,6 @@ from sklearn.utils.validation import (
 
 from linmax.data.instances import Experts, experts
 from linmax.data.scaling import KINDS, Scaling
-from linmax.models.run import Weights
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
@@ -29,6 +28,7 @@ from linmax.models.sklearn.shared import (
     weights_of,
     whole_file,
 )
+from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 
@@ -56,7 +56,7 @@ class LinearMaxClassifier(OnLineClassifier):
         themselves ("auto", "attributes"), and "max" for all other learners.
     thresholds
         Learn a threshold b_j for each class.
-    max_epochs
+    passes
         Most passes of ``fit``; it stops earlier after a pass without update. None: one, and on less than a thousand
         samples as many as make a thousand trials, up to ten.
     shuffle
@@ -94,7 +94,7 @@ class LinearMaxClassifier(OnLineClassifier):
     >>> from sklearn.datasets import load_iris
     >>> import linmax
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = linmax.LinearMaxClassifier("AR-perceptron", max_epochs=10).fit(X, y)
+    >>> model = linmax.LinearMaxClassifier("AR-perceptron", passes=10).fit(X, y)
     >>> model.coef_.shape, bool(model.score(X, y) > 0.95)
     ((3, 4), True)
     """
@@ -105,14 +105,14 @@ class LinearMaxClassifier(OnLineClassifier):
         *,
         scale: str | None = None,
         thresholds: bool = True,
-        max_epochs: int | None = None,
+        passes: int | None = None,
         shuffle: bool = True,
         random_state: Any = 0,
     ) -> None:
         self.learner = learner
         self.scale = scale
         self.thresholds = thresholds
-        self.max_epochs = max_epochs
+        self.passes = passes
         self.shuffle = shuffle
         self.random_state = random_state
 
@@ -135,13 +135,11 @@ class LinearMaxClassifier(OnLineClassifier):
         instances = self._scaling.apply(instances, learn=False)
         self._start(instances, np.unique(y), declared=False, discover=False)
         self.n_iter_ = 0
-        passes = (
-            min(MOST_PASSES, -(-ENOUGH_TRIALS // max(1, len(rows)))) if self.max_epochs is None else self.max_epochs
-        )
+        passes = min(MOST_PASSES, -(-ENOUGH_TRIALS // max(1, len(rows)))) if self.passes is None else self.passes
         for epoch in range(passes):
             order = random.permutation(rows) if self.shuffle else rows
             self.n_iter_ += 1
-            if not self._learn(instances[order], y[order], calibrate=epoch == 0):
+            if not self._learn(instances[order], y[order], first_pass=epoch == 0):
                 break
         return self
 
@@ -155,7 +153,7 @@ class LinearMaxClassifier(OnLineClassifier):
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         """
         self._check_parameters()
-        first = not hasattr(self, "_machine")
+        first = not hasattr(self, "_model")
         X, y = self._validated(X, y, reset=first)
         counts, carry = showings(weights_of(sample_weight, X), 0.0 if first else self._carry)
         rows = np.repeat(np.arange(len(y)), counts)
@@ -188,7 +186,7 @@ class LinearMaxClassifier(OnLineClassifier):
         found = found[self._order] if self.thresholds else np.zeros(len(self.classes_))
         return found[1:] - found[:1] if len(self.classes_) == 2 else found
 
-    def _linear(self, name: str) -> Weights:
+    def _linear(self, name: str) -> WeightArrays:
         found = self._one_vector(name)
         if self._scaling.kind not in ("max", "none"):
             raise AttributeError(f"{name}: with scale={self._scaling.kind!r} scores are not linear in the attributes")
@@ -210,8 +208,8 @@ class LinearMaxClassifier(OnLineClassifier):
     def _check_parameters(self) -> None:
         boolean("thresholds", self.thresholds)
         boolean("shuffle", self.shuffle)
-        if self.max_epochs is not None:
-            whole("max_epochs", self.max_epochs, 1)
+        if self.passes is not None:
+            whole("passes", self.passes, 1)
         if self.scale is not None:
             one_of("scale", self.scale, KINDS)
 

@@ -213,7 +213,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         """
         models = self._checked()
-        first = not hasattr(self, "_machine")
+        first = not hasattr(self, "_model")
         y = targets(X, y)
         self._check_columns(X, reset=first)
         weights = None if sample_weight is None else weights_of(sample_weight, X)

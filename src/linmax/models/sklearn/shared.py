@@ -6,9 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from functools import wraps
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,14 +21,14 @@ from sklearn.utils.validation import (
 )
 
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.instances import Experts, Layout
+from linmax.data.instances import Experts
 from linmax.data.scaling import Scaling
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
 from linmax.learners import Auto
 from linmax.learners.attributes import AttributePool
-from linmax.models.calibration import KEPT, Calibration
-from linmax.models.run import Machine, Weights
+from linmax.models.model import Model, apart
+from linmax.models.weights import WeightArrays
 from linmax.util import files
 
 DEFAULT_LEARNER = "auto"
@@ -91,16 +89,6 @@ def shown_rows(weights: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(counts)), counts)
 
 
-def stretches(size: int, fresh: bool) -> Iterator[slice]:
-    """Cut trials so that the latest can be judged by what was learned before them; it changes no prediction."""
-    latest = min(KEPT // 2, size - size // 2 if fresh else size)
-    begin = size - latest
-    inner = [begin + latest * quarter // 4 for quarter in (1, 2, 3)] if latest >= 64 else []
-    cuts = sorted({0, begin, *inner, size})
-    for first, last in pairwise(cuts):
-        yield slice(first, last)
-
-
 def one_vector(engine: Engine) -> np.ndarray | None:
     """The weights over all coordinates, where the learner predicts with one vector of them."""
     try:
@@ -143,10 +131,9 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A machine that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
+    """A model that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
 
-    _machine: Machine
-    _calibration: Calibration
+    _model: Model
     _scaling: Scaling
     _sparse: bool
     _carry: float
@@ -155,16 +142,13 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
         """A learner that has seen nothing."""
-        self._machine = Machine(
-            as_learner(self.learner), instances, classes.tolist(), tie="smallest", update_on_tie=True, discover=discover
-        )
-        self.classes_, self._declared = classes, declared
-        self._calibration, self._carry, self.mistakes_ = Calibration(), 0.0, 0
+        self._model = Model(self.learner, instances.layout, classes.tolist(), Settings(discover=discover))
+        self.classes_, self._declared, self._carry = classes, declared, 0.0
 
     def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
         """All classes when these labels have been seen."""
         met = np.unique(y)
-        if not hasattr(self, "_machine"):
+        if not hasattr(self, "_model"):
             if classes is None:
                 if not len(met):
                     raise ValueError("sample_weight shows no sample, so that no class is known; pass classes=")
@@ -187,56 +171,35 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return np.union1d(known, new) if len(new) else known
 
-    def _learn(self, instances: Experts, labels: np.ndarray, calibrate: bool = True) -> bool:
-        """Play the trials; returns whether anything was learned."""
-        machine, changed = self._machine, False
-        machine.check_range(instances)
-        for part in stretches(len(instances), machine.trials == 0) if calibrate else [slice(None)]:
-            piece, names = instances[part], labels[part]
-            if calibrate and machine.trials and set(piece.names) <= set(machine.classes):
-                self._calibrate(piece, names)
-            trace = machine.run(piece, names, grow=True)
-            changed |= bool(trace.changed.any())
-            self.mistakes_ += int(trace.wrong.sum())
-        return changed
+    @property
+    def mistakes_(self) -> int:
+        """Mistakes so far, each made before the label was seen; those of later passes count as well."""
+        return self._model.mistakes
 
-    def _calibrate(self, instances: Experts, labels: np.ndarray) -> None:
-        """Keep the scores of trials that are still to be learned from; a class met for the first time has none."""
-        classes = self._machine.classes
-        place = {name: c for c, name in enumerate(classes)}
-        numbers = np.array([place.get(name, -1) for name in labels.tolist()], np.int64)
-        met = np.flatnonzero(numbers >= 0)[-KEPT:]
-        self._calibration.add(self._judge(instances[met])[1], numbers[met], classes)
+    def _learn(self, instances: Experts, labels: np.ndarray, first_pass: bool = True) -> bool:
+        """Play the trials; returns whether anything was learned."""
+        return bool(self._model.run(instances, labels, grow=True, first_pass=first_pass).changed.any())
 
     def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores in the machine's classes; the scores are those of weights of 2-norm 1."""
-        machine = self._machine
-        return unit_scores(machine.engine, instances.compiled(machine.classes), len(instances))
+        """Predictions and scores in the model's classes."""
+        return self._model.judge(self._model.fitted(instances), len(instances))
 
-    def _one_vector(self, name: str) -> Weights:
+    def _one_vector(self, name: str) -> WeightArrays:
         """The weights, scaled to 2-norm 1 as the scores are; else why there are none."""
-        if not hasattr(self, "_machine"):
+        if not hasattr(self, "_model"):
             raise AttributeError(f"{name} is known only after fit or partial_fit")
-        weights = one_vector(self._machine.engine)
+        weights = one_vector(self._model.engine)
         if weights is None:
             raise AttributeError(
-                f"{name}: {self._machine.learner} predicts with several weight vectors; choose one such as "
+                f"{name}: {self._model.learner} predicts with several weight vectors; choose one such as "
                 "'AR-perceptron', or ask decision_function"
             )
-        found = self._machine.weights
-        norm = float(np.linalg.norm(weights)) or 1.0
-        return replace(
-            found,
-            voters=found.voters / norm,
-            raters=found.raters / norm,
-            thresholds=found.thresholds / norm,
-            attributes=found.attributes / norm,
-        )
+        return self._model.weights.arrays.over(float(np.linalg.norm(weights)) or 1.0)
 
     @property
     def _order(self) -> np.ndarray:
-        """The machine's number of each class in `classes_`."""
-        return np.array([self._machine.classes.index(name) for name in self.classes_.tolist()], np.int64)
+        """The model's number of each class in `classes_`."""
+        return np.array([self._model.classes.index(name) for name in self.classes_.tolist()], np.int64)
 
     def _like_the_first(self, X: Any) -> Any:
         """Dense or sparse as the samples were that the weights are laid out for."""
@@ -250,7 +213,8 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> np.ndarray:
         """The scores zeta(j) of weights of 2-norm 1: (n, k), or for two classes (n,), the second's less the first's."""
         check_is_fitted(self)
-        table = self._judge(self._instances_of(X))[1][:, self._order]
+        instances = self._instances_of(X)
+        table = unit_scores(self._model.engine, self._model.fitted(instances), len(instances))[1][:, self._order]
         return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
 
     def predict(self, X: Any) -> np.ndarray:
@@ -262,72 +226,53 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The probability of each class (n, k): softmax of the scores, as sharp as they proved right, with some doubt.
 
         Sharpness and doubt are fitted to the scores of up to 1,000 of the latest samples, each given before its label
-        was seen (in ``fit``, those of the last half of the first pass; see `linmax.models.calibration`).
+        was seen (in ``fit``, those of the first pass; see `linmax.models.calibration`).
         """
         check_is_fitted(self)
-        scores = self._judge(self._instances_of(X))[1]
-        return self._calibration.probabilities(scores)[:, self._order]
+        return self._model.probabilities(self._judge(self._instances_of(X))[1])[:, self._order]
 
     # -- keeping --
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if "_machine" in state:  # which knows compiled functions by their address in this process
-            state["_machine"] = frozen(state["_machine"])
         if "_scaling" in state:
             state["_scaling"] = (self._scaling.description, self._scaling.arrays)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if "_machine" in state:
-            self._machine = Machine.restored(*state["_machine"])
         if "_scaling" in state:
             self._scaling = Scaling.from_state(*state["_scaling"])
 
     def _pack(self, path: str | os.PathLike[str], parameters: dict[str, Any]) -> None:
         """Write parameters and all that was learned as a model file."""
         check_is_fitted(self)
-        learner, layout, classes, settings, state = frozen(self._machine)
+        header, state = self._model.state()
         if not isinstance(parameters["learner"], str):
-            parameters["learner"] = str(learner)
+            parameters["learner"] = header["learner"]
         for name, value in parameters.items():
             if value is not None and not isinstance(value, (bool, int, float, str)):
                 raise TypeError(f"{name}={value!r} cannot be saved; use a number or text")
         description = {
             "parameters": parameters,
-            "machine": {
-                "learner": str(learner),
-                "classes": classes,
-                "layout": asdict(layout),
-                "settings": asdict(settings),
-            },
+            "model": header,
             "scaling": self._scaling.description if hasattr(self, "_scaling") else None,
-            "judged": self._calibration.classes,
             "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
             "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "plain": {name: getattr(self, name) for name in PLAIN if hasattr(self, name)},
             "models": list(getattr(self, "named_estimators_", ())),
         }
         scaling = self._scaling.arrays if hasattr(self, "_scaling") else {}
-        blocks = {"machine": state, "calibration": self._calibration.arrays, "scaling": scaling}
-        arrays = {f"{block}.{name}": array for block, found in blocks.items() for name, array in found.items()}
+        arrays = {f"model.{name}": array for name, array in state.items()}
+        arrays |= {f"scaling.{name}": array for name, array in scaling.items()}
         files.write(path, type(self).__name__, description, arrays)
 
     def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take over what `_pack` wrote."""
-        machine, classes = description["machine"], description["classes"]
-        blocks: dict[str, dict[str, np.ndarray]] = {"machine": {}, "calibration": {}, "scaling": {}}
-        for name, array in arrays.items():
-            block, _, rest = name.partition(".")
-            blocks[block][rest] = array
-        layout = Layout(**machine["layout"] | {"names": tuple(machine["layout"]["names"])})
-        settings = Settings(**machine["settings"])
-        learner = as_learner(machine["learner"])
-        self._machine = Machine.restored(learner, layout, machine["classes"], settings, blocks["machine"])
-        self._calibration = Calibration.restored(description["judged"], blocks["calibration"])
+        classes, parts = description["classes"], apart(arrays)
+        self._model = Model.from_state(description["model"], parts["model"])
         if description["scaling"] is not None:
-            self._scaling = Scaling.from_state(description["scaling"], blocks["scaling"])
+            self._scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
         self.classes_ = np.array(classes["names"], dtype=classes["type"])
         if description["features"] is not None:
             self.feature_names_in_ = np.array(description["features"], dtype=object)
@@ -336,7 +281,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(self, name, value)
 
 
-PLAIN = ("n_features_in_", "n_iter_", "mistakes_", "stack_method_", "_carry", "_declared", "_sparse")
+PLAIN = ("n_features_in_", "n_iter_", "stack_method_", "_carry", "_declared", "_sparse")
 
 
 @contextmanager
@@ -346,12 +291,6 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold a whole estimator: {error}") from error
-
-
-def frozen(machine: Machine) -> tuple[Any, Layout, list[Any], Settings, dict[str, np.ndarray]]:
-    """What `Machine.restored` makes the machine from again."""
-    engine = machine.engine
-    return machine.learner, machine.layout, machine.classes, engine.settings, engine.arrays
 
 
 def targets(X: Any, y: Any) -> np.ndarray:

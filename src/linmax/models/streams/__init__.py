@@ -1,7 +1,7 @@
 """Streams: from files, pipes and frames to batches of instances, in bounded memory and at the speed of compiled code.
 
 `stream` reads svmlight, Vowpal Wabbit's text, tables, JSON lines, labelled texts, Parquet and Arrow, packed or not;
-`Model` learns from what it yields, with names, scaling and weights in one file.
+`StreamModel` learns from what it yields, with names, scaling and weights in one file.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from linmax.io.frames import TableReader, is_table, open_tables
 from linmax.io.reader import ROWS, LineReader, Refusals, ahead
 from linmax.io.sources import STANDARD_INPUT, Lines
 from linmax.io.vocabulary import Vocabulary
-from linmax.models.streams.model import Model
+from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole
 
-__all__ = ["FORMATS", "Batch", "Model", "Position", "Refusals", "Stream", "stream"]
+__all__ = ["FORMATS", "Batch", "Position", "Refusals", "Stream", "StreamModel", "stream"]
 
 
 class Stream:
@@ -66,7 +66,7 @@ def stream(
     hash_bits: int | None = None,
     rows: int = ROWS,
     strict: bool = False,
-    model: Model | None = None,
+    model: StreamModel | None = None,
     grow: bool = True,
     prefetch: bool = True,
     position: Position | None = None,
@@ -93,7 +93,7 @@ def stream(
     strict
         Raise at the first line that cannot be read, instead of counting it in ``refusals``.
     model
-        Number names and classes as this `Model` does.
+        Number names and classes as this `StreamModel` does.
     grow
         Whether names that were not met before get a column; else they are left out.
     prefetch

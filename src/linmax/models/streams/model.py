@@ -28,14 +28,14 @@ from linmax.learners.attributes import AttributePool, AttributeWorker, Seen
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
 
-__all__ = ["KIND", "Model"]
+__all__ = ["KIND", "StreamModel"]
 
 KIND = "stream model"
 NOBODY = -1  # predicted before a class is known
 RECENT = 1000  # rows by which scores are turned into probabilities
 
 
-class Model:
+class StreamModel:
     """A learner of streams.
 
     Parameters
@@ -55,7 +55,7 @@ class Model:
     Examples
     --------
     >>> import linmax
-    >>> model = linmax.streams.Model("perceptron", scale="none")
+    >>> model = linmax.streams.StreamModel("perceptron", scale="none")
     >>> for batch in linmax.stream(["ham |w hello friend", "spam |w buy now", "spam |w sell now"]):
     ...     print(model.learn(batch))
     [None 'ham' 'spam']

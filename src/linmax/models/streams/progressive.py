@@ -18,7 +18,7 @@ import numpy as np
 from linmax.core.contract import Instances
 from linmax.data.instances import concatenate, cut
 from linmax.io.batches import Batch, Position
-from linmax.models.streams.model import Model, repeats
+from linmax.models.streams.model import StreamModel, repeats
 from linmax.util import files
 
 __all__ = ["CHECKPOINT", "Counts", "Milestone", "Progressive"]
@@ -77,7 +77,7 @@ class Progressive:
         Called with each `Milestone`.
     """
 
-    model: Model
+    model: StreamModel
     delay: int = 0
     holdout: int = 0
     watch: Callable[[Milestone], None] | None = None
@@ -232,7 +232,7 @@ class Progressive:
         description, arrays = files.read(path, CHECKPOINT)
         try:
             made = cls(
-                Model.from_state(description["model"], arrays),
+                StreamModel.from_state(description["model"], arrays),
                 int(description["delay"]),
                 int(description["holdout"]),
                 None,

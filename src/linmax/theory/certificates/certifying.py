@@ -17,8 +17,9 @@ from scipy import sparse
 from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.data.instances import Experts
+from linmax.data.labels import unique_labels
 from linmax.engine.composition import Learner, as_learner
-from linmax.models.run import run, unique_labels
+from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.voting import Voted

@@ -1,0 +1,103 @@
+"""Labels as users write them, and as numbers: which are distinct, and the place of each among them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import int32, int64, types, uint8
+
+from linmax.data.instances import missing
+from linmax.jit.compiling import kernel
+
+__all__ = ["as_array", "distinct_labels", "label_array", "named", "unique_labels"]
+
+COUNTED = 65_536  # labels that are whole numbers in a range up to this are counted
+
+
+def label_array(labels: Any) -> np.ndarray:
+    """Labels as an array, one of objects unless they came in one, so that each keeps its type."""
+    if isinstance(labels, np.ndarray):
+        return labels
+    if not isinstance(labels, (list, tuple)):
+        return np.asarray(labels, dtype=object)
+    array = np.empty(len(labels), dtype=object)
+    for t, name in enumerate(labels):
+        array[t] = name  # one by one: numpy would take a tuple apart
+    return array
+
+
+def as_array(names: Sequence[Any]) -> np.ndarray:
+    """Labels as an array of their own kind, or of objects if they are of several."""
+    array = np.array(names) if not any(isinstance(name, tuple) for name in names) else np.zeros((0, 0))
+    return array if array.ndim == 1 and array.tolist() == list(names) else label_array(list(names))
+
+
+def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list[Any], np.ndarray]:
+    """`unique_labels` of one label for each of ``size`` trials."""
+    names = label_array(labels)
+    if names.ndim != 1 or len(names) != size:
+        raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
+    return unique_labels(names)
+
+
+@kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))
+def place_labels(labels: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
+    """How far each label is above the lowest, and which such places are taken."""
+    for t in range(labels.size):
+        place = np.uint64(labels[t] - lowest)
+        places[t] = place
+        there[place] = 1
+
+
+@kernel(types.boolean(int32[::1], int64, int64[::1]))
+def name_numbers(numbers: np.ndarray, first: int, names: np.ndarray) -> bool:
+    """Class indices as whole numbers from ``first`` on; returns whether all of them were known."""
+    known = True
+    for t in range(numbers.size):
+        names[t] = first + numbers[t]
+        known &= numbers[t] >= 0
+    return known
+
+
+def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Distinct labels (sorted when they can be) and the place of each label among them; missing ones are refused."""
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        t = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"labels: {labels[t]!r} at trial {t} is not a class; drop the trial or fill it in")
+    if labels.dtype.kind in "iu" and labels.size:
+        lowest, highest = int(labels.min()), int(labels.max())
+        if highest - lowest < COUNTED and highest < 2**63:  # counting: sorting would take as long as learning
+            places, there = np.zeros(labels.size, np.int32), np.zeros(highest - lowest + 1, np.uint8)
+            place_labels(np.require(labels, np.int64, ("C", "W")), lowest, places, there)
+            taken = np.flatnonzero(there)
+            if taken.size < there.size:
+                return [lowest + place for place in taken.tolist()], (np.cumsum(there, dtype=np.int32) - 1)[places]
+            return list(range(lowest, highest + 1)), places
+    if labels.dtype != object:
+        distinct, inverse = np.unique(labels, return_inverse=True)
+        return distinct.tolist(), inverse
+    for t, name in enumerate(labels):
+        if not isinstance(name, Hashable):
+            raise TypeError(f"labels: {name!r} at trial {t} is not hashable; use text, a number or a tuple")
+        if missing(name):
+            raise ValueError(f"labels: {name!r} at trial {t} is not a class; drop the trial or fill it in")
+    try:
+        names = sorted(set(labels.tolist()))
+    except TypeError:  # labels of several kinds have no order
+        names = list(dict.fromkeys(labels.tolist()))
+    place = {name: i for i, name in enumerate(names)}
+    return names, np.array([place[name] for name in labels], np.int64)
+
+
+def named(numbers: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+    """The classes with these numbers; None for -1, which is before the first class is known."""
+    names = as_array(classes)
+    if names.dtype == np.int64 and (names == names[0] + np.arange(len(names))).all():
+        found = np.empty(len(numbers), np.int64)
+        if name_numbers(numbers, int(names[0]), found):
+            return found
+    if (numbers < 0).any():
+        return np.array([classes[i] if i >= 0 else None for i in numbers], dtype=object)
+    return names[numbers]

@@ -1,0 +1,108 @@
+"""How a model has fared: its trials and mistakes, their curve, and what it scored lately before each label came.
+
+The curve thins itself: its points are at multiples of a stride, which doubles when there are too many. The scores are
+a ring of the last trials, by which they are turned into probabilities. All of it depends on the trials alone, not on
+how they were cut into calls.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int64, types
+
+from linmax.core.contract import Indices, Labels, Matrix
+from linmax.jit.compiling import kernel
+
+__all__ = ["Record", "RecordT", "keep_scores", "keep_table", "latest", "new_record", "note", "note_all", "widened"]
+
+TRIALS, MISTAKES, FILLED, STRIDE, JUDGED = range(5)  # of the counts
+POINTS = 1024  # of the curve
+RING = 1128  # trials whose scores are kept
+LARGEST_RING = 2**20  # numbers that they may take
+
+
+class Record(NamedTuple):
+    """Counts, curve and recent scores."""
+
+    counts: np.ndarray  # int64 (5,): trials, mistakes, points of the curve, trials from one to the next, trials judged
+    curve: np.ndarray  # int64 (POINTS, 2): trials and mistakes
+    scores: np.ndarray  # (RING or less, k) of the classes before the label was seen, -inf for those not yet known
+    labels: np.ndarray  # int32: and the labels
+
+
+RecordT = types.NamedTuple([Indices, int64[:, ::1], Matrix, Labels], Record)
+
+
+def new_record(k: int) -> Record:
+    """Before the first trial."""
+    room = max(1, min(RING, LARGEST_RING // max(k, 1)))
+    counts, curve = np.array([0, 0, 0, 1, 0], np.int64), np.zeros((POINTS, 2), np.int64)
+    return Record(counts, curve, np.full((room, k), -np.inf), np.zeros(room, np.int32))
+
+
+def latest(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """The scores and labels that are kept, the oldest first."""
+    room, judged = len(record.labels), int(record.counts[JUDGED])
+    order = np.arange(max(0, judged - room), judged) % room
+    return record.scores[order], record.labels[order]
+
+
+def widened(record: Record, k: int) -> Record:
+    """The same with room for k classes."""
+    if k == record.scores.shape[1]:
+        return record
+    other, (scores, labels) = new_record(k), latest(record)
+    room, judged = len(other.labels), int(record.counts[JUDGED])
+    scores, labels = scores[-room:], labels[-room:]
+    places = np.arange(judged - len(labels), judged) % room
+    other.scores[places, : scores.shape[1]], other.labels[places] = scores, labels
+    return other._replace(counts=record.counts, curve=record.curve)
+
+
+@kernel()
+def note(record: Record, mistake: int) -> None:
+    """Count a trial; at a multiple of the stride it is a point of the curve."""
+    counts, curve = record.counts, record.curve
+    counts[TRIALS] += 1
+    counts[MISTAKES] += mistake
+    if counts[TRIALS] % counts[STRIDE]:
+        return
+    if counts[FILLED] == POINTS:  # drop every other point
+        for point in range(POINTS // 2):
+            curve[point, 0], curve[point, 1] = curve[2 * point + 1, 0], curve[2 * point + 1, 1]
+        counts[FILLED] = POINTS // 2
+        counts[STRIDE] *= 2
+        if counts[TRIALS] % counts[STRIDE]:
+            return
+    curve[counts[FILLED], 0], curve[counts[FILLED], 1] = counts[TRIALS], counts[MISTAKES]
+    counts[FILLED] += 1
+
+
+@kernel(types.void(RecordT, Labels, Labels))
+def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
+    """Count many trials."""
+    for t in range(labels.size):
+        note(record, int(predicted[t] != labels[t]))
+
+
+@kernel()
+def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> None:
+    """Put the scores of a trial into the ring; a class met for the first time had none, and leaves it as it is."""
+    if label >= known:
+        return
+    place = record.counts[JUDGED] % record.labels.size
+    for c in range(record.scores.shape[1]):
+        record.scores[place, c] = scores[c] if c < known else -np.inf
+    record.labels[place] = label
+    record.counts[JUDGED] += 1
+
+
+@kernel(types.void(RecordT, Matrix, Labels, int64))
+def keep_table(record: Record, table: np.ndarray, labels: np.ndarray, known: int) -> None:
+    """Put the scores of many trials into the ring, of which the first had ``known`` classes."""
+    for t in range(labels.size):
+        keep_scores(record, table[t], known, labels[t])
+        if labels[t] >= known:
+            known = labels[t] + 1

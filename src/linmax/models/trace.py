@@ -1,0 +1,97 @@
+"""What happened, trial by trial, when a model was run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Trace", "joined"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What happened, trial by trial.
+
+    Attributes
+    ----------
+    model
+        The `linmax.models.model.Model` afterwards: it goes on learning, predicts, and shows its weights.
+    predictions
+        The class predicted at each trial, before its label was seen (None before any class was known).
+    wrong, changed
+        Whether each trial was a mistake; whether it changed the weights. The second counts ties as well, and is what
+        mistake bounds bound.
+    margins
+        zeta(label) - zeta(rival) at each trial, when asked for.
+    passes, consistent
+        Passes played, and whether the last one made no update.
+    seen
+        Instances and labels, when these were the learner's first trials and played once: what `bound` needs.
+    """
+
+    model: Any
+    predictions: np.ndarray
+    wrong: np.ndarray
+    changed: np.ndarray
+    margins: np.ndarray | None = None
+    passes: int = 1
+    consistent: bool = False
+    seen: tuple[Any, Any] | None = None
+
+    @property
+    def mistakes(self) -> np.ndarray:
+        """Mistakes up to and including each trial."""
+        return np.cumsum(self.wrong)
+
+    @property
+    def updates(self) -> np.ndarray:
+        """Updates up to and including each trial."""
+        return np.cumsum(self.changed)
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def __repr__(self) -> str:
+        share = f" ({self.wrong.mean():.1%})" if len(self) else ""
+        counts = f"{len(self)} trials, {self.wrong.sum()} mistakes{share}, {self.changed.sum()} updates"
+        return f"<{self.model.learner}: {counts}>"
+
+    def bound(self, u: Any, margin: float | None = None) -> np.ndarray:
+        """The mistake bound after each trial for the comparator u (see `linmax.theory.certificates.bound_so_far`)."""
+        if self.seen is None:
+            raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
+        from linmax.theory.certificates import bound_so_far
+
+        return bound_so_far(self.model.learner, *self.seen, u, margin)
+
+    def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
+        """Draw the mistake curve, and a bound beside it if given; returns the figure, saved when given a path.
+
+        Needs matplotlib (the extra ``plot``).
+        """
+        from linmax.util.report import plot_mistakes
+
+        curves = {str(self.model.learner): self.mistakes}
+        return plot_mistakes(curves if bound is None else curves | {"bound": np.asarray(bound)}, path)
+
+
+def joined(traces: Sequence[Trace], seen: tuple[Any, Any] | None = None) -> Trace:
+    """One trace of several passes over the same trials; ``seen`` are these, and kept if they were played once."""
+    first, last = traces[0], traces[-1]
+    consistent = not last.changed.any()
+    if len(traces) == 1:
+        return replace(first, consistent=consistent, seen=seen)
+    margins = [trace.margins for trace in traces if trace.margins is not None]
+    return Trace(
+        last.model,
+        np.concatenate([trace.predictions for trace in traces]),
+        np.concatenate([trace.wrong for trace in traces]),
+        np.concatenate([trace.changed for trace in traces]),
+        np.concatenate(margins) if margins else None,
+        len(traces),
+        consistent,
+    )

@@ -1,0 +1,80 @@
+"""The weights that a model predicts with, by name and as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["WeightArrays", "Weights"]
+
+BLOCKS = ("voters", "raters", "thresholds", "attributes")
+
+
+@dataclass(frozen=True)
+class WeightArrays:
+    """The weights by what they belong to; the true ones are these times exp(log_scale)."""
+
+    voters: np.ndarray
+    raters: np.ndarray
+    thresholds: np.ndarray  # (classes,), or none
+    attributes: np.ndarray  # (attributes, classes)
+    log_scale: float = 0.0
+
+    @property
+    def flat(self) -> np.ndarray:
+        """All of them in the order of the coordinates: voters, raters, thresholds, attributes by class."""
+        return np.concatenate([self.voters, self.raters, self.thresholds, self.attributes.ravel()])
+
+    def over(self, divisor: float) -> WeightArrays:
+        """All of them divided."""
+        blocks = (self.voters, self.raters, self.thresholds, self.attributes)
+        voters, raters, thresholds, attributes = (block / divisor for block in blocks)
+        return WeightArrays(voters, raters, thresholds, attributes, self.log_scale)
+
+
+class Weights(Mapping[str, Mapping[Any, Any]]):
+    """The weights by name, up to one positive factor.
+
+    A mapping with ``voters`` {name: weight}, ``raters`` {name: weight}, ``thresholds`` {class: weight} and
+    ``attributes`` {name: {class: weight}}; ``arrays`` has the same as arrays.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> weights = linmax.run("perceptron", linmax.experts(votes=[["a", "b"], ["b", "b"]]), ["a", "b"]).model.weights
+    >>> weights["voters"]
+    {'0': 0.0, '1': 0.0}
+    >>> weights.arrays.thresholds
+    array([0., 0.])
+    """
+
+    def __init__(
+        self,
+        arrays: WeightArrays,
+        classes: Sequence[Any],
+        voters: Sequence[Any],
+        raters: Sequence[Any],
+        attributes: Sequence[Any],
+    ) -> None:
+        self.arrays = arrays
+        self._names = {"voters": voters, "raters": raters, "thresholds": classes, "attributes": attributes}
+
+    def __getitem__(self, block: str) -> Mapping[Any, Any]:
+        names = self._names[block]
+        values = getattr(self.arrays, block)
+        if block != "attributes":
+            return dict(zip(names, values.tolist(), strict=False))
+        classes = self._names["thresholds"]
+        return {name: dict(zip(classes, row, strict=False)) for name, row in zip(names, values.tolist(), strict=False)}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(BLOCKS)
+
+    def __len__(self) -> int:
+        return len(BLOCKS)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
