@@ -528,17 +528,17 @@ def test_weights_out_of_range_change_nothing(learner):
     """Also where the instance brought a new name or class, and a window was open."""
     one = Learner(learner)
     for label in "xyxyxy":
-        one_trial.learn({"a": 1.0, label: 1.0}, label=label)
+        one.learn({"a": 1.0, label: 1.0}, label=label)
     kept = []
     for place, label in enumerate("xyzxyz"):
         before = pickle.dumps(one)
         try:
-            one_trial.learn({"a": 1e308, f"new-{place}": -1e308}, label=label)
+            one.learn({"a": 1e308, f"new-{place}": -1e308}, label=label)
         except OverflowError:
             kept.append(pickle.dumps(one) == before)
     assert kept
     assert all(kept)
     twin = pickle.loads(pickle.dumps(one))
     for label in "xzyzx":
-        assert one_trial.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
+        assert one.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
     assert pickle.dumps(one) == pickle.dumps(twin)
