@@ -527,6 +527,7 @@ class Learner:
         if place > known:  # the next class to become known takes the next place
             order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
             self.classes = [self.classes[i] for i in order]
+            self._places = {name: number for number, name in enumerate(self.classes)}
             engine.renumber(order)
             place = known
         try:
