@@ -80,7 +80,7 @@ class Story:
             if kind in ("scores", "mixed"):
                 instance["scores"] = {
                     name: {str(c): float(rng.random()) for c in rng.permutation(classes)[: rng.integers(2, 6)]}
-                    for name in _shuffled(dict.fromkeys(f"r{i}" for i in range(1 + int(3 * part))), rng, 0.8)
+                    for name in _shuffled(dict.fromkeys(f"r{i}" for i in range(1 + int(3 * part))), rng, 0.8 if growing else 1.0)
                 }
             if kind in ("attributes", "mixed"):
                 numbers = {f"a{i}": float(rng.uniform(-1, 1)) for i in range(int(9 * part))}
@@ -205,3 +205,15 @@ def test_a_learner_is_a_machine_that_grows(text: str, kind: str) -> None:
         assert learner.mistakes == sum(a != b for a, b in zip(said, story.labels, strict=True))
         assert learner.updates == machine.updates
         assert_same_weights(learner, machine, story)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", COUNTING)
+def test_a_learner_of_names_that_were_there_from_the_first_is_a_run(text: str, kind: str) -> None:
+    story = Story(0, kind, SIZE, growing=False)
+    learner = Learner(text, classes=story.classes(len(story)))
+    trace = run(text, story.arrays(0, len(story)), story.labels)
+    assert taught(learner, story) == trace.predictions.tolist()
+    assert learner.mistakes == trace.mistakes[-1]
+    assert learner.updates == trace.learner.updates
+    assert_same_weights(learner, trace.learner, story)
