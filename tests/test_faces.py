@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linmax import Learner, experts, run
+from linmax import Learner, experts, run, vr_combine
 from linmax.data.instances import Experts
-from linmax.engine.composition import as_learner
+from linmax.engine.composition import POOLS, as_learner
 from linmax.jit.compiling import JIT
 from linmax.models.run import Machine
 
@@ -80,7 +80,9 @@ class Story:
             if kind in ("scores", "mixed"):
                 instance["scores"] = {
                     name: {str(c): float(rng.random()) for c in rng.permutation(classes)[: rng.integers(2, 6)]}
-                    for name in _shuffled(dict.fromkeys(f"r{i}" for i in range(1 + int(3 * part))), rng, 0.8 if growing else 1.0)
+                    for name in _shuffled(
+                        dict.fromkeys(f"r{i}" for i in range(1 + int(3 * part))), rng, 0.8 if growing else 1.0
+                    )
                 }
             if kind in ("attributes", "mixed"):
                 numbers = {f"a{i}": float(rng.uniform(-1, 1)) for i in range(int(9 * part))}
@@ -217,3 +219,48 @@ def test_a_learner_of_names_that_were_there_from_the_first_is_a_run(text: str, k
     assert learner.mistakes == trace.mistakes[-1]
     assert learner.updates == trace.learner.updates
     assert_same_weights(learner, trace.learner, story)
+
+
+WHOLE = ["auto", "attributes", "votes", "naive-bayes", "softmax", "robust-softmax", "combine(softmax, winnow(1.3))"]
+EVERY = [*OTHERS, *COUNTING, *(vr_combine(text) if text in POOLS else text for text in WHOLE)]
+
+
+def counted(story: Story) -> list[Trial]:
+    """The trials with attributes >= 0, as naive Bayes needs them, in the order of their columns."""
+    columns = story.names("attributes", len(story))
+    trials = []
+    for instance, label in story.trials:
+        given = dict(instance)
+        if "attributes" in instance:
+            numbers = sorted(instance["attributes"].items(), key=lambda item: columns[item[0]])
+            given["attributes"] = {name: abs(value) for name, value in numbers}
+        trials.append(Trial(given, label))
+    return trials
+
+
+def told_apart(scores: dict[Any, float], first: Any, second: Any) -> bool:
+    """Whether more than rounding is between two classes."""
+    return abs(scores[first] - scores[second]) > 1e-12 * max(map(abs, scores.values()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_what_is_predicted_is_what_learning_predicts(learner: Any, kind: str) -> None:
+    """Whoever is new has the same weight for both: before the first label, after it, and when a class is new."""
+    story = Story(4, kind, SIZE // 2)
+    for classes in None, story.classes(len(story)):
+        asked, silent = Learner(learner, classes=classes), Learner(learner, classes=classes)
+        for t, (instance, label) in enumerate(counted(story)):
+            predicted, scores = asked.predict(**instance), asked.scores(**instance)
+            assert (predicted is None) == (t == 0 and classes is None)
+            if "attributes" not in instance and str(asked.learner) in ("attributes", "naive-bayes(0.1)"):
+                with pytest.raises(ValueError, match="learns from attributes"):
+                    asked.learn(**instance, label=label)
+                return
+            learned = asked.learn(**instance, label=label)
+            assert learned == silent.learn(**instance, label=label), t
+            assert predicted == learned or not told_apart(scores, predicted, learned), t
+        arrays, others = asked.state()[1], silent.state()[1]
+        assert arrays.keys() == others.keys()
+        for name, array in arrays.items():
+            assert array.tobytes() == others[name].tobytes(), f"asking left a trace in {name}"

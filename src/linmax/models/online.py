@@ -122,7 +122,7 @@ class Learner:
         """What follows from the engine and is not saved."""
         self._rules = [run.rule for run in self._engine.runs]
         self._bounded = next((rule for rule in self._rules if rule.bounded), None)
-        self._from_zero = all(rule.start == 0.0 for rule in self._rules)
+        self._from_zero = self._engine.from_zero
         self._renamed()
 
     def _renamed(self) -> None:
@@ -491,7 +491,7 @@ class Learner:
     def _judge(
         self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. The state does not change, so whoever is new is a guest, or tried out on a copy."""
+        """Predictions and scores. The state does not change, so whoever is new is a guest."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
         if self._from_zero or not any(fresh):
@@ -502,12 +502,7 @@ class Learner:
         ]
         attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
         host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
-        if host is not None:
-            return host.judge(self._instances(given, host.layout, guests), 1)
-        other = self.from_state(*self.state())
-        layout = other._columns(given)
-        other._engine.grow(layout, len(other.classes))
-        return other._engine.judge(other._instances(given), 1)
+        return host.judge(self._instances(given, host.layout, guests), 1)
 
     def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
         engine = self._alone()
