@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from linmax.streams import Model
 from scipy import sparse
 
+import linmax
 from linmax import Learner, experts, run, vr_combine
 from linmax.data.instances import Experts
 from linmax.engine.composition import POOLS, as_learner
@@ -264,3 +266,42 @@ def test_what_is_predicted_is_what_learning_predicts(learner: Any, kind: str) ->
         assert arrays.keys() == others.keys()
         for name, array in arrays.items():
             assert array.tobytes() == others[name].tobytes(), f"asking left a trace in {name}"
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+def line_of(instance: dict[str, dict[Any, Any]], label: str = "") -> str:
+    return f"{label} |w " + " ".join(f"{name}:{value!r}" for name, value in instance["attributes"].items())
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_a_model_of_streams_is_a_learner(learner: Any) -> None:
+    """Row by row it predicts what a `Learner` does, also for names not met before."""
+    story = Story(6, "attributes", SIZE)
+    one, model = Learner(learner), Model(learner, scale="none")
+    for instance, label in counted(story):
+        (unlabelled,) = linmax.stream([line_of(instance)], model=model)
+        predicted, scores = one.predict(**instance), one.scores(**instance)
+        assert model.predict(unlabelled).tolist() == [predicted]
+        np.testing.assert_allclose(model.scores(unlabelled)[0], [scores[c] for c in model.classes], 1e-7, 1e-9)
+        (batch,) = linmax.stream([line_of(instance, label)], model=model)
+        assert model.learn(batch).tolist() == [one.learn(**instance, label=label)]
+    assert model.trials == one.trials
+    assert model.updates == one.updates
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_a_model_of_streams_is_asked_about_names_never_met(learner: Any) -> None:
+    model = Model(learner, scale="none")
+    for batch in linmax.stream([f"{'ab'[i % 2]} |w x:0.5 y{i % 2}:0.25" for i in range(8)], model=model):
+        model.learn(batch)
+    before = {name: array.copy() for name, array in model.engine.arrays.items()}
+    strange = " ".join(f"n{i}:0.5" for i in range(3000))
+    (batch,) = linmax.stream([f"|w x:0.5 y1:1 {strange}", "|w y1:0.5"], model=model)
+    assert np.isfinite(model.scores(batch)).all()
+    assert np.isfinite(model.probabilities(batch)).all()
+    assert model.predict(batch)[1] == "b"
+    after = model.engine.arrays
+    assert before.keys() == after.keys()
+    assert all(array.tobytes() == after[name].tobytes() for name, array in before.items())

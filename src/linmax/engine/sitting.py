@@ -238,7 +238,7 @@ def addresses() -> tuple[int, ...]:
 
 
 class Sitting:
-    """An engine that `sits`, opened for trials that come one by one, with room for ``longest`` attributes each, or more.
+    """An engine that `sits`, opened for trials that come one by one, with room for ``longest`` attributes or more.
 
     It is used like a `Window`. The recent instances are here, until `settle` hands them to the engine.
     """

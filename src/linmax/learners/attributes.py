@@ -259,8 +259,12 @@ class AttributeWorker(Worker):
         """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
         known = int(shape[KNOWN])
         if not self.teams:
-            predictions = silent(shape, np.full(size, known))
-            return Fused(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
+            if not instances.indptr.size and not instances.dense.shape[1]:
+                predictions = silent(shape, np.full(size, known))
+                return Fused(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
+            fresh = AttributeWorker()
+            fresh._fit(instances, k)
+            return fresh.judged(shape, instances, size, k)
         used = [(team, team.used) for team in self.teams if isinstance(team, SparseTeam)]
         self._make_room(instances, k)
         task = Task(known, instances, np.zeros(0, np.int32), 0, size, False)
