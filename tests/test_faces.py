@@ -6,6 +6,7 @@ in any order. Whatever the face, predictions, mistakes, updates and weights are 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from linmax.streams import Model
 from scipy import sparse
 
 import linmax
-from linmax import Learner, experts, run, vr_combine
+from linmax import Learner, VoteFusion, experts, run, vr_combine
 from linmax.data.instances import Experts
 from linmax.engine.composition import POOLS, as_learner
 from linmax.jit.compiling import JIT
@@ -305,3 +306,44 @@ def test_a_model_of_streams_is_asked_about_names_never_met(learner: Any) -> None
     after = model.engine.arrays
     assert before.keys() == after.keys()
     assert all(array.tobytes() == after[name].tobytes() for name, array in before.items())
+
+
+# -- fusion, River, the service -----------------------------------------------------------------------------------
+
+VOTING = [learner for learner in EVERY if str(as_learner(learner)) not in ("attributes", "naive-bayes(0.1)")]
+
+
+@pytest.mark.parametrize("learner", VOTING, ids=str)
+def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
+    """Trial by trial: voters join, and votes name classes before labels do."""
+    story = Story(8, "votes", SIZE // 2)
+    fusion, machine, wrong = VoteFusion(learner), None, 0
+    for t, (instance, label) in enumerate(story.trials):
+        voters = story.names("votes", t + 1)
+        instances = replace(story.arrays(t, t + 1), fixed=False)
+        if machine is None:
+            said = sorted({label, *instance["votes"].values()})
+            described = as_learner(learner)
+            machine = Machine(described, instances[:0], said, tie="smallest", update_on_tie=True, discover=False)
+        wrong += int(machine.run(instances, [label], grow=True).wrong.sum())
+        fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
+    assert machine is not None
+    assert fusion.report().online.mistakes == wrong
+    assert fusion._state.machine.updates == machine.updates
+    assert fusion.classes_.tolist()[: len(machine.known)] == machine.known
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_river_classifiers_answer_before_they_learn(learner: Any) -> None:
+    river = pytest.importorskip("linmax.river", reason="River is the extra 'river'")
+    model = river.LinearMaxClassifier(learner, scale="none", calibrate=False)
+    one = Learner(learner)
+    columns = [f"a{i}" for i in range(9)]
+    assert model.predict_one(dict.fromkeys(columns, 0.5)) is None
+    for instance, label in counted(Story(3, "attributes", SIZE // 2)):
+        numbers = {name: instance["attributes"][name] for name in columns if name in instance["attributes"]}
+        predicted = model.predict_one(numbers)
+        assert predicted == one.predict(numbers)
+        model.learn_one(numbers, label)
+        one.learn(numbers, label=label)
+    assert model.mistakes == one.mistakes
