@@ -585,3 +585,25 @@ def test_weights_out_of_range_change_nothing(learner):
     for label in "xzyzx":
         assert one_trial.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
     assert pickle.dumps(one) == pickle.dumps(twin)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("indptr", "columns", "labels", "message"),
+    [
+        ([0, 1], [2], [0], "columns must be places among the 2 attributes"),
+        ([0, 1], [-1], [0], "columns must be places among the 2 attributes"),
+        ([0, 1], [0], [2], "labels must be places among the 2 known classes"),
+        ([0, 1], [0], [-1], "labels must be places among the 2 known classes"),
+        ([0, 2], [0], [0], "indptr must rise from 0 to 1"),
+        ([0, 1, 1], [0], [0], "indptr must rise from 0 to 1"),
+        ([0, 2, 1], [0], [0, 1], "indptr must rise from 0 to 1"),
+    ],
+)
+def test_rows_that_do_not_fit(indptr: list[int], columns: list[int], labels: list[int], message: str) -> None:
+    learner = Learner("R-perceptron")
+    for name in "yes", "no":
+        learner.learn({name: 1.0}, label=name)
+    with pytest.raises(ValueError, match=message):
+        learner.learn_rows(np.array(indptr), np.array(columns), np.ones(len(columns)), np.array(labels))
+    assert learner.trials == 2

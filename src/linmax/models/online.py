@@ -329,6 +329,9 @@ class Learner:
         array([1, 1], dtype=int32)
         """
         size, layout = len(labels), self._engine.layout
+        _check_rows(indptr, len(columns), len(values), size)
+        _check_places("columns", columns, layout.sparse, "attributes")
+        _check_places("labels", labels, len(self._known), "known classes")
         instances = no_instances(size)._replace(
             votes=np.full((size, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
@@ -763,6 +766,24 @@ def _distinct(classes: Sequence[Any]) -> list[Any]:
     if len(names) < 1 or len(set(names)) < len(names):
         raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
     return names
+
+
+def _check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:
+    """Refuse rows that do not lie one after the other."""
+    rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
+    if not rises or indptr[-1] != columns or values != columns:
+        raise ValueError(
+            f"indptr must rise from 0 to {columns}, the number of columns and of values, in {size} steps, one a label; "
+            f"got {indptr!r} and {values} values"
+        )
+
+
+def _check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
+    if len(places) and not 0 <= places.min() <= places.max() < count:
+        raise ValueError(
+            f"{what} must be places among the {count} {among}, got {places.min()} to {places.max()}; learn() takes in "
+            "what is new"
+        )
 
 
 def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
