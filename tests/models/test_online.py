@@ -183,6 +183,49 @@ def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:
         learner.learn(attributes, votes=votes, label=label)
 
 
+@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
+@pytest.mark.parametrize("text", ["perceptron", "R-perceptron", "V-winnow(1.2)", "vr-combine"])
+def test_an_instance_longer_than_there_is_room_for_is_refused(text: str) -> None:
+    """A window has room to work on as many attributes as it was opened for, whatever room is left to store them."""
+    learner = Learner(text)
+    for label in 0, 1:
+        learner.learn(dict.fromkeys(range(100 * label, 100 * label + 100), 0.5), label=label)
+    learner.learn({0: 1.0}, label=1)
+    window = learner._window
+    assert window is not None
+    assert window._longest >= (100 if window.remembers else 1), "the instances that it keeps must fit in as well"
+    before = learner.engine.state.weights.copy()
+    whole = dict.fromkeys(range(window._longest + 1), 0.5)
+    for given in whole, list(whole.values()):
+        assert learner._teach(given, None, 0) is REFUSED
+        assert learner._ask(given, None) is REFUSED
+    np.testing.assert_array_equal(learner.engine.state.weights, before)
+    assert learner.learn(whole, label=0) in (0, 1)
+    assert learner._window is not window
+
+
+@pytest.mark.parametrize("text", ["perceptron", "R-perceptron", "AR(s=20)-winnow(1.2)", "V-perceptron", "vr-combine"])
+def test_instances_of_every_length(text: str) -> None:
+    """Short after long and long after short, in stretches, so that windows are opened for both."""
+    rng = np.random.default_rng(5)
+    lengths = np.repeat(rng.choice([1, 3, 20, 40, 90], 30), rng.integers(1, 9, 30))
+    rows = [rng.permutation(120)[:length] for length in lengths]
+    table = np.zeros((len(rows), 120))
+    for t, row in enumerate(rows):
+        table[t, row] = rng.uniform(-1, 1, len(row)).round(2)
+    labels = rng.integers(3, size=len(rows)).tolist()
+    learner = Learner(text, classes=range(3))
+    learner.learn(dict.fromkeys(range(120), 0.0), label=0)
+    instances = experts(attributes=sparse.csr_array(np.vstack([np.zeros(120), table])), classes=range(3))
+    trace = run(text, instances, [0, *labels])
+    got = []
+    for row, values, label in zip(rows, table, labels, strict=True):
+        given = {int(column): float(values[column]) for column in np.sort(row) if values[column] != 0.0}
+        got.append(learner.learn(given, label=label))
+    assert got == trace.predictions[1:].tolist()
+    assert learner.updates == trace.learner.updates
+
+
 def test_weights_that_leave_the_range() -> None:
     for text in ("perceptron", "A-perceptron", "combine(perceptron, R-perceptron)"):
         learner = Learner(text, classes=["a", "b"])
@@ -542,3 +585,25 @@ def test_weights_out_of_range_change_nothing(learner):
     for label in "xzyzx":
         assert one.learn({"a": 1.0, label: 1.0}, label=label) == twin.learn({"a": 1.0, label: 1.0}, label=label)
     assert pickle.dumps(one) == pickle.dumps(twin)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("indptr", "columns", "labels", "message"),
+    [
+        ([0, 1], [2], [0], "columns must be places among the 2 attributes"),
+        ([0, 1], [-1], [0], "columns must be places among the 2 attributes"),
+        ([0, 1], [0], [2], "labels must be places among the 2 known classes"),
+        ([0, 1], [0], [-1], "labels must be places among the 2 known classes"),
+        ([0, 2], [0], [0], "indptr must rise from 0 to 1"),
+        ([0, 1, 1], [0], [0], "indptr must rise from 0 to 1"),
+        ([0, 2, 1], [0], [0, 1], "indptr must rise from 0 to 1"),
+    ],
+)
+def test_rows_that_do_not_fit(indptr: list[int], columns: list[int], labels: list[int], message: str) -> None:
+    learner = Learner("R-perceptron")
+    for name in "yes", "no":
+        learner.learn({name: 1.0}, label=name)
+    with pytest.raises(ValueError, match=message):
+        learner.learn_rows(np.array(indptr), np.array(columns), np.ones(len(columns)), np.array(labels))
+    assert learner.trials == 2

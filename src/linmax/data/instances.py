@@ -218,6 +218,17 @@ def widen(instances: Instances, layout: Layout, k: int) -> Instances:
     )
 
 
+def without(instances: Instances, columns: int) -> Instances:
+    """The same without the sparse attributes from this column on."""
+    kept = instances.indices < columns
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return instances._replace(
+        indptr=before[instances.indptr].astype(np.int64),
+        indices=np.ascontiguousarray(instances.indices[kept]),
+        values=np.ascontiguousarray(instances.values[kept]),
+    )
+
+
 def concatenate(first: Instances, second: Instances) -> Instances:
     """The trials of both, one after the other."""
     return second._replace(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -47,7 +47,7 @@ from linmax.engine.loop import (
     play_all,
     start_means,
 )
-from linmax.engine.nodes import Automatic, BestOf, Chunk, Leaf, Run, Voting, Weighing, Working, lower, overwrite
+from linmax.engine.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
 from linmax.engine.straight import play_straight
 from linmax.jit.compiling import address_of
 from linmax.techniques.voting import NUMBERS, Log
@@ -335,14 +335,21 @@ class Engine:
         for node in self.top.walk():
             node.grown(self)
 
-    def hosting(self, layout: Layout) -> Engine | None:
-        """An engine to judge instances with further columns by; this one stays as it is. None if that needs a copy.
+    @property
+    def from_zero(self) -> bool:
+        """Whether a sub-expert that is new changes no score."""
+        return all(run.rule.start == 0.0 for run in self.runs) and all(node.from_zero for node in self.top.walk())
 
-        It has the state of those members only that are asked.
+    def hosting(self, layout: Layout) -> Engine:
+        """An engine to judge instances with further columns by; this one stays as it is.
+
+        It has the state of those members only that are asked, or is a copy where nodes have to grow themselves.
         """
-        nodes = self.top.walk()
-        if not all(isinstance(node, (Leaf, BestOf, Weighing, Voting)) for node in nodes):
-            return None
+        experts = layout.voters + layout.raters > self.layout.voters + self.layout.raters
+        if not all(node.hosts(experts) for node in self.top.walk()):
+            grown = deepcopy(self)
+            grown.grow(layout, self.k)
+            return grown
         asked = sorted({output // 2 for output in self.top.asked()})
         host = copy(self)
         host.top = self.top.twin()
@@ -579,10 +586,10 @@ class Engine:
             failed = self.play_members(chunk, uses, kept)
             if failed >= 0:
                 self.overflowed(failed // MANY, failed % MANY + shift)
-        else:
-            self.state.counts[0, [TRIALS, UPDATES]] += size
         after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
+        if not self.runs:
+            self.state.counts[0, [TRIALS, UPDATES]] += size
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions

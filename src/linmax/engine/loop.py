@@ -348,7 +348,10 @@ def appear(members: Members, state: State, firsts: np.ndarray, fresh: np.ndarray
                 value = first[FIRST_SLOT + slot]
                 if value == value:  # nan: the rule has fewer slots
                     bench.memory[slot, fresh[j]] = value
-        averages.join(bench.kind, fresh.size, scalars, bench.weights, bench.backlog, sums)
+        if state.counts[member, TRIALS] == 0:  # what is there at the first trial has been there before it
+            averages.begin(bench.kind, scalars, bench.weights, bench.backlog, sums)
+        else:
+            averages.join(bench.kind, fresh.size, scalars, bench.weights, bench.backlog, sums)
         added = first[FIRST_MASS] * fresh.size * unit
         scalars[MASS] += added
         scalars[PEAK] = max(scalars[PEAK], scalars[MASS])

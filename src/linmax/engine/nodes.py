@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, KNOWN, LARGEST, SHIFT, Instances, Panel, Rule
+from linmax.core.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
 from linmax.core.member import Scratch
 from linmax.data.instances import Layout, cut
 from linmax.engine.composition import votes_pool
 from linmax.engine.loop import judge
-from linmax.learners import Auto, Whole
+from linmax.learners import Auto, Whole, silent
 from linmax.learners.attributes import SLOTS, AttributeWorker
 from linmax.techniques.averaging import SCALES as AVERAGES
 from linmax.techniques.averaging import Averaged
@@ -150,6 +150,7 @@ class Node:
 
     selects = False  # whether at every trial it follows one output
     wants_scores = False  # of the members, whoever asks
+    from_zero = True  # whether a sub-expert that is new changes none of its scores, if it changes none of its members'
     children: Sequence[Node] = ()
 
     @cached_property
@@ -223,6 +224,13 @@ class Node:
     def asked(self) -> list[int]:
         """The outputs that it would ask to `judge` an instance now."""
         return [output for child in self.children for output in child.asked()]
+
+    def hosts(self, experts: bool) -> bool:
+        """Whether it judges instances with further columns as it is: attributes, and voters or raters if ``experts``.
+
+        See `Engine.hosting`.
+        """
+        return True
 
     def twin(self) -> Node:
         """A node like this one that may be given other arrays; itself if it has none."""
@@ -298,6 +306,10 @@ class Working(Node):
 
     def __init__(self, described: Whole) -> None:
         self.described = described
+        self.from_zero = described.from_zero
+
+    def hosts(self, experts: bool) -> bool:
+        return self.described.makes_room
 
     def prepare(self, engine: Engine) -> None:
         self.worker = self.described.worker(engine.state.weights.shape[1])
@@ -585,6 +597,9 @@ class Stacking(Node):
         layout = Layout(0, len(self.children), 0, 0, 0.0)
         self.fusion = engine.like(self.stacked.fusion, layout)
 
+    def hosts(self, experts: bool) -> bool:
+        return False
+
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         own = {"squares": self.squares, "trials": self.trials}
@@ -619,7 +634,8 @@ class Stacking(Node):
         root = np.sqrt(running)[:, :, None]
         exponents = np.divide(centred, root, out=np.zeros_like(centred), where=root > 0.0)
         exponents = np.where(counts, exponents, -np.inf)
-        shares = np.where(counts, np.exp(exponents - np.where(known > 0, exponents.max(axis=2), 0.0)[:, :, None]), 0.0)
+        largest = np.where(known > 0, exponents.max(axis=2, initial=-np.inf), 0.0)
+        shares = np.where(counts, np.exp(exponents - largest[:, :, None]), 0.0)
         shares /= np.maximum(shares.sum(axis=2, keepdims=True), 1.0)
         return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
 
@@ -642,6 +658,11 @@ class Automatic(Node):
     ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
     the order in which they came.
     """
+
+    from_zero = False
+
+    def hosts(self, experts: bool) -> bool:
+        return not experts
 
     def prepare(self, engine: Engine) -> None:
         self.columns = np.zeros(0, np.int64)
@@ -756,11 +777,6 @@ class Automatic(Node):
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
         return self.votes.top.hypothesis(self.votes)
-
-
-def silent(shape: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """What is predicted when nothing speaks, ``known`` classes at each trial."""
-    return np.where((shape[LARGEST] != 0) | (known == 0), known - 1, 0).astype(np.int32)
 
 
 def no_instances(size: int) -> Instances:

@@ -209,15 +209,16 @@ def number_of(objects: np.ndarray, thing: int) -> float:
 
 @kernel()
 def read_attributes(
-    objects: np.ndarray, given: int, instances: Instances, start: int, cursor: np.ndarray, bound: float
+    objects: np.ndarray, given: int, instances: Instances, start: int, longest: int, cursor: np.ndarray, bound: float
 ) -> int:
     """Write a dict of numbers by name, or a list of numbers, into the sparse attributes from ``start`` on.
 
-    Returns where it ends, or NOT_READ.
+    Returns where it ends, or NOT_READ: also for more than ``longest`` of them, or than there is room left for.
     """
     size, place = length_of(objects, given), start
+    last = min(start + longest, instances.values.size)
     if size >= 0:
-        if size > objects[ATTRIBUTES_BY_NUMBER] or start + size > instances.values.size:
+        if size > objects[ATTRIBUTES_BY_NUMBER] or start + size > last:
             return NOT_READ
         for column in range(size):
             value = number_of(objects, item_of(objects, given, column))
@@ -231,7 +232,7 @@ def read_attributes(
     item = cursor.ctypes.data
     cursor[0] = 0
     while next_item(given, item, item + 8, item + 16) != 0:
-        if place == instances.values.size or not plain_name(objects, cursor[1]):
+        if place >= last or not plain_name(objects, cursor[1]):
             return NOT_READ
         column = get_item(objects[ATTRIBUTES], cursor[1])
         value = number_of(objects, cursor[2])
@@ -270,7 +271,10 @@ def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.nd
             place = place_of(objects, cursor[2])
             if voter == 0 or place == NOT_READ:
                 return False
-            votes[to_whole(voter)] = place
+            column = to_whole(voter)
+            if column >= votes.size:
+                return False
+            votes[column] = place
         return True
     if length_of(objects, given) != votes.size or objects[VOTERS_BY_NUMBER] != votes.size:
         return False
@@ -284,14 +288,26 @@ def read_votes(objects: np.ndarray, given: int, votes: np.ndarray, cursor: np.nd
 
 @kernel()
 def read_instance(
-    objects: np.ndarray, attributes: int, votes: int, instances: Instances, t: int, cursor: np.ndarray, bound: float
+    objects: np.ndarray,
+    attributes: int,
+    votes: int,
+    instances: Instances,
+    t: int,
+    longest: int,
+    cursor: np.ndarray,
+    bound: float,
 ) -> bool:
-    """Write an instance as number t, after which nothing has been written yet; whether that could be done."""
+    """Write an instance as number t, after which nothing has been written yet; whether that could be done.
+
+    It has at most ``longest`` attributes, which is what there is room to work on.
+    """
     sparse, voters = instances.indptr.size > 0, instances.signs.size
+    if t >= instances.votes.shape[0]:
+        return False
     start = instances.indptr[t] if sparse else 0
     end = start
     if attributes != objects[NONE]:
-        end = read_attributes(objects, attributes, instances, start, cursor, bound)
+        end = read_attributes(objects, attributes, instances, start, longest, cursor, bound)
         if end == NOT_READ:
             return False
     if sparse:
@@ -406,7 +422,8 @@ def ask(itself: int, arguments: int, _: int) -> int:
     trial = kept(to_whole(itself))
     objects, instances = trial.objects, trial.instances
     given, votes = word_at(arguments), word_at(arguments + 8)
-    if not read_instance(objects, given, votes, instances, 0, trial.cursor, trial.bound[0]):
+    longest = instances.values.size
+    if not read_instance(objects, given, votes, instances, 0, longest, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
     return answer(objects, judge_here(trial.members, trial.state, trial.room, instances, 0))
 
@@ -416,7 +433,10 @@ def teach(itself: int, arguments: int, _: int) -> int:
     trial = kept(to_whole(itself))
     objects, instances, labels, predictions = trial.objects, trial.instances, trial.labels, trial.predictions
     given, votes, label = word_at(arguments), word_at(arguments + 8), place_of_label(objects, word_at(arguments + 16))
-    if label == NOT_READ or not read_instance(objects, given, votes, instances, 0, trial.cursor, trial.bound[0]):
+    if label == NOT_READ:
+        return answer_no(objects, NO)
+    longest = instances.values.size
+    if not read_instance(objects, given, votes, instances, 0, longest, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
     labels[0] = label
     failed = play_here(

@@ -30,7 +30,7 @@ from linmax.core.contract import (
     StateT,
     Vector,
 )
-from linmax.core.linear_max import score, top_two
+from linmax.core.linear_max import longest_row, score, top_two
 from linmax.core.member import LANES, Scratch, ScratchT, scratch_for
 from linmax.core.search import fill_lane, fill_panel, filled
 from linmax.data.instances import Layout, concatenate, cut
@@ -63,8 +63,10 @@ __all__ = ["Sitting", "sits"]
 
 TRIALS_KEPT = 256  # beside the recent instances: after as many there is a new sitting
 
-# The settings of a sitting: where the next instance goes, and so on; then the addresses of compiled functions.
-AT, END, TRACKED, REMEMBERS, VOTES, WIDEST, RECENT, SCALE, FAILED_AT, PLAYS, FOLLOWS, JUDGES, VOTES_ON = range(13)
+# The settings of a sitting: where the next instance goes, the attributes that there is room to work on, and so on; then
+# the addresses of compiled functions.
+AT, END, MOST, TRACKED, REMEMBERS, VOTES, WIDEST, RECENT, SCALE, FAILED_AT = range(10)
+PLAYS, FOLLOWS, JUDGES, VOTES_ON = range(10, 14)
 
 NO_BALLOT = Ballot(np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(10, np.int64))
 
@@ -147,7 +149,7 @@ def ask(itself: int, arguments: int, _: int) -> int:
     desk = kept(to_whole(itself))
     objects, settings, room, asked, shape = desk.objects, desk.settings, desk.room, desk.asked, desk.state.shape
     given, votes = word_at(arguments), word_at(arguments + 8)
-    if not read_instance(objects, given, votes, asked, 0, desk.cursor, desk.bound[0]):
+    if not read_instance(objects, given, votes, asked, 0, settings[MOST], desk.cursor, desk.bound[0]):
         return answer_no(objects, NO)
     output = np.int64(desk.leaves[least(desk.mistakes)])
     marks = desk.ballot.marks
@@ -169,7 +171,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
     if label == NOT_READ or t == settings[END]:
         return answer_no(objects, NO)
     given, votes = word_at(arguments), word_at(arguments + 8)
-    if not read_instance(objects, given, votes, instances, t, desk.cursor, desk.bound[0]):
+    if not read_instance(objects, given, votes, instances, t, settings[MOST], desk.cursor, desk.bound[0]):
         return answer_no(objects, NO)
     labels[t] = label
     if filled(desk.panel):
@@ -236,7 +238,7 @@ def addresses() -> tuple[int, ...]:
 
 
 class Sitting:
-    """An engine that `sits`, opened for trials that come one by one, with room for ``longest`` attributes each.
+    """An engine that `sits`, opened for trials that come one by one, with room for ``longest`` attributes or more.
 
     It is used like a `Window`. The recent instances are here, until `settle` hands them to the engine.
     """
@@ -248,6 +250,7 @@ class Sitting:
         self._settled = played = len(engine.tail_labels)
         size = -(-(played + TRIALS_KEPT) // LANES) * LANES if self.remembers else 1
         tail = engine.tail if engine.tail is not None else no_instances(0)
+        longest = max(longest, longest_row(tail.indptr))  # those that are kept are worked on as well
         bounded = any(run.rule.bounded for run in engine.runs)
         largest = 1.0 + 1e-12 if bounded else max(1.0, largest, largest_rating(tail))
         panel = engine.panel(size, largest, True) if self.remembers else NO_PANEL
@@ -266,7 +269,7 @@ class Sitting:
         rows = engine.k if engine.small else 0
         room = scratch_for(state, engine.everywhere, 0, layout.voters + 2 * (longest + 1), rows, engine.logged)
         settings = np.zeros(VOTES_ON + 1, np.int64)
-        settings[[AT, END, TRACKED, REMEMBERS]] = played, size, engine.tracked, self.remembers
+        settings[[AT, END, MOST, TRACKED, REMEMBERS]] = played, size, longest, engine.tracked, self.remembers
         ballot = NO_BALLOT
         if voting is not None:
             ballot = voting.ballot

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from linmax.core.contract import Instances
+from linmax.core.contract import LARGEST, Instances
 
-__all__ = ["Auto", "Whole", "Worker"]
+__all__ = ["Auto", "Whole", "Worker", "silent"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Whole:
     """Description of such a learner; its fields are its parameters, all of them numbers."""
 
     name: ClassVar[str]
+    from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
+    makes_room: ClassVar[bool] = False  # whether `Worker.judge` takes instances with attributes not met before
 
     def __str__(self) -> str:
         numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
@@ -74,3 +76,8 @@ class Worker:
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         """The coordinates have new places: ``moved`` puts the last axis of an array in order."""
+
+
+def silent(shape: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """What is predicted when nothing speaks, ``known`` classes at each trial."""
+    return np.where((shape[LARGEST] != 0) | (known == 0), known - 1, 0).astype(np.int32)

@@ -21,7 +21,7 @@ from numba import boolean, float32, int32, types
 from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners import Whole, Worker
+from linmax.learners import Whole, Worker, silent
 from linmax.learners.recent_label import RecentWorker
 from linmax.learners.teams import MEMBERS, DenseTeam, SparseTeam, Task
 
@@ -211,12 +211,15 @@ class AttributeWorker(Worker):
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Let teams join for the attributes that these instances are the first to have, and make room."""
+        if not instances.indptr.size and not instances.dense.shape[1]:
+            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
         if instances.indptr.size and SPARSE not in self.order:
             self._join(SPARSE, SparseTeam(), MEMBERS + 1)
         if instances.dense.shape[1] and DENSE not in self.order:
             self._join(DENSE, DenseTeam(), MEMBERS)
-        if not self.teams:
-            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
+        self._make_room(instances, k)
+
+    def _make_room(self, instances: Instances, k: int) -> None:
         for team in self.teams:
             team.fit(instances, FOUR * -(-k // FOUR))
 
@@ -253,10 +256,22 @@ class AttributeWorker(Worker):
                 yield self._follow(task, votes, scaled, shape, k)
 
     def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> Fused:
-        """Predictions, scores and votes without learning."""
-        self._fit(instances, k)
-        task = Task(int(shape[KNOWN]), instances, np.zeros(0, np.int32), 0, size, False)
-        return self._follow(task, *self._lead(task), shape, k)
+        """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
+        known = int(shape[KNOWN])
+        if not self.teams:
+            if not instances.indptr.size and not instances.dense.shape[1]:
+                predictions = silent(shape, np.full(size, known))
+                return Fused(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
+            fresh = AttributeWorker()
+            fresh._fit(instances, k)
+            return fresh.judged(shape, instances, size, k)
+        used = [(team, team.used) for team in self.teams if isinstance(team, SparseTeam)]
+        self._make_room(instances, k)
+        task = Task(known, instances, np.zeros(0, np.int32), 0, size, False)
+        found = self._follow(task, *self._lead(task), shape, k)
+        for team, rows in used:
+            team.used = rows
+        return found
 
     def _places(self) -> Iterator[tuple[int, SparseTeam | DenseTeam]]:
         """Each team, after the place of its first member; the recent-label voter comes last among sparse ones."""
@@ -335,6 +350,8 @@ class AttributePool(Whole):
     """Description of the pool; made by ``linmax.vr_combine(pool="attributes")``."""
 
     name: ClassVar[str] = "attributes"
+    from_zero: ClassVar[bool] = False
+    makes_room: ClassVar[bool] = True
 
     def worker(self, size: int) -> Worker:
         return AttributeWorker()

@@ -116,8 +116,6 @@ class BayesWorker(Worker):
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for all attributes and classes of these instances; dense ones come first."""
-        if not instances.dense.shape[1] and not instances.indptr.size:
-            raise ValueError("naive-bayes learns from attributes, and these instances have none; use a rule or softmax")
         if min(instances.dense.min(initial=0.0), instances.values.min(initial=0.0)) < 0.0:
             raise ValueError("naive-bayes needs attributes >= 0, such as counts; got a negative one; shift or drop it")
         dense = instances.dense.shape[1]
@@ -138,6 +136,8 @@ class BayesWorker(Worker):
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
+        if not instances.dense.shape[1] and not instances.indptr.size:
+            raise ValueError("naive-bayes learns from attributes, and these instances have none; use a rule or softmax")
         self._fit(instances, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
         play_bayes(
@@ -146,10 +146,12 @@ class BayesWorker(Worker):
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        kept = self.counts, self.totals, int(self.dense[0])
         self._fit(instances, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         none = np.zeros(0, np.int32)
         play_bayes(instances, none, 0, size, shape, self.smoothing, self.counts, self.totals, False, predictions, table)
+        self.counts, self.totals, self.dense[0] = kept
         return predictions, table
 
 
@@ -159,6 +161,8 @@ class NaiveBayes(Whole):
 
     smoothing: float
     name: ClassVar[str] = "naive-bayes"
+    from_zero: ClassVar[bool] = False
+    makes_room: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive("smoothing", self.smoothing, 0.1)

@@ -122,7 +122,7 @@ class Learner:
         """What follows from the engine and is not saved."""
         self._rules = [run.rule for run in self._engine.runs]
         self._bounded = next((rule for rule in self._rules if rule.bounded), None)
-        self._from_zero = all(rule.start == 0.0 for rule in self._rules)
+        self._from_zero = self._engine.from_zero
         self._renamed()
 
     def _renamed(self) -> None:
@@ -329,6 +329,9 @@ class Learner:
         array([1, 1], dtype=int32)
         """
         size, layout = len(labels), self._engine.layout
+        _check_rows(indptr, len(columns), len(values), size)
+        _check_places("columns", columns, layout.sparse, "attributes")
+        _check_places("labels", labels, len(self._known), "known classes")
         instances = no_instances(size)._replace(
             votes=np.full((size, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
@@ -491,7 +494,7 @@ class Learner:
     def _judge(
         self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. The state does not change, so whoever is new is a guest, or tried out on a copy."""
+        """Predictions and scores. The state does not change, so whoever is new is a guest."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
         if self._from_zero or not any(fresh):
@@ -502,12 +505,7 @@ class Learner:
         ]
         attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
         host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
-        if host is not None:
-            return host.judge(self._instances(given, host.layout, guests), 1)
-        other = self.from_state(*self.state())
-        layout = other._columns(given)
-        other._engine.grow(layout, len(other.classes))
-        return other._engine.judge(other._instances(given), 1)
+        return host.judge(self._instances(given, host.layout, guests), 1)
 
     def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
         engine = self._alone()
@@ -527,6 +525,7 @@ class Learner:
         if place > known:  # the next class to become known takes the next place
             order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
             self.classes = [self.classes[i] for i in order]
+            self._places = {name: number for number, name in enumerate(self.classes)}
             engine.renumber(order)
             place = known
         try:
@@ -767,6 +766,24 @@ def _distinct(classes: Sequence[Any]) -> list[Any]:
     if len(names) < 1 or len(set(names)) < len(names):
         raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
     return names
+
+
+def _check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:
+    """Refuse rows that do not lie one after the other."""
+    rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
+    if not rises or indptr[-1] != columns or values != columns:
+        raise ValueError(
+            f"indptr must rise from 0 to {columns}, the number of columns and of values, in {size} steps, one a label; "
+            f"got {indptr!r} and {values} values"
+        )
+
+
+def _check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
+    if len(places) and not 0 <= places.min() <= places.max() < count:
+        raise ValueError(
+            f"{what} must be places among the {count} {among}, got {places.min()} to {places.max()}; learn() takes in "
+            "what is new"
+        )
 
 
 def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
-from linmax.data.instances import Layout, concatenate, cut
+from linmax.data.instances import Layout, concatenate, cut, without
 from linmax.data.scaling import KINDS, Scaling
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
@@ -284,12 +285,22 @@ class StreamModel:
         """The labels predicted for scaled rows."""
         if self.engine is None or not self._order:
             return np.full(len(instances.votes), NOBODY, np.int32)
-        return self._codes(self.engine.judge(instances, len(instances.votes))[0])
+        return self._codes(self._judged(self.engine, instances)[0])
 
     def _scores(self, instances: Instances) -> np.ndarray:
         if self.engine is None or not self._order:
             return np.zeros((len(instances.votes), 0))
-        return self.engine.judge(instances, len(instances.votes))[1][:, : int(self.engine.state.shape[KNOWN])]
+        return self._judged(self.engine, instances)[1][:, : int(self.engine.state.shape[KNOWN])]
+
+    def _judged(self, engine: Engine, instances: Instances) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores. Attributes that the engine has not met have the weight that they would start with."""
+        need, layout = int(instances.indices.max(initial=-1)) + 1, engine.layout
+        if need > layout.sparse:
+            if engine.from_zero:
+                instances = without(instances, layout.sparse)
+            else:
+                engine = engine.hosting(replace(layout, sparse=need))
+        return engine.judge(instances, len(instances.votes))
 
     @property
     def recent(self) -> tuple[Instances, np.ndarray]:
