@@ -223,7 +223,7 @@ def test_instances_of_every_length(text: str) -> None:
         given = {int(column): float(values[column]) for column in np.sort(row) if values[column] != 0.0}
         got.append(learner.learn(given, label=label))
     assert got == trace.predictions[1:].tolist()
-    assert learner.updates == trace.learner.updates
+    assert learner.updates == trace.model.updates
 
 
 def test_weights_that_leave_the_range() -> None:

@@ -19,7 +19,7 @@ from linmax import Learner, VoteFusion, experts, run, vr_combine
 from linmax.data.instances import Experts
 from linmax.engine.composition import POOLS, as_learner
 from linmax.jit.compiling import JIT
-from linmax.models.run import Machine
+from linmax.models.model import Model
 
 # The weight that a sub-expert starts with is seen by a norm: these depend on how many there are at a trial.
 COUNTING = [
@@ -171,7 +171,7 @@ def test_a_class_that_a_vote_named_before_a_label_did() -> None:
     learner.learn(votes={"v": 1}, label=0)
     learner.learn(votes={"v": 0}, label=1)
     trace = run("R(s=20, u=3)-perceptron", experts(votes=[[1], [0]]), [0, 1], discover=True)
-    assert learner.updates == trace.learner.updates == 2
+    assert learner.updates == trace.model.updates == 2
     assert learner.weights["voters"] == {"v": -2.0}
 
 
@@ -185,8 +185,8 @@ def test_a_learner_is_a_run(text: str, kind: str) -> None:
         trace = run(text, story.arrays(0, len(story)), story.labels, discover=True)
         assert taught(learner, story) == trace.predictions.tolist()
         assert learner.mistakes == trace.mistakes[-1]
-        assert learner.updates == trace.learner.updates
-        assert_same_weights(learner, trace.learner, story)
+        assert learner.updates == trace.model.updates
+        assert_same_weights(learner, trace.model, story)
 
 
 def grown(text: str, story: Story) -> tuple[Machine, list[Any]]:
@@ -220,8 +220,8 @@ def test_a_learner_of_names_that_were_there_from_the_first_is_a_run(text: str, k
     trace = run(text, story.arrays(0, len(story)), story.labels)
     assert taught(learner, story) == trace.predictions.tolist()
     assert learner.mistakes == trace.mistakes[-1]
-    assert learner.updates == trace.learner.updates
-    assert_same_weights(learner, trace.learner, story)
+    assert learner.updates == trace.model.updates
+    assert_same_weights(learner, trace.model, story)
 
 
 WHOLE = ["auto", "attributes", "votes", "naive-bayes", "softmax", "robust-softmax", "combine(softmax, winnow(1.3))"]
