@@ -17,66 +17,33 @@ import numpy as np
 from llvmlite import ir
 from numba import cfunc, float64, int32, int64, types
 
-from linmax.core.contract import Bytes, Indices, Instances, InstancesT, Labels, Members, MembersT, State, StateT, Vector
+from linmax.core.contract import (
+    KNOWN,
+    Bytes,
+    Indices,
+    Instances,
+    InstancesT,
+    Labels,
+    Matrix,
+    Members,
+    MembersT,
+    State,
+    StateT,
+    Vector,
+)
 from linmax.core.member import Scratch, ScratchT, scratch_for
 from linmax.engine.engine import Engine
 from linmax.engine.nodes import no_instances
+from linmax.engine.record import TRIALS, Record, RecordT, keep_scores, note
 from linmax.engine.straight import judge_here, play_here
 from linmax.jit.compiling import JIT, OPTIONS, cache_folder, caching_in, kernel
 
-__all__ = ["FAILED", "REFUSED", "Names", "Tally", "Window", "built_in", "new_tally", "note", "note_all", "refuse"]
+__all__ = ["FAILED", "REFUSED", "Names", "Window", "built_in", "refuse"]
 
 REFUSED = object()  # an instance that is not for the short way: something new, something wrong, or something rare
 FAILED = object()  # the weights left the range of floats
 LARGE = 1e50  # numbers beyond this may carry the weights out of the range of floats at once
 ROOM = 2**14  # bytes; what is kept takes about half of it
-POINTS = 1024  # of the mistake curve
-
-# -- what has happened --------------------------------------------------------------------------------------------
-
-TRIALS, MISTAKES, FILLED, STRIDE = range(4)  # of the counts
-
-
-class Tally(NamedTuple):
-    """Trials and mistakes, and the curve: points filled, and the trials from one to the next."""
-
-    counts: np.ndarray  # int64 (4,)
-    curve: np.ndarray  # int64 (POINTS, 2)
-
-
-TallyT = types.NamedTuple([Indices, int64[:, ::1]], Tally)
-
-
-def new_tally() -> Tally:
-    """Before the first trial."""
-    return Tally(np.array([0, 0, 0, 1], np.int64), np.zeros((POINTS, 2), np.int64))
-
-
-@kernel()
-def note(tally: Tally, mistake: int) -> None:
-    """Count a trial; at a multiple of the stride it is a point of the curve."""
-    counts, curve = tally.counts, tally.curve
-    counts[TRIALS] += 1
-    counts[MISTAKES] += mistake
-    if counts[TRIALS] % counts[STRIDE]:
-        return
-    if counts[FILLED] == POINTS:  # every other point goes
-        for point in range(POINTS // 2):
-            curve[point, 0], curve[point, 1] = curve[2 * point + 1, 0], curve[2 * point + 1, 1]
-        counts[FILLED] = POINTS // 2
-        counts[STRIDE] *= 2
-        if counts[TRIALS] % counts[STRIDE]:
-            return
-    curve[counts[FILLED], 0], curve[counts[FILLED], 1] = counts[TRIALS], counts[MISTAKES]
-    counts[FILLED] += 1
-
-
-@kernel(types.void(TallyT, Labels, Labels))
-def note_all(tally: Tally, predicted: np.ndarray, labels: np.ndarray) -> None:
-    """Count many trials."""
-    for t in range(labels.size):
-        note(tally, int(predicted[t] != labels[t]))
-
 
 # -- Python's objects, read in compiled code ----------------------------------------------------------------------
 
@@ -398,14 +365,30 @@ class Trial(NamedTuple):
     predictions: np.ndarray
     changes: np.ndarray
     margins: np.ndarray  # none
+    table: np.ndarray  # (1, k): the scores
     objects: np.ndarray  # where Python's objects are
     cursor: np.ndarray  # int64 (3,): a place in a dict, a key and a value
     bound: np.ndarray  # (1,): the largest magnitude that an attribute may have
-    tally: Tally
+    record: Record
 
 
 TrialT = types.NamedTuple(
-    [MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Indices, Indices, Vector, TallyT], Trial
+    [
+        MembersT,
+        StateT,
+        ScratchT,
+        InstancesT,
+        Labels,
+        Labels,
+        Bytes,
+        Vector,
+        Matrix,
+        Indices,
+        Indices,
+        Vector,
+        RecordT,
+    ],
+    Trial,
 )
 if JIT:
     kept = keeper(TrialT)
@@ -440,11 +423,13 @@ def teach(itself: int, arguments: int, _: int) -> int:
         return answer_no(objects, NO)
     labels[0] = label
     failed = play_here(
-        trial.members, trial.state, trial.room, instances, labels, predictions, trial.changes, trial.margins
-    )
+        trial.members, trial.state, trial.room, instances, labels, predictions, trial.changes, trial.margins,
+        trial.table,
+    )  # fmt: skip
     if failed >= 0:
         return answer_no(objects, BAD)
-    note(trial.tally, int(predictions[0] != label))
+    note(trial.record, int(predictions[0] != label))
+    keep_scores(trial.record, trial.table[0], trial.state.shape[KNOWN], label)
     return answer(objects, predictions[0])
 
 
@@ -457,7 +442,7 @@ class Window:
 
     remembers = False  # whether it keeps what the engine will need
 
-    def __init__(self, engine: Engine, names: Names, tally: Tally, longest: int) -> None:
+    def __init__(self, engine: Engine, names: Names, record: Record, longest: int) -> None:
         layout = engine.layout
         self._engine, self._names, self._longest = engine, names, longest
         instances = no_instances(1)._replace(
@@ -478,10 +463,11 @@ class Window:
             predictions=np.zeros(1, np.int32),
             changes=np.zeros(1, np.uint8),
             margins=np.zeros(0),
+            table=np.zeros((1, engine.k)),
             objects=names.addresses(),
             cursor=np.zeros(3, np.int64),
             bound=np.array([1.0 + 1e-12 if bounded else LARGE]),
-            tally=tally,
+            record=record,
         )
         self._memory = np.zeros(ROOM, np.uint8)
         address = int(self._memory.ctypes.data)
@@ -497,4 +483,4 @@ class Window:
 
     def complain(self) -> None:
         """Say what has FAILED."""
-        self._engine.overflowed(0, int(self._trial.tally.counts[TRIALS]))
+        self._engine.overflowed(0, int(self._trial.record.counts[TRIALS]))

@@ -15,6 +15,7 @@ import numpy as np
 from numba import float64, int32, int64, types, uint8
 
 from linmax.core.contract import (
+    KNOWN,
     Bytes,
     Indices,
     Instances,
@@ -43,18 +44,15 @@ from linmax.engine.one_trial import (
     NO,
     NOT_READ,
     ROOM,
-    TRIALS,
     Names,
-    Tally,
-    TallyT,
     answer,
     answer_no,
     built_in,
-    note,
     place_of_label,
     read_instance,
     to_whole,
 )
+from linmax.engine.record import TRIALS, Record, RecordT, keep_scores, note
 from linmax.jit.compiling import JIT, address_of, caller, kernel
 from linmax.techniques.combining import FOLLOW, follow_best, least
 from linmax.techniques.voting import BASIC, VOTE, VOTING, Ballot, BallotT, Log, LogT, look, vote_on
@@ -86,7 +84,7 @@ class Desk(NamedTuple):
     changes: np.ndarray  # uint8 (B, 1)
     margins: np.ndarray  # none
     log: Log
-    tables: np.ndarray  # none
+    tables: np.ndarray  # (B, 2, 1, k): the scores of the members and their averages, or none
     ballot: Ballot
     leaves: np.ndarray  # int32: the outputs that the best is chosen from
     mistakes: np.ndarray  # of each
@@ -98,19 +96,19 @@ class Desk(NamedTuple):
     basic: np.ndarray  # its prediction
     seen: np.ndarray  # its scores
     predictions: np.ndarray  # (1,): of the whole
-    table: np.ndarray  # none
+    table: np.ndarray  # (1, k): the scores of the vote, or none
     settings: np.ndarray
     objects: np.ndarray  # see `linmax.engine.one_trial`
     cursor: np.ndarray
     bound: np.ndarray
-    tally: Tally
+    record: Record
 
 
 DeskT = types.NamedTuple(
     [
         MembersT, StateT, ScratchT, InstancesT, InstancesT, PanelT, Labels, LabelTable, int32[:, :, ::1],
         uint8[:, ::1], Vector, LogT, float64[:, :, :, ::1], BallotT, Labels, Indices, LabelTable, uint8[:, ::1],
-        Labels, Labels, Bytes, Labels, Vector, Labels, Matrix, Indices, Indices, Indices, Vector, TallyT,
+        Labels, Labels, Bytes, Labels, Vector, Labels, Matrix, Indices, Indices, Indices, Vector, RecordT,
     ],
     Desk,
 )  # fmt: skip
@@ -198,6 +196,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
         (desk.proposals, desk.changed, labels[t : t + 1], desk.mistakes, desk.basic, before, after, desk.new),
     )
     before[0], after[0] = desk.leaves[before[0]], desk.leaves[after[0]]
+    followed = np.int64(before[0])
     desk.predictions[0] = desk.basic[0]
     if settings[VOTES] != 0:
         failed = call_vote(
@@ -212,7 +211,11 @@ def teach(itself: int, arguments: int, _: int) -> int:
             return answer_no(objects, BAD)
     if settings[REMEMBERS] != 0:
         settings[AT] = t + 1
-    note(desk.tally, int(desk.predictions[0] != label))
+    note(desk.record, int(desk.predictions[0] != label))
+    if settings[VOTES] != 0:
+        keep_scores(desk.record, desk.table[0], desk.state.shape[KNOWN], label)
+    else:
+        keep_scores(desk.record, desk.tables[followed // 2, followed % 2, 0], desk.state.shape[KNOWN], label)
     return answer(objects, desk.predictions[0])
 
 
@@ -243,7 +246,7 @@ class Sitting:
     It is used like a `Window`. The recent instances are here, until `settle` hands them to the engine.
     """
 
-    def __init__(self, engine: Engine, names: Names, tally: Tally, longest: int, largest: float) -> None:
+    def __init__(self, engine: Engine, names: Names, record: Record, longest: int, largest: float) -> None:
         layout, state, count = engine.layout, engine.state, len(engine.runs)
         self._engine, self._names = engine, names
         self.remembers = engine.memory > 0
@@ -289,7 +292,7 @@ class Sitting:
             changes=np.zeros((count, 1), np.uint8),
             margins=np.zeros(0),
             log=engine.state_log(),
-            tables=np.zeros((count, 0, 0, 0)),
+            tables=np.zeros((count, 2, 1, engine.k) if voting is None else (count, 0, 0, 0)),
             ballot=ballot,
             leaves=leaves,
             mistakes=np.zeros(1, np.int64) if best is None else best.mistakes,
@@ -301,12 +304,12 @@ class Sitting:
             basic=np.zeros(1, np.int32),
             seen=np.zeros(len(room.scores)),
             predictions=np.zeros(1, np.int32),
-            table=np.zeros((0, engine.k)),
+            table=np.zeros((0 if voting is None else 1, engine.k)),
             settings=settings,
             objects=names.addresses(),
             cursor=np.zeros(3, np.int64),
             bound=np.array([self._bound]),
-            tally=tally,
+            record=record,
         )
         self._memory = np.zeros(ROOM, np.uint8)
         address = int(self._memory.ctypes.data)
@@ -336,7 +339,7 @@ class Sitting:
         """Say what has FAILED."""
         failed = int(self._desk.settings[FAILED_AT])
         if failed >= 0:
-            self._engine.overflowed(failed // MANY, int(self._desk.tally.counts[TRIALS]))
+            self._engine.overflowed(failed // MANY, int(self._desk.record.counts[TRIALS]))
         voting = parts_of(self._engine)[0]
         assert voting is not None
         voting.overflowed()

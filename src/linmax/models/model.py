@@ -8,7 +8,7 @@ scikit-learn and River. It plays instances in arrays and classes by number (`pla
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from typing import Any, Self
@@ -37,11 +37,11 @@ __all__ = ["Columns", "Member", "Model", "apart", "refuse_others"]
 class Columns:
     """Names of the columns, as far as they have any; others go by their numbers."""
 
-    voters: Sequence[Any] = ()
-    raters: Sequence[Any] = ()
-    attributes: Sequence[Any] = ()
+    voters: Collection[Any] = ()
+    raters: Collection[Any] = ()
+    attributes: Collection[Any] = ()
 
-    def all(self, layout: Layout) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    def all(self, layout: Layout) -> tuple[Collection[Any], Collection[Any], Collection[Any]]:
         """One name for each voter, rater and attribute."""
         counts = (layout.voters, layout.raters, layout.dense + layout.sparse)
         blocks = (self.voters, self.raters, self.attributes)
@@ -211,14 +211,22 @@ class Model:
 
     # -- trials in arrays -----------------------------------------------------------------------------------------
 
-    def play(self, instances: Instances, places: np.ndarray, margins: bool = False, first_pass: bool = True) -> Outcome:
+    def play(
+        self,
+        instances: Instances,
+        places: np.ndarray,
+        margins: bool = False,
+        first_pass: bool = True,
+        served: np.ndarray | None = None,
+    ) -> Outcome:
         """Predict each instance, then see its label, a place in `classes`, and update; count, and keep the scores.
 
         Those of instances that have been learned from before say nothing about ones to come: they are not kept.
+        Mistakes are counted against what was ``served`` for the instances, if they were predicted at another time.
         """
         known, room = int(self.engine.state.shape[KNOWN]), len(self.record.labels)
         outcome = self.engine.run(instances, places, margins, scored=room if first_pass else 0)
-        note_all(self.record, outcome.predictions, places)
+        note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
             known = max(known, int(places[:late].max(initial=-1)) + 1)

@@ -11,31 +11,23 @@ import pickle
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 try:
     from river import base, naive_bayes, tree
 except ImportError as error:
     raise ImportError("linmax.river needs River; install linmax with the extra 'river'") from error
 
-from linmax.models.calibration import Calibration
 from linmax.models.online import Learner
-from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for, unit_scores
+from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import boolean, one_of
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
-
-ATTRIBUTES_LEARNER = "vr-combine"
-OFTEN = 100  # trials after which probabilities are fitted anew, at the latest
 
 
 class OneByOne(base.Classifier):  # type: ignore[misc]
     """What both share: a `Learner`, and the probabilities of its scores."""
 
     learner: Any
-    calibrate: bool
     _learner: Learner
-    _calibration: Calibration
 
     @property
     def _multiclass(self) -> bool:
@@ -43,35 +35,6 @@ class OneByOne(base.Classifier):  # type: ignore[misc]
 
     def _begin(self, thresholds: bool) -> None:
         self._learner = Learner(self.learner, thresholds=thresholds)
-        self._calibration = Calibration()
-        self._judged: list[tuple[list[float], int]] = []
-
-    def _calibrate(self, instance: dict[str, Any], y: Any) -> None:
-        """Keep the scores of an instance that is about to be learned from. They are fitted to now and then."""
-        known = self._learner.known
-        if not self.calibrate or len(known) < 2 or y not in known:
-            return
-        self._judged.append((self._unit_scores(instance).tolist(), known.index(y)))
-        count = len(self._judged)
-        if count >= min(OFTEN, max(1, len(self._calibration.labels) // 4)):
-            table = np.full((count, len(known)), -np.inf)
-            for row, (scores, _) in zip(table, self._judged, strict=True):
-                row[: len(scores)] = scores
-            self._calibration.add(table, np.array([place for _, place in self._judged], np.int64), known)
-            self._judged = []
-
-    def _unit_scores(self, instance: dict[str, Any]) -> np.ndarray:
-        """The scores of the known classes. One not seen before has equal weights for all, and changes no difference."""
-        learner = self._learner
-        return unit_scores(learner.engine, learner.instances_of(**instance), 1)[1][0, : len(learner.known)]
-
-    def _probabilities(self, instance: dict[str, Any]) -> dict[Any, float]:
-        if not self.calibrate:
-            raise NotImplementedError("probabilities need calibrate=True")
-        if not self._learner.known:
-            return {}
-        found = self._calibration.probabilities(self._unit_scores(instance).reshape(1, -1))[0]
-        return dict(zip(self._learner.known, found.tolist(), strict=True))
 
     @property
     def mistakes(self) -> int:
@@ -100,17 +63,13 @@ class LinearMaxClassifier(OneByOne):
     Parameters
     ----------
     learner
-        A rule, a technique, or text such as "AR-winnow(1.1)". The default is not "auto": River gives attributes by name
-        whether they are counts or measurements, and that pool would take all of them for counts.
+        A rule, a technique, or text such as "AR-winnow(1.1)"; "auto" is a pool that needs no tuning.
     scale
         "max": each attribute is divided by its largest magnitude so far, the present instance included, because many
         rules need attributes in [-1, 1]. "none": attributes are taken as they are. None: "none" for the pools that
         scale attributes by themselves ("auto", "attributes"), and "max" for all other learners.
     thresholds
         Learn a threshold for each class.
-    calibrate
-        Judge each instance before it is learned from, so that `predict_proba_one` is honest. False is faster, and
-        leaves no probabilities.
 
     References
     ----------
@@ -129,17 +88,15 @@ class LinearMaxClassifier(OneByOne):
 
     def __init__(
         self,
-        learner: str = ATTRIBUTES_LEARNER,
+        learner: str = DEFAULT_LEARNER,
         scale: str | None = None,
         thresholds: bool = True,
-        calibrate: bool = True,
     ) -> None:
         if scale is not None:
             one_of("scale", scale, ["max", "none"])
         self.learner = learner
         self.scale = scale
         self.thresholds = boolean("thresholds", thresholds)
-        self.calibrate = boolean("calibrate", calibrate)
         self._kind = scale_for(learner, scale)
         self._maxima: dict[Any, float] = {}
         self._begin(thresholds)
@@ -147,7 +104,6 @@ class LinearMaxClassifier(OneByOne):
     def learn_one(self, x: dict[Any, Any], y: Hashable) -> None:
         """One trial: the learner predicts, sees the label and updates."""
         scaled = self._scaled(x)
-        self._calibrate({"attributes": scaled}, y)
         self._learner.learn(scaled, label=y)
         if self._kind == "max":
             maxima = self._maxima
@@ -161,7 +117,7 @@ class LinearMaxClassifier(OneByOne):
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
         """The probability of each class seen so far (see `linmax.models.calibration`)."""
-        return self._probabilities({"attributes": self._scaled(x)})
+        return self._learner.predict_proba(self._scaled(x))
 
     def _scaled(self, x: dict[Any, Any]) -> dict[Any, float]:
         """The attributes over their maxima so far, these ones included; by name, as sums depend on their order."""
@@ -197,8 +153,6 @@ class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
         What fuses them: a rule, a technique, or text such as "AR-winnow(1.1)".
     soft
         Whether a model that has probabilities rates every class by them; otherwise it votes for one.
-    calibrate
-        As in `LinearMaxClassifier`.
 
     References
     ----------
@@ -214,13 +168,10 @@ class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self, models: list[base.Classifier], learner: str = DEFAULT_LEARNER, soft: bool = True, calibrate: bool = True
-    ) -> None:
+    def __init__(self, models: list[base.Classifier], learner: str = DEFAULT_LEARNER, soft: bool = True) -> None:
         super().__init__(models)
         self.learner = learner
         self.soft = boolean("soft", soft)
-        self.calibrate = boolean("calibrate", calibrate)
         self._begin(thresholds=True)
 
     @classmethod
@@ -239,7 +190,6 @@ class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
     def learn_one(self, x: dict[Any, Any], y: Hashable) -> None:
         """The models predict, the fusion learns from that, then the models learn."""
         instance = self._asked(x)
-        self._calibrate(instance, y)
         self._learner.learn(**instance, label=y)
         for model in self:
             model.learn_one(x, y)
@@ -250,7 +200,7 @@ class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
         """The probability of each class seen so far (see `linmax.models.calibration`)."""
-        return self._probabilities(self._asked(x))
+        return self._learner.predict_proba(**self._asked(x))
 
     def _asked(self, x: dict[Any, Any]) -> dict[str, Any]:
         """What each model says, by its place."""

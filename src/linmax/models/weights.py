@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class WeightArrays:
         return WeightArrays(voters, raters, thresholds, attributes, self.log_scale)
 
 
-class Weights(Mapping[str, Mapping[Any, Any]]):
+class Weights(Mapping[str, dict[Any, Any]]):
     """The weights by name, up to one positive factor.
 
     A mapping with ``voters`` {name: weight}, ``raters`` {name: weight}, ``thresholds`` {class: weight} and
@@ -54,15 +54,15 @@ class Weights(Mapping[str, Mapping[Any, Any]]):
     def __init__(
         self,
         arrays: WeightArrays,
-        classes: Sequence[Any],
-        voters: Sequence[Any],
-        raters: Sequence[Any],
-        attributes: Sequence[Any],
+        classes: Collection[Any],
+        voters: Collection[Any],
+        raters: Collection[Any],
+        attributes: Collection[Any],
     ) -> None:
         self.arrays = arrays
         self._names = {"voters": voters, "raters": raters, "thresholds": classes, "attributes": attributes}
 
-    def __getitem__(self, block: str) -> Mapping[Any, Any]:
+    def __getitem__(self, block: str) -> dict[Any, Any]:
         names = self._names[block]
         values = getattr(self.arrays, block)
         if block != "attributes":

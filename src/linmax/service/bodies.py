@@ -53,7 +53,7 @@ NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 class Options(Struct, kw_only=True, forbid_unknown_fields=True):
     """How a model learns and what it takes."""
 
-    learner: Text = "vr-combine"
+    learner: Text = "auto"
     kind: Literal["attributes", "votes", "scores", "mixed"] = "attributes"
     labels: Literal["text", "integer"] = "text"
     classes: Annotated[list[Label], Meta(min_length=1, max_length=10_000)] | None = None

@@ -65,7 +65,7 @@ class _Verbs:
     def _ask(self, asked: _Asked) -> Any:
         raise NotImplementedError
 
-    def create(self, name: str, learner: str = "vr-combine", **options: Any) -> Any:
+    def create(self, name: str, learner: str = "auto", **options: Any) -> Any:
         """Make a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and the like; its summary."""
         body = {"name": name, "learner": learner} | options
         return self._ask(_Asked("POST", "/v1/models", body, _whole, repeatable=False))

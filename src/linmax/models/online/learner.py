@@ -6,30 +6,29 @@ first learned from. Its state is arrays and plain data; saved, loaded and contin
 
 from __future__ import annotations
 
-import math
 import os
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
-from linmax.data.instances import Layout, missing
-from linmax.engine import one_trial
-from linmax.engine.composition import as_learner
+from linmax.core.contract import Instances
+from linmax.data.instances import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.nodes import no_instances
-from linmax.engine.one_trial import FAILED, FILLED, LARGE, REFUSED, Names, Window, refuse
+from linmax.engine.one_trial import FAILED, LARGE, REFUSED, Names, Window, refuse
 from linmax.engine.sitting import Sitting, sits
 from linmax.jit.compiling import JIT
+from linmax.models.model import Columns, Model
+from linmax.models.online.reading import Given, Reading, check_places, check_rows, distinct, numbered
+from linmax.models.weights import Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 
-__all__ = ["Learner"]
+__all__ = ["KIND", "Learner"]
 
 KIND = "learner"
 UNSET: Any = object()
@@ -51,8 +50,7 @@ class Learner:
     Parameters
     ----------
     learner
-        A rule, a composition of techniques, or text such as "AR-winnow(1.2)". The default takes the same time at every
-        trial and is one weight vector; on votes and counts "auto" makes fewer mistakes, but at some trials fits afresh.
+        A rule, a composition of techniques, or text such as "AR-winnow(1.2)"; "auto" is a pool that needs no tuning.
     classes
         All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
         trial that brings a new one updates with the new class rated 0.
@@ -93,7 +91,7 @@ class Learner:
 
     def __init__(
         self,
-        learner: Any = "vr-combine",
+        learner: Any = "auto",
         *,
         classes: Sequence[Any] | None = None,
         thresholds: bool = True,
@@ -101,33 +99,33 @@ class Learner:
         update_on_tie: bool = True,
         max_pending: int = 10_000,
     ) -> None:
-        self.learner = as_learner(learner)
         one_of("tie", tie, ("smallest", "largest"))
         whole("max_pending", max_pending, 0)
         self.max_pending = max_pending
         self.fixed = classes is not None
-        self.classes: list[Any] = [] if classes is None else _distinct(classes)
-        self._voters: dict[Any, int] = {}
-        self._raters: dict[Any, int] = {}
-        self._attributes: dict[Any, int] = {}
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
-        self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
-        self._engine = Engine(self.learner, layout, len(self.classes), self._settings)
-        self._tally = one_trial.new_tally()
+        settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
+        names = [] if classes is None else distinct(classes)
+        self._model = Model(learner, layout, names, settings, Columns({}, {}, {}))
         self._prepare()
         self._waiting: dict[Any, Waiting] = {}
         self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
 
     def _prepare(self) -> None:
-        """What follows from the engine and is not saved."""
-        self._rules = [run.rule for run in self._engine.runs]
-        self._bounded = next((rule for rule in self._rules if rule.bounded), None)
-        self._from_zero = self._engine.from_zero
+        """What follows from the model and is not saved."""
+        columns = self._model.columns
+        self._voters, self._raters, self._attributes = (
+            {name: place for place, name in enumerate(names)}
+            for names in (columns.voters, columns.raters, columns.attributes)
+        )
+        self._model.columns = Columns(self._voters, self._raters, self._attributes)
+        self._bounded, self._from_zero = self._model.bounded, self._engine.from_zero
         self._renamed()
 
     def _renamed(self) -> None:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
+        self._reading = Reading(self.classes, self.fixed, self._bounded)
         self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
         # Open while the arrays stay where they are (see `_open`).
@@ -137,19 +135,33 @@ class Learner:
     # -- what it knows --------------------------------------------------------------------------------------------
 
     @property
+    def learner(self) -> Any:
+        """The learner as it is described."""
+        return self._model.learner
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes met in labels, votes and scores, those that may be predicted first."""
+        return self._model.classes
+
+    @property
     def trials(self) -> int:
         """Labels learned from so far."""
-        return int(self._tally.counts[one_trial.TRIALS])
+        return self._model.trials
 
     @property
     def mistakes(self) -> int:
         """Mistakes so far, each made before the label was seen."""
-        return int(self._tally.counts[one_trial.MISTAKES])
+        return self._model.mistakes
 
     @property
     def updates(self) -> int:
         """Updates so far, by all members, recycled ones included."""
-        return int(self._engine.state.counts[:, UPDATES].sum())
+        return self._model.updates
+
+    @property
+    def _engine(self) -> Engine:
+        return self._model.engine
 
     @property
     def pending(self) -> int:
@@ -159,7 +171,7 @@ class Learner:
     @property
     def known(self) -> list[Any]:
         """The classes that may be predicted."""
-        return self.classes[: int(self._engine.state.shape[KNOWN])]
+        return self._model.known
 
     @property
     def voters(self) -> list[Any]:
@@ -184,36 +196,19 @@ class Learner:
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
-        points = self._points
-        if self.trials and (not len(points) or points[-1, 0] != self.trials):
-            points = np.vstack([points, [self.trials, self.mistakes]])
-        return points[:, 0].copy(), points[:, 1].copy()
+        return self._model.curve
 
     @property
-    def _points(self) -> np.ndarray:
-        return self._tally.curve[: self._tally.counts[FILLED]]
-
-    @property
-    def weights(self) -> dict[str, Any]:
+    def weights(self) -> Weights:
         """The weights that it predicts with, by name, up to one positive factor.
 
-        A dict with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
+        A mapping with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
         {class: weight}}.
         """
-        stored, _ = self._engine.top.hypothesis(self._engine)
-        layout, k = self._engine.layout, len(self.classes)
-        experts, stride = (int(n) for n in self._engine.state.shape[[EXPERTS, STRIDE]])
-        rows = stored[experts:].reshape(-1, stride)[: layout.rows, :k] if stride else np.zeros((layout.rows, k))
-        by_class = [dict(zip(self.classes, row, strict=True)) for row in rows.tolist()]
-        return {
-            "voters": dict(zip(self._voters, stored[: layout.voters].tolist(), strict=True)),
-            "raters": dict(zip(self._raters, stored[layout.voters : experts].tolist(), strict=True)),
-            "thresholds": by_class[0] if layout.constant and by_class else {},
-            "attributes": dict(zip(self._attributes, by_class[1:], strict=True)),
-        }
+        return self._model.weights
 
     def __repr__(self) -> str:
-        return f"<{self.learner} over {len(self.classes)} classes: {self.mistakes} mistakes in {self.trials} trials>"
+        return repr(self._model)
 
     # -- trials ---------------------------------------------------------------------------------------------------
 
@@ -234,7 +229,7 @@ class Learner:
         if played is not None:
             number = int(self._engine.judge(played, 1)[0][0])
             return self.classes[number] if number >= 0 else None
-        given = self._read(attributes, votes, scores)
+        given = self._reading.read(attributes, votes, scores)
         if id is None and self._from_zero and not given[2]:  # who is new has weight 0
             numbers = {name: value for name, value in given[0].items() if name in self._attributes}
             voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
@@ -249,11 +244,16 @@ class Learner:
 
     def scores(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
-        table = self._judge(self._read(attributes, votes, scores))[1][0]
+        table = self._judge(self._reading.read(attributes, votes, scores))[1][0]
         return dict(zip(self.known, table.tolist(), strict=False))
 
+    def predict_proba(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
+        """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
+        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
+        return dict(zip(self.known, self._model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+
     def learn(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any = UNSET, id: Any = None
+        self, attributes: Any = None, label: Any = UNSET, *, votes: Any = None, scores: Any = None, id: Any = None
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
@@ -275,12 +275,12 @@ class Learner:
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         if place < 0:
-            self._check_label(label)
+            self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
             if played is not None:
-                return self._count(self._play(played, place), label)
-            given = self._read(attributes, votes, scores)
+                return self._play(played, place)
+            given = self._reading.read(attributes, votes, scores)
             with self._unharmed(given):
                 if place >= 0 and self._widened(given):
                     predicted = self._teach(given[0], given[1] or None, label)
@@ -288,7 +288,7 @@ class Learner:
                         self._window.complain()
                     if predicted is not REFUSED:
                         return predicted
-                return self._count(self._learn(given, label), label)
+                return self._learn(given, label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
         if id in self._labelled:
@@ -296,14 +296,14 @@ class Learner:
         if id not in self._waiting:
             raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
         kept = self._waiting[id]
-        given = (kept.attributes, kept.votes, kept.scores)
+        given = Given(kept.attributes, kept.votes, kept.scores)
         with self._unharmed(given):
-            self._learn(given, label)
+            self._learn(given, label, kept.predicted)
         del self._waiting[id]
         self._labelled[id] = None
         while len(self._labelled) > self.max_pending:
             del self._labelled[next(iter(self._labelled))]
-        return self._count(kept.predicted, label)
+        return kept.predicted
 
     def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
@@ -329,9 +329,9 @@ class Learner:
         array([1, 1], dtype=int32)
         """
         size, layout = len(labels), self._engine.layout
-        _check_rows(indptr, len(columns), len(values), size)
-        _check_places("columns", columns, layout.sparse, "attributes")
-        _check_places("labels", labels, len(self._known), "known classes")
+        check_rows(indptr, len(columns), len(values), size)
+        check_places("columns", columns, layout.sparse, "attributes")
+        check_places("labels", labels, len(self._known), "known classes")
         instances = no_instances(size)._replace(
             votes=np.full((size, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
@@ -342,9 +342,8 @@ class Learner:
             constant=layout.constant,
         )
         places = np.ascontiguousarray(labels, np.int32)
-        predicted = self._alone().run(instances, places).predictions
-        one_trial.note_all(self._tally, predicted, places)
-        return predicted
+        self._alone()
+        return self._model.play(instances, places).predictions
 
     def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
         """Raise what `learn` would raise for such an instance and label; nothing is learned.
@@ -355,22 +354,18 @@ class Learner:
         Traceback (most recent call last):
         ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
         """
-        self._check_label(label)
-        self._read(attributes, votes, scores)
+        self._reading.check_label(label)
+        self._reading.read(attributes, votes, scores)
 
     def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
         """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
-        return self._instances(self._read(attributes, votes, scores))
+        return self._instances(self._reading.read(attributes, votes, scores))
 
     def forget(self, id: Any) -> None:
         """Drop an instance whose label will not come."""
         if id not in self._waiting:
             raise KeyError(f"id {id!r} is not waiting for a label")
         del self._waiting[id]
-
-    def _count(self, predicted: Any, label: Any) -> Any:
-        one_trial.note(self._tally, int(bool(predicted != label)))
-        return predicted
 
     def _refuse_id(self, id: Any) -> None:
         if not isinstance(id, (str, int)) or isinstance(id, bool):
@@ -383,63 +378,13 @@ class Learner:
                 "some first"
             )
 
-    def _check_label(self, label: Any) -> None:
-        if missing(label):
-            raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
-        self._check_class("label", label)
-
-    def _check_class(self, what: str, name: Any) -> None:
-        if self.fixed and name not in self._places:
-            raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
-
     # -- instances ------------------------------------------------------------------------------------------------
-
-    def _read(
-        self, attributes: Any, votes: Any, scores: Any
-    ) -> tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]:
-        """An instance as dicts by name, checked."""
-        if attributes is None and votes is None and scores is None:
-            raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
-        numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
-        voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
-        for name, choice in voted.items():
-            if choice.__hash__ is None:
-                raise TypeError(f"votes: {choice!r} of {name!r} is not hashable; a vote is one class")
-            if self.fixed:
-                self._check_class(f"votes: {name!r} voted for a class that", choice)
-        rated = {name: self._ratings(name, row) for name, row in _items("scores", scores)}
-        if self._bounded is not None:
-            self._check_range(self._bounded, numbers, rated)
-        return numbers, voted, rated
-
-    def _ratings(self, rater: Any, row: Any) -> dict[Any, float]:
-        """One rater's {class: number}."""
-        if isinstance(row, Mapping):
-            for name in row:
-                self._check_class(f"scores: {rater!r} rates a class that", name)
-            return {name: _number(f"scores of {rater!r}", name, value) for name, value in row.items()}
-        values = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else None
-        if values is None or len(values) != len(self.classes):
-            raise ValueError(
-                f"scores of {rater!r} must be a dict by class, or {len(self.classes)} numbers in the order of the "
-                f"classes {self.classes!r}; got {row!r}"
-            )
-        return {c: _number(f"scores of {rater!r}", c, v) for c, v in zip(self.classes, values, strict=True)}
-
-    def _check_range(self, rule: Any, numbers: dict[Any, float], rated: dict[Any, dict[Any, float]]) -> None:
-        for name, value in numbers.items():
-            if abs(value) > 1.0 + 1e-12:
-                raise ValueError(f"{rule} needs attributes in [-1, 1], got {value!r} for {name!r}; scale them")
-        for name, row in rated.items():
-            values = [*row.values(), 0.0] if len(row) < len(self.classes) else list(row.values())
-            if values and max(values) - min(values) > 1.0 + 1e-12:
-                raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
 
     @property
     def _all_names(self) -> tuple[dict[Any, int], ...]:
         return self._attributes, self._voters, self._raters, self._places
 
-    def _columns(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Layout:
+    def _columns(self, given: Given) -> Layout:
         """Give new names their columns and new classes their places; returns the layout that they need."""
         numbers, voted, rated = given
         for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
@@ -453,14 +398,11 @@ class Learner:
     def _class(self, name: Any) -> int:
         """The place of a class, a new one if need be."""
         name = name.item() if isinstance(name, np.generic) else name
-        if name not in self._places:
-            self._places[name] = len(self.classes)
-            self.classes.append(name)
-        return self._places[name]
+        return self._places.setdefault(name, len(self._places))
 
     def _instances(
         self,
-        given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]],
+        given: Given,
         layout: Layout | None = None,
         columns: Sequence[Mapping[Any, int]] | None = None,
     ) -> Instances:
@@ -491,9 +433,7 @@ class Learner:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def _judge(
-        self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _judge(self, given: Given) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores. The state does not change, so whoever is new is a guest."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
@@ -507,48 +447,39 @@ class Learner:
         host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
         return host.judge(self._instances(given, host.layout, guests), 1)
 
-    def _learn(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]], label: Any) -> Any:
-        engine = self._alone()
-        met = [len(names) for names in self._all_names]
+    def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
+        self._alone()
+        model, met = self._model, [len(names) for names in self._all_names]
         try:
             layout = self._columns(given)
-            place = self._class(label)
-            if layout != engine.layout or len(self.classes) != engine.k:
-                engine.grow(layout, len(self.classes))
+            self._class(label)
+            model.grow(layout, self._places)
         except ValueError:  # too wide for a rule that keeps a matrix
             for names, count in zip(self._all_names, met, strict=True):
                 while len(names) > count:
                     names.popitem()
-            del self.classes[len(self._places) :]
             raise
-        known = int(engine.state.shape[KNOWN])
-        if place > known:  # the next class to become known takes the next place
-            order = [*range(known), place, *(i for i in range(known, len(self.classes)) if i != place)]
-            self.classes = [self.classes[i] for i in order]
-            self._places = {name: number for number, name in enumerate(self.classes)}
-            engine.renumber(order)
-            place = known
+        model.meet([label.item() if isinstance(label, np.generic) else label])
+        self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), place)
+            return self._play(self._instances(given), self._places[label], served)
         finally:
             self._renamed()
 
     @contextmanager
-    def _unharmed(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> Iterator[None]:
-        """Where numbers are so large that the weights may leave the range of floats: all or nothing is learned."""
-        numbers = chain(given[0].values(), *(row.values() for row in given[2].values()))
-        if not any(abs(number) > LARGE for number in numbers):
+    def _unharmed(self, given: Given) -> Iterator[None]:
+        """Roll back if huge numbers carry the weights out of the range of floats."""
+        if not given.largest > LARGE:
             yield
             return
-        description, arrays = self.state()
-        arrays = {name: array.copy() for name, array in arrays.items()}
         try:
-            yield
+            with self._model.rolled_back():
+                yield
         except OverflowError:
-            self.__dict__.update(vars(self.from_state(description, arrays)))
+            self._prepare()
             raise
 
-    def _widened(self, given: tuple[dict[Any, float], dict[Any, Any], dict[Any, dict[Any, float]]]) -> bool:
+    def _widened(self, given: Given) -> bool:
         """Give new attributes their columns, if nothing else is new and the window can stay open; whether it can."""
         numbers, voted, rated = given
         engine = self._engine
@@ -562,8 +493,11 @@ class Learner:
         engine.grow(layout, engine.k)
         return True
 
-    def _play(self, played: Instances, place: int) -> Any:
-        number = int(self._alone().run(played, np.array([place], np.int32)).predictions[0])
+    def _play(self, played: Instances, place: int, served: Any = UNSET) -> Any:
+        """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
+        self._alone()
+        answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
+        number = int(self._model.play(played, np.array([place], np.int32), served=answers).predictions[0])
         return self.classes[number] if number >= 0 else None
 
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
@@ -620,10 +554,10 @@ class Learner:
         )  # fmt: skip
         longest = max(32, 2 * count)
         if engine.plain:
-            self._window = Window(engine, names, self._tally, longest)
+            self._window = Window(engine, names, self._model.record, longest)
         else:
             self._settle()
-            self._window = Sitting(engine, names, self._tally, longest, 2.0 * largest)
+            self._window = Sitting(engine, names, self._model.record, longest, 2.0 * largest)
         self._ask, self._teach = self._window.ask, self._window.teach
         return True
 
@@ -672,56 +606,28 @@ class Learner:
             }
             for id, kept in self._waiting.items()
         ]
-        description = {
-            "learner": str(self.learner),
-            "classes": [files.plain(name) for name in self.classes],
-            "fixed": self.fixed,
-            "thresholds": bool(self._engine.layout.constant),
-            "tie": "largest" if self._settings.largest else "smallest",
-            "update_on_tie": self._settings.update_on_tie,
-            "max_pending": self.max_pending,
-            "voters": [files.plain(name) for name in self._voters],
-            "raters": [files.plain(name) for name in self._raters],
-            "attributes": [files.plain(name) for name in self._attributes],
-            "mistakes": self.mistakes,
-            "stride": int(self._tally.counts[one_trial.STRIDE]),
-            "waiting": waiting,
-            "labelled": list(self._labelled),
-        }
-        return description, self.engine.arrays | {"curve": self._points}
+        self._settle()
+        header, arrays = self._model.state()
+        own = {"fixed": self.fixed, "max_pending": self.max_pending, "waiting": waiting}
+        return own | {"model": header, "labelled": list(self._labelled)}, arrays
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """The learner whose `state` this was; it goes on as if it had never stopped. The arrays are copied."""
-        classes = [files.named(name) for name in description["classes"]]
-        self = cls(
-            description["learner"],
-            classes=classes if description["fixed"] else None,
-            thresholds=description["thresholds"],
-            tie=description["tie"],
-            update_on_tie=description["update_on_tie"],
-            max_pending=description["max_pending"],
-        )
-        self.classes = classes
-        names = {}
-        for kind in ("voters", "raters", "attributes"):
-            names[kind] = {files.named(name): place for place, name in enumerate(description[kind])}
-        self._voters, self._raters, self._attributes = names["voters"], names["raters"], names["attributes"]
-        layout = Layout(
-            len(self._voters), len(self._raters), 0, len(self._attributes), 1.0 if description["thresholds"] else 0.0
-        )
-        own = {name: array for name, array in arrays.items() if name != "curve"}
-        self._engine = Engine.restored(self.learner, layout, len(classes), self._settings, own)
-        self._prepare()
-        trials, filled = int(self._engine.state.counts[0, TRIALS]), len(arrays["curve"])
-        self._tally.counts[:] = trials, description["mistakes"], filled, description["stride"]
-        self._tally.curve[:filled] = arrays["curve"]
-        for kept in description["waiting"]:
-            scores = {files.named(name): _unpaired(row) for name, row in kept["scores"]}
-            self._waiting[kept["id"]] = Waiting(
-                _unpaired(kept["attributes"]), _unpaired(kept["votes"]), scores, files.named(kept["predicted"])
+        self = cls.__new__(cls)
+        self.fixed, self.max_pending = bool(description["fixed"]), int(description["max_pending"])
+        self._model = Model.from_state(description["model"], arrays)
+        self._waiting = {
+            kept["id"]: Waiting(
+                _unpaired(kept["attributes"]),
+                _unpaired(kept["votes"]),
+                {files.named(name): _unpaired(row) for name, row in kept["scores"]},
+                files.named(kept["predicted"]),
             )
+            for kept in description["waiting"]
+        }
         self._labelled = dict.fromkeys(description["labelled"])
+        self._prepare()
         return self
 
     def __reduce__(self) -> Any:
@@ -757,57 +663,3 @@ def _pairs(named: Mapping[Any, Any]) -> list[list[Any]]:
 
 def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
     return {files.named(name): files.named(value) for name, value in pairs}
-
-
-def _distinct(classes: Sequence[Any]) -> list[Any]:
-    if isinstance(classes, str):
-        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
-    names = [c.item() if isinstance(c, np.generic) else c for c in classes]
-    if len(names) < 1 or len(set(names)) < len(names):
-        raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
-    return names
-
-
-def _check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:
-    """Refuse rows that do not lie one after the other."""
-    rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
-    if not rises or indptr[-1] != columns or values != columns:
-        raise ValueError(
-            f"indptr must rise from 0 to {columns}, the number of columns and of values, in {size} steps, one a label; "
-            f"got {indptr!r} and {values} values"
-        )
-
-
-def _check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
-    if len(places) and not 0 <= places.min() <= places.max() < count:
-        raise ValueError(
-            f"{what} must be places among the {count} {among}, got {places.min()} to {places.max()}; learn() takes in "
-            "what is new"
-        )
-
-
-def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
-    """Names and values of one block of an instance; an array names its columns 0, 1, ..."""
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        return given.items()
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
-    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
-    return enumerate(values)
-
-
-def numbered(names: Mapping[Any, int]) -> int:
-    """How many names, from the first on, are 0, 1, ..."""
-    return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
-
-
-def _number(what: str, name: Any, value: Any) -> float:
-    try:
-        number = float(value) if not isinstance(value, str) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
-    return number

@@ -1,0 +1,137 @@
+"""One instance as users give it: attributes, votes and scores, by name or as arrays; checked, and as dicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmax.data.instances import missing
+
+__all__ = ["Given", "Reading", "check_places", "check_rows", "distinct", "numbered"]
+
+
+class Given(NamedTuple):
+    """An instance by name."""
+
+    attributes: dict[Any, float]
+    votes: dict[Any, Any]
+    scores: dict[Any, dict[Any, float]]
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude in it."""
+        ratings = (number for row in self.scores.values() for number in row.values())
+        return max((abs(number) for block in (self.attributes.values(), ratings) for number in block), default=0.0)
+
+
+class Reading:
+    """How instances are checked: against classes that are fixed, and a rule that needs numbers in a range."""
+
+    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any) -> None:
+        self.classes, self.fixed, self.bounded = classes, fixed, bounded
+
+    def check_label(self, label: Any) -> None:
+        """Refuse what is no label, or not among the classes that were fixed."""
+        if missing(label):
+            raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
+        self._check_class("label", label)
+
+    def _check_class(self, what: str, name: Any) -> None:
+        if self.fixed and name not in self.classes:
+            raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
+
+    def read(self, attributes: Any, votes: Any, scores: Any) -> Given:
+        """An instance as dicts by name, checked."""
+        if attributes is None and votes is None and scores is None:
+            raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
+        numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
+        voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
+        for name, choice in voted.items():
+            if choice.__hash__ is None:
+                raise TypeError(f"votes: {choice!r} of {name!r} is not hashable; a vote is one class")
+            if self.fixed:
+                self._check_class(f"votes: {name!r} voted for a class that", choice)
+        rated = {name: self._ratings(name, row) for name, row in _items("scores", scores)}
+        if self.bounded is not None:
+            self._check_range(self.bounded, numbers, rated)
+        return Given(numbers, voted, rated)
+
+    def _ratings(self, rater: Any, row: Any) -> dict[Any, float]:
+        """One rater's {class: number}."""
+        if isinstance(row, Mapping):
+            for name in row:
+                self._check_class(f"scores: {rater!r} rates a class that", name)
+            return {name: _number(f"scores of {rater!r}", name, value) for name, value in row.items()}
+        values = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else None
+        if values is None or len(values) != len(self.classes):
+            raise ValueError(
+                f"scores of {rater!r} must be a dict by class, or {len(self.classes)} numbers in the order of the "
+                f"classes {self.classes!r}; got {row!r}"
+            )
+        return {c: _number(f"scores of {rater!r}", c, v) for c, v in zip(self.classes, values, strict=True)}
+
+    def _check_range(self, rule: Any, numbers: dict[Any, float], rated: dict[Any, dict[Any, float]]) -> None:
+        for name, value in numbers.items():
+            if abs(value) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs attributes in [-1, 1], got {value!r} for {name!r}; scale them")
+        for name, row in rated.items():
+            values = [*row.values(), 0.0] if len(row) < len(self.classes) else list(row.values())
+            if values and max(values) - min(values) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
+
+
+def distinct(classes: Sequence[Any]) -> list[Any]:
+    if isinstance(classes, str):
+        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
+    names = [c.item() if isinstance(c, np.generic) else c for c in classes]
+    if len(names) < 1 or len(set(names)) < len(names):
+        raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
+    return names
+
+
+def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:
+    """Refuse rows that do not lie one after the other."""
+    rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
+    if not rises or indptr[-1] != columns or values != columns:
+        raise ValueError(
+            f"indptr must rise from 0 to {columns}, the number of columns and of values, in {size} steps, one a label; "
+            f"got {indptr!r} and {values} values"
+        )
+
+
+def check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
+    if len(places) and not 0 <= places.min() <= places.max() < count:
+        raise ValueError(
+            f"{what} must be places among the {count} {among}, got {places.min()} to {places.max()}; learn() takes in "
+            "what is new"
+        )
+
+
+def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and values of one block of an instance; an array names its columns 0, 1, ..."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return given.items()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
+    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    return enumerate(values)
+
+
+def numbered(names: Mapping[Any, int]) -> int:
+    """How many names, from the first on, are 0, 1, ..."""
+    return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
+
+
+def _number(what: str, name: Any, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
+    return number
