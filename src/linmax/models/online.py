@@ -23,6 +23,7 @@ from linmax.engine import one_trial
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.nodes import no_instances
+from linmax.engine.notation import read_back, written
 from linmax.engine.one_trial import FAILED, FILLED, LARGE, REFUSED, Names, Window, refuse
 from linmax.engine.sitting import Sitting, sits
 from linmax.jit.compiling import JIT
@@ -504,7 +505,7 @@ class Learner:
         host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
         if host is not None:
             return host.judge(self._instances(given, host.layout, guests), 1)
-        other = self.from_state(*self.state())
+        other = self.from_state(*self._state())
         layout = other._columns(given)
         other._engine.grow(layout, len(other.classes))
         return other._engine.judge(other._instances(given), 1)
@@ -541,7 +542,7 @@ class Learner:
         if not any(abs(number) > LARGE for number in numbers):
             yield
             return
-        description, arrays = self.state()
+        description, arrays = self._state()
         arrays = {name: array.copy() for name, array in arrays.items()}
         try:
             yield
@@ -663,6 +664,11 @@ class Learner:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        description, arrays = self._state()
+        return description | {"learner": written(self.learner)}, arrays
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The same with the learner itself, for a copy in this process."""
         waiting = [
             {
                 "id": id,
@@ -674,7 +680,7 @@ class Learner:
             for id, kept in self._waiting.items()
         ]
         description = {
-            "learner": str(self.learner),
+            "learner": self.learner,
             "classes": [files.plain(name) for name in self.classes],
             "fixed": self.fixed,
             "thresholds": bool(self._engine.layout.constant),
@@ -696,7 +702,7 @@ class Learner:
         """The learner whose `state` this was; it goes on as if it had never stopped. The arrays are copied."""
         classes = [files.named(name) for name in description["classes"]]
         self = cls(
-            description["learner"],
+            read_back(description["learner"]),
             classes=classes if description["fixed"] else None,
             thresholds=description["thresholds"],
             tie=description["tie"],

@@ -12,8 +12,8 @@ from linmax.data.instances import Experts, Layout, experts
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Settings
+from linmax.engine.notation import read_back, written
 from linmax.models.calibration import KEPT, Calibration
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
@@ -89,7 +89,7 @@ class FusionState:
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
-            "learner": str(machine.learner),
+            "learner": written(machine.learner),
             "classes": list(machine.classes),
             "thresholds": bool(machine.layout.constant),
             "settings": list(astuple(machine.engine.settings)),
@@ -118,7 +118,7 @@ class FusionState:
             columns = (0, len(description["voters"]) * len(normaliser.kinds))
         layout = Layout(*columns, 0, 0, 1.0 if description["thresholds"] else 0.0)
         machine = Machine.restored(
-            as_learner(description["learner"]),
+            read_back(description["learner"]),
             layout,
             description["classes"],
             Settings(*description["settings"]),

@@ -27,6 +27,7 @@ from linmax.data.instances import Experts, Layout
 from linmax.data.scaling import Scaling
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
+from linmax.engine.notation import read_back, written
 from linmax.learners import Auto
 from linmax.learners.attributes import AttributePool
 from linmax.models.calibration import KEPT, Calibration
@@ -297,7 +298,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         description = {
             "parameters": parameters,
             "machine": {
-                "learner": str(learner),
+                "learner": written(learner),
                 "classes": classes,
                 "layout": asdict(layout),
                 "settings": asdict(settings),
@@ -323,7 +324,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             blocks[block][rest] = array
         layout = Layout(**machine["layout"] | {"names": tuple(machine["layout"]["names"])})
         settings = Settings(**machine["settings"])
-        learner = as_learner(machine["learner"])
+        learner = read_back(machine["learner"])
         self._machine = Machine.restored(learner, layout, machine["classes"], settings, blocks["machine"])
         self._calibration = Calibration.restored(description["judged"], blocks["calibration"])
         if description["scaling"] is not None:
