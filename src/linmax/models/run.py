@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,43 @@ class Machine:
         (['a', 'b', 'c'], 2)
         """
         _refuse_others(instances)
-        return self._go_on(instances, labels, distinct_labels(labels, len(instances)), margins, grow)
+        found = distinct_labels(labels, len(instances))
+        if not grow:
+            return self._go_on(instances, labels, found, margins)
+        begins = self._debuts(instances, found)
+        if len(begins) == 1:
+            return self._go_on(self._named_here(instances), labels, found, margins, grow)
+        first, parts = self.trials == 0, []
+        for begin, end in pairwise([*begins, len(instances)]):
+            part = slice(begin, end)
+            seen = np.unique(found[1][part])
+            told = [found[0][i] for i in seen], np.searchsorted(seen, found[1][part])
+            parts.append(self._go_on(self._named_here(instances[part]), None, told, margins, grow))
+        return joined_traces(parts, (instances, labels) if first else None)
+
+    def _debuts(self, instances: Experts, found: tuple[list[Any], np.ndarray]) -> list[int]:
+        """The first trial, and those at which a label or a vote names a class for the first time.
+
+        There the learner grows, so that it does not matter how trials are cut into calls.
+        """
+        strange, size = set(found[0]).union(instances.names) - set(self.classes), len(instances)
+        if not strange or instances.fixed or instances.layout.raters:
+            return [0]
+        begins = {0}
+        for names, codes in ((found[0], found[1][:, None]), (instances.names, instances.votes)):
+            first = np.full(len(names) + 1, size)
+            first[codes[::-1].ravel()] = np.repeat(np.arange(size)[::-1], codes.shape[1])
+            begins |= {int(t) for name, t in zip(names, first, strict=False) if name in strange and t < size}
+        return sorted(begins)
+
+    def _named_here(self, instances: Experts) -> Experts:
+        """The instances without names of classes, new to the learner, for which none of them votes."""
+        if instances.fixed or instances.layout.raters or set(instances.names) <= set(self.classes):
+            return instances
+        used = np.unique(instances.votes[instances.votes >= 0])
+        place = np.full(len(instances.names) + 1, -1, np.int32)
+        place[used] = np.arange(len(used))
+        return replace(instances, votes=place[instances.votes], names=tuple(instances.names[i] for i in used))
 
     def _go_on(
         self, instances: Experts, labels: Any, found: tuple[list[Any], np.ndarray], margins: bool, grow: bool = False
@@ -395,6 +432,19 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
 
 
 # -- run ----------------------------------------------------------------------------------------------------------
+
+
+def joined_traces(parts: Sequence[Trace], seen: tuple[Any, Any] | None) -> Trace:
+    """The traces of stretches, one after the other, as one."""
+    margins = [part.margins for part in parts if part.margins is not None]
+    return Trace(
+        parts[-1].learner,
+        np.concatenate([part.predictions for part in parts]),
+        np.concatenate([part.wrong for part in parts]),
+        np.concatenate([part.changed for part in parts]),
+        np.concatenate(margins) if margins else None,
+        seen=seen,
+    )
 
 
 @dataclass(frozen=True, eq=False)

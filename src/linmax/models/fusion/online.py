@@ -17,6 +17,7 @@ from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PL
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (
     FusionState,
+    in_order,
     joined,
     later,
     make_batch,
@@ -24,7 +25,6 @@ from linmax.models.fusion.state import (
     read_votes,
     side_columns,
     stretches,
-    together,
 )
 from linmax.models.run import Machine, as_array, label_array, unique_labels
 from linmax.util import files
@@ -63,16 +63,20 @@ class OnLineFusion:
     # -- learning -------------------------------------------------------------------------------------------------
 
     def fit(self, votes: Any, y: Any) -> Self:
-        """Forget everything and learn from these trials, in their order."""
-        self._state = self._learn(None, votes, y)
+        """Forget everything and learn from these trials, in their order; their classes are known from the start."""
+        self._state = self._learn(None, votes, y, discover=False)
         return self
 
     def partial_fit(self, votes: Any, y: Any) -> Self:
-        """Go on with further trials; voters and classes may join. An error leaves the model as it was."""
-        self._state = self._learn(getattr(self, "_state", None), votes, y)
+        """Go on with further trials; voters and classes may join. An error leaves the model as it was.
+
+        A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
+        are cut into calls.
+        """
+        self._state = self._learn(getattr(self, "_state", None), votes, y, discover=True)
         return self
 
-    def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
+    def _learn(self, state: FusionState | None, votes: Any, y: Any, *, discover: bool) -> FusionState:
         ballots = read_votes(votes, self.by)
         labels = label_array(y)
         if labels.shape != (len(ballots),):
@@ -92,13 +96,14 @@ class OnLineFusion:
             sides = sides.joined(read_sides(sides.names, ballots.sides), len(voters))
         batch = make_batch(self, ballots, voters, named, fixed, normaliser, sides, learn=True)
         if state is None:
+            discover = discover and fixed is None
             machine = Machine(
                 as_learner(self.learner),
                 sides.laid_out(batch.instances[:0], batch.places[:0]),
-                fixed if fixed is not None else together(distinct, batch.names),
+                [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names]),
                 tie=self.tie,
                 update_on_tie=boolean("update_on_tie", self.update_on_tie),
-                discover=False,
+                discover=discover,
             )
             state = FusionState(machine, fixed, named, voters, normaliser)
         state.voters, state.sides = voters, sides

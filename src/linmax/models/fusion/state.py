@@ -22,6 +22,7 @@ from linmax.models.run import Machine
 __all__ = [
     "Batch",
     "FusionState",
+    "in_order",
     "joined",
     "later",
     "make_batch",
@@ -29,7 +30,6 @@ __all__ = [
     "read_votes",
     "side_columns",
     "stretches",
-    "together",
 ]
 
 SAMPLE = 1000  # trials of a call from which the diversity of raters is taken
@@ -175,7 +175,9 @@ class FusionState:
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
-        classes = list(dict.fromkeys([*self.machine.classes, *batch.names, *names]))
+        # Plurality breaks ties by the order of the classes, which must not hang on when each of them was met.
+        met = [*self.machine.classes, *batch.names, *names]
+        classes = list(dict.fromkeys(met)) if self.fixed is not None else in_order(met)
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         tally.add(right, said, np.array([place[name] for name in names]), len(classes), leader)
@@ -400,9 +402,9 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
     return ballots
 
 
-def together(labels: Sequence[Any], named: Sequence[Any]) -> list[Any]:
-    """Classes met in labels and in votes, sorted when they can be; where they are equal, as the labels write them."""
-    met = list(dict.fromkeys([*labels, *named]))
+def in_order(names: Sequence[Any]) -> list[Any]:
+    """Distinct classes, sorted when they can be; of those that are equal, the first."""
+    met = list(dict.fromkeys(names))
     try:
         return sorted(met)
     except TypeError:

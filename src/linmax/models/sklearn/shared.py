@@ -156,8 +156,10 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
         """A learner that has seen nothing."""
+        # Classes that are discovered join at their first labels, so that calls may be cut anywhere.
+        met = [] if discover and not instances.layout.raters else classes.tolist()
         self._machine = Machine(
-            as_learner(self.learner), instances, classes.tolist(), tie="smallest", update_on_tie=True, discover=discover
+            as_learner(self.learner), instances, met, tie="smallest", update_on_tie=True, discover=discover
         )
         self.classes_, self._declared = classes, declared
         self._calibration, self._carry, self.mistakes_ = Calibration(), 0.0, 0
