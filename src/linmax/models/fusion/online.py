@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -92,24 +93,28 @@ class OnLineFusion:
         voters, named = joined(state, ballots)
         normaliser = state.normaliser if state is not None else Normaliser(self.normalise) if ballots.scored else None
         sides = Sides(tuple(map(str, side_columns(self.by)))) if state is None else state.sides
-        if sides.names:
-            sides = sides.joined(read_sides(sides.names, ballots.sides), len(voters))
-        batch = make_batch(self, ballots, voters, named, fixed, normaliser, sides, learn=True)
+        held = read_sides(sides.names, ballots.sides)
+        begins = sides.debuts(held)
+        complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
+        batch = make_batch(self, ballots, voters, named, fixed, normaliser, complete, learn=True)
         if state is None:
             discover = discover and fixed is None
             machine = Machine(
                 as_learner(self.learner),
-                sides.laid_out(batch.instances[:0], batch.places[:0]),
+                batch.instances[:0],
                 [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names]),
                 tie=self.tie,
                 update_on_tie=boolean("update_on_tie", self.update_on_tie),
                 discover=discover,
             )
-            state = FusionState(machine, fixed, named, voters, normaliser)
-        state.voters, state.sides = voters, sides
+            state = FusionState(machine, fixed, named, voters, normaliser, sides)
+        state.voters = voters
         state.compare_raters(ballots)
-        for begin, end in stretches(len(ballots)):
-            state.advance(batch[begin:end], labels[begin:end])
+        for first, last in pairwise([*begins, len(ballots)]):
+            state.welcome([column[first:last] for column in held])
+            part = state.placed(batch[first:last], [column[first:last] for column in held])
+            for begin, end in stretches(last - first):
+                state.advance(part[begin:end], labels[first + begin : first + end])
         return state
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:

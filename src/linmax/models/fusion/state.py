@@ -148,6 +148,15 @@ class FusionState:
         """Columns of a voter."""
         return 1 if self.normaliser is None else len(self.normaliser.kinds)
 
+    def welcome(self, held: Sequence[Sequence[Any]]) -> None:
+        """Make columns for the voters, and for the values of the side columns at the trials to come."""
+        if self.sides.names:
+            self.sides = self.sides.joined(held, len(self.voters))
+
+    def placed(self, batch: Batch, held: Sequence[Sequence[Any]]) -> Batch:
+        """The batch with the values of the side columns as they are numbered now."""
+        return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
+
     def advance(self, batch: Batch, labels: np.ndarray) -> None:
         """Learn from a stretch, after seeing how the present weights score it."""
         before = list(self.machine.classes)
