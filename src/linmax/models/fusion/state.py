@@ -32,7 +32,7 @@ __all__ = [
     "stretches",
 ]
 
-SAMPLE = 1000  # trials of a call from which the diversity of raters is taken
+SAMPLE = 1000  # trials from which the diversity of raters is taken; then as many of each time as many trials again
 
 
 class Options(Protocol):
@@ -293,12 +293,16 @@ class FusionState:
             return
         named = self.named and ballots.names is not None
         present = [self.voters.index(name) for name in ballots.names or ()] if named else range(ballots.table.shape[1])
-        sample = ballots.table[:: -(-len(ballots) // SAMPLE)]
         new = len(self.voters) - len(self.apart)
         self.apart, self.together = (np.pad(matrix, (0, new)) for matrix in (self.apart, self.together))
         pairs = np.ix_(present, present)
-        self.apart[pairs] += len(sample) * cognitive_diversity(sample)
-        self.together[pairs] += len(sample)
+        trials = self.tally.trials + np.arange(len(ballots))
+        strides = 1 << np.log2(np.maximum(trials // SAMPLE, 1)).astype(np.int64)
+        for stride in np.unique(strides).tolist():
+            sample = ballots.table[(strides == stride) & (trials % stride == 0)]
+            if len(sample):
+                self.apart[pairs] += stride * len(sample) * cognitive_diversity(sample)
+                self.together[pairs] += stride * len(sample)
 
     def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
         """What a report says of each voter: the heaviest first, or the most often right where there are no weights."""
