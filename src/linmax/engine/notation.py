@@ -21,7 +21,19 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import Rule
-from linmax.engine.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
+from linmax.engine.composition import (
+    POOLS,
+    Learner,
+    as_rule,
+    average,
+    both,
+    combine,
+    paper_pool,
+    recycle,
+    rivals,
+    stack,
+    vote,
+)
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -120,7 +132,7 @@ def read_back(found: Any) -> Learner:
                 f"the model was learned with {name!r}, a rule of your own that is not defined here; "
                 "import or define it first"
             )
-        now = trace_of(parse(text))
+        now = trace_of(as_rule(text))
         if len(now) != len(trace) or not np.allclose(now, trace, rtol=1e-6, atol=1e-9):
             raise ValueError(
                 f"the rule {name!r} does not learn as it did when the model was saved; "
