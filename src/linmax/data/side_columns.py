@@ -30,6 +30,22 @@ class Sides:
     columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, place in values or VOTER)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    def debuts(self, held: Sequence[Sequence[Any]]) -> list[int]:
+        """The first trial, and those at which a value holds for the first time.
+
+        Examples
+        --------
+        >>> Sides(("subject",), ((0, "maths"),)).debuts([["maths", None, "art", "art", "maths"]])
+        [0, 2]
+        """
+        met, begins = set(self.values), {0}
+        for i, column in enumerate(held):
+            first: dict[Any, int] = {}
+            for t, value in enumerate(column):
+                first.setdefault(value, t)
+            begins |= {t for value, t in first.items() if value is not None and (i, value) not in met}
+        return sorted(begins)
+
     def joined(self, held: Sequence[Sequence[Any]], voters: int) -> Sides:
         """These and what joins with further trials, ``held`` giving the values of each side column."""
         met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)

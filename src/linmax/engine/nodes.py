@@ -656,7 +656,8 @@ class Automatic(Node):
 
     With both, the votes of the first one's members are raters beside the others, and the second one decides.
     ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
-    the order in which they came.
+    the order in which they came. ``bounded`` says which form the second has: it is settled by those who come first,
+    and stays when raters join them.
     """
 
     from_zero = False
@@ -666,6 +667,7 @@ class Automatic(Node):
 
     def prepare(self, engine: Engine) -> None:
         self.columns = np.zeros(0, np.int64)
+        self.bounded = np.zeros(1, np.int64)
         self.attributes: AttributeWorker | None = None
         self.votes: Engine | None = None
         self._fit(engine)
@@ -684,14 +686,15 @@ class Automatic(Node):
         self.columns = np.concatenate([self.columns, raters, members])
         inner = Layout(layout.voters, len(self.columns), 0, 0, layout.constant)
         if self.votes is None:
-            self.votes = engine.like(votes_pool(bounded=layout.raters == 0), inner)
+            self.bounded[0] = layout.raters == 0
+            self.votes = engine.like(votes_pool(bool(self.bounded[0])), inner)
             self.votes.state.shape[KNOWN] = engine.state.shape[KNOWN]
         else:
             self.votes.grow(inner, engine.k)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"columns": self.columns}
+        found = {"columns": self.columns, "bounded": self.bounded}
         if self.attributes is not None:
             found |= {f"attributes.{name}": array for name, array in self.attributes.arrays.items()}
         if self.votes is not None:
@@ -704,11 +707,15 @@ class Automatic(Node):
             part, _, rest = name.partition(".")
             if rest:
                 parts[part][rest] = array
-        self.columns = arrays["columns"].copy()
+        self.columns, bounded = arrays["columns"].copy(), arrays["bounded"].copy()
         if self.attributes is not None and parts["attributes"]:
             self.attributes.restore(parts["attributes"])
         if self.votes is not None:
+            if bounded[0] != self.bounded[0]:
+                engine = self.votes
+                self.votes = engine.like(votes_pool(bool(bounded[0])), engine.layout)
             self.votes.restore(parts["votes"])
+        self.bounded = bounded
 
     def renumber(self, order: Sequence[int]) -> None:
         if self.votes is not None:

@@ -15,18 +15,34 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from linmax.engine.composition import POOLS, Learner, average, both, combine, paper_pool, recycle, rivals, stack, vote
+import numpy as np
+
+from linmax.core.contract import Rule
+from linmax.engine.composition import (
+    POOLS,
+    Learner,
+    as_rule,
+    average,
+    both,
+    combine,
+    paper_pool,
+    recycle,
+    rivals,
+    stack,
+    vote,
+)
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
 from linmax.rules import REGISTRY
-from linmax.rules.own import OWN_RULES
-from linmax.techniques.combining import Combined
+from linmax.rules.own import OWN_RULES, trace_of
+from linmax.rules.quasi_additive import LINKS
+from linmax.techniques.combining import Combined, Stacked
 
-__all__ = ["parse"]
+__all__ = ["parse", "read_back", "written"]
 
 COMBINATIONS = ("combine", "stack")
 TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
@@ -70,6 +86,72 @@ def parse(text: str) -> Learner:
     for letter, options in reversed(techniques):
         learner = _call(text, TECHNIQUES[letter], [learner], _options(text, letter, options))
     return learner
+
+
+def written(learner: Learner) -> Any:
+    """A learner as a file holds it: its text, and what makes rules of the user's own known again.
+
+    One that `read_back` would not find again is refused.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> written(linmax.parse("AR-perceptron"))
+    'AR-perceptron'
+    >>> written(linmax.rules.quasi_additive(lambda v: v * v * v))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: quasi-additive(<lambda>) cannot be saved: a link of your own has no name to find it by; write the ...
+    """
+    own = {}
+    for rule in _rules_of(learner):
+        name, link = rule.name.replace("_", "-").lower(), rule.parameters.get("link")
+        if link is None and name in REGISTRY:
+            continue
+        if link is not None and link not in LINKS:
+            raise ValueError(
+                f"{rule} cannot be saved: a link of your own has no name to find it by; write the update with "
+                "linmax.rule"
+            )
+        if (name not in REGISTRY and name not in OWN_RULES) or parse(str(rule)) != rule:
+            raise ValueError(f"{rule} cannot be saved: its name stands for another one; rename yours")
+        if name not in REGISTRY:
+            own[str(rule)] = trace_of(rule)
+    return {"text": str(learner), "own": own} if own else str(learner)
+
+
+def read_back(found: Any) -> Learner:
+    """The learner of which `written` made this, or itself; rules of the user's own must be defined, and the same."""
+    if isinstance(found, Learner):
+        return found
+    if isinstance(found, str):
+        return parse(found)
+    for text, trace in found["own"].items():
+        name = text.partition("(")[0]
+        if name.lower() not in OWN_RULES:
+            raise ValueError(
+                f"the model was learned with {name!r}, a rule of your own that is not defined here; "
+                "import or define it first"
+            )
+        now = trace_of(as_rule(text))
+        if len(now) != len(trace) or not np.allclose(now, trace, rtol=1e-6, atol=1e-9):
+            raise ValueError(
+                f"the rule {name!r} does not learn as it did when the model was saved; "
+                "define it as it was, or give the new one another name"
+            )
+    return parse(found["text"])
+
+
+def _rules_of(learner: Any) -> Iterator[Rule]:
+    """The rules that a description is made of."""
+    if isinstance(learner, Rule):
+        yield learner
+    elif isinstance(learner, (Combined, Stacked)):
+        for member in learner.members:
+            yield from _rules_of(member)
+        if isinstance(learner, Stacked):
+            yield from _rules_of(learner.fusion)
+    elif hasattr(learner, "base"):
+        yield from _rules_of(learner.base)
 
 
 def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:

@@ -202,6 +202,10 @@ class TableReader:
         first: int,
     ) -> Batch:
         size = len(labels)
+        if self.vocabulary.bits is not None:  # two names may have one column
+            rows = sparse.csr_array((values, indices, indptr), shape=(size, len(self.vocabulary)))
+            rows.sum_duplicates()
+            indptr, indices, values = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
         with np.errstate(invalid="ignore"):
             wild = (np.abs(dense) > LARGEST).any(axis=1)
         far = np.flatnonzero(~(np.abs(values) <= LARGEST))

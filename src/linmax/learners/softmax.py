@@ -62,7 +62,7 @@ TRIALS, DUE, FITTED, COUNT = range(4)  # of `sizes`: trials, those at the next r
 class Store(NamedTuple):
     """Trials as lists of ratings: coordinate ``place`` gives ``value`` to ``of``, a class that was known then."""
 
-    starts: np.ndarray  # int64: trial t has the ratings starts[t]..starts[t + 1], coordinates in order
+    starts: np.ndarray  # int64: trial t has the ratings starts[t]..starts[t + 1], those of a coordinate together
     places: np.ndarray  # int32
     of: np.ndarray  # int32
     values: np.ndarray
@@ -147,7 +147,10 @@ def curve(
     chain: np.ndarray,
     curvature: np.ndarray,
 ) -> None:
-    """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after."""
+    """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after.
+
+    The coordinates may come in any order, as those of attributes by name do.
+    """
     last = chain[0]  # of each class, the rating met last
     for c in range(last.size):
         last[c] = -1
@@ -159,7 +162,8 @@ def curve(
         last[of] = a - lo
         b = last[of]
         while b >= 0:
-            curvature[place, store.places[lo + b]] += sure * weighted * store.values[lo + b]
+            other = store.places[lo + b]
+            curvature[max(place, other), min(place, other)] += sure * weighted * store.values[lo + b]
             b = chain[1, b]
     for a in range(lo, hi):
         place = store.places[a]

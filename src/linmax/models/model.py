@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -21,10 +22,11 @@ from linmax.data.labels import distinct_labels, named
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.nodes import BestOf, Node, Weighing
+from linmax.engine.notation import read_back, written
 from linmax.engine.record import FILLED, MISTAKES, Record, keep_table, new_record, note_all, widened
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
-from linmax.models.trace import Trace
+from linmax.models.trace import Trace, in_a_row
 from linmax.models.weights import WeightArrays, Weights
 from linmax.techniques.combining import Combined
 from linmax.techniques.voting import Voted
@@ -246,7 +248,7 @@ class Model:
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
         """Undo everything if the weights leave the range of floats."""
-        header, arrays = self.state()
+        header, arrays = self._state(self.learner)
         arrays = {name: array.copy() for name, array in arrays.items()}
         try:
             yield
@@ -283,7 +285,41 @@ class Model:
         """
         refuse_others(instances)
         found = distinct_labels(labels, len(instances))
-        return self.run_numbered(instances, found, margins=margins, grow=grow, first_pass=first_pass)
+        options: dict[str, Any] = {"margins": margins, "grow": grow, "first_pass": first_pass}
+        begins = self._debuts(instances, found) if grow else [0]
+        if len(begins) == 1:
+            return self.run_numbered(self._named_here(instances) if grow else instances, found, **options)
+        parts = []
+        for begin, end in pairwise([*begins, len(instances)]):
+            part = slice(begin, end)
+            seen = np.unique(found[1][part])
+            told = [found[0][i] for i in seen], np.searchsorted(seen, found[1][part])
+            parts.append(self.run_numbered(self._named_here(instances[part]), told, **options))
+        return in_a_row(parts)
+
+    def _debuts(self, instances: Experts, found: tuple[list[Any], np.ndarray]) -> list[int]:
+        """The first trial, and those at which a label or a vote names a class for the first time.
+
+        There the model grows, so that it does not matter how trials are cut into calls.
+        """
+        strange, size = set(found[0]).union(instances.names) - set(self.classes), len(instances)
+        if not strange or instances.fixed or instances.layout.raters:
+            return [0]
+        begins = {0}
+        for names, codes in ((found[0], found[1][:, None]), (instances.names, instances.votes)):
+            first = np.full(len(names) + 1, size)
+            first[codes[::-1].ravel()] = np.repeat(np.arange(size)[::-1], codes.shape[1])
+            begins |= {int(t) for name, t in zip(names, first, strict=False) if name in strange and t < size}
+        return sorted(begins)
+
+    def _named_here(self, instances: Experts) -> Experts:
+        """The instances without names of classes, new to the model, for which none of them votes."""
+        if instances.fixed or instances.layout.raters or set(instances.names) <= set(self.classes):
+            return instances
+        used = np.unique(instances.votes[instances.votes >= 0])
+        place = np.full(len(instances.names) + 1, -1, np.int32)
+        place[used] = np.arange(len(used))
+        return replace(instances, votes=place[instances.votes], names=tuple(instances.names[i] for i in used))
 
     def run_numbered(
         self,
@@ -392,8 +428,11 @@ class Model:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        return self._state(written(self.learner))
+
+    def _state(self, learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = {
-            "learner": str(self.learner),
+            "learner": learner,
             "classes": [files.plain(name) for name in self.classes],
             "layout": list(astuple(self.layout)),
             "settings": list(astuple(self.engine.settings)),
@@ -414,7 +453,7 @@ class Model:
         layout = Layout(voters, raters, dense, sparse, constant, tuple(names))
         settings = Settings(*header["settings"])
         model = cls.__new__(cls)
-        model.learner = as_learner(header["learner"])
+        model.learner = read_back(header["learner"])
         model.classes = [files.named(name) for name in header["classes"]]
         model.columns = Columns(*([files.named(name) for name in block] for block in header["columns"]))
         made = Engine.restored if copied else Engine.shown

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Trace", "joined"]
+__all__ = ["Trace", "in_a_row", "joined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +81,19 @@ class Trace:
 
 def joined(traces: Sequence[Trace], seen: tuple[Any, Any] | None = None) -> Trace:
     """One trace of several passes over the same trials; ``seen`` are these, and kept if they were played once."""
-    first, last = traces[0], traces[-1]
-    consistent = not last.changed.any()
+    consistent = not traces[-1].changed.any()
     if len(traces) == 1:
-        return replace(first, consistent=consistent, seen=seen)
+        return replace(traces[0], consistent=consistent, seen=seen)
+    return replace(in_a_row(traces), passes=len(traces), consistent=consistent)
+
+
+def in_a_row(traces: Sequence[Trace]) -> Trace:
+    """One trace of several that come one after the other."""
     margins = [trace.margins for trace in traces if trace.margins is not None]
     return Trace(
-        last.model,
+        traces[-1].model,
         np.concatenate([trace.predictions for trace in traces]),
         np.concatenate([trace.wrong for trace in traces]),
         np.concatenate([trace.changed for trace in traces]),
         np.concatenate(margins) if margins else None,
-        len(traces),
-        consistent,
     )

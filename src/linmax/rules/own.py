@@ -20,7 +20,7 @@ from linmax.core.contract import OWN, REACH, STEP, Rule
 from linmax.jit.compiling import JIT, OPTIONS, Kernel, cache_folder, caching_in
 from linmax.util.checks import boolean, finite
 
-__all__ = ["OWN_RULES", "TAKEN", "OwnRule", "check_rule", "compile_function", "rule"]
+__all__ = ["OWN_RULES", "TAKEN", "OwnRule", "check_rule", "compile_function", "rule", "trace_of"]
 
 
 def compile_function(function: Callable[..., Any], signature: Any, what: str) -> Any:
@@ -300,6 +300,24 @@ def check_rule(candidate: Rule | OwnRule, seed: int = 0) -> None:
         assert np.isfinite(first.weights).all(), f"{name}: weights are not finite"
         within = before.margin(index, z) <= before.scalars[REACH]
         assert within or not changed, f"{name}: updated beyond its reach"
+
+
+def trace_of(subject: Rule) -> list[float]:
+    """What the rule makes of a few fixed z, as finite numbers: by them a rule is known again in another process.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> trace_of(linmax.rules.perceptron()) == trace_of(linmax.rules.perceptron(margin=1))
+    False
+    """
+    bench, random = _Bench(subject), np.random.default_rng(0)
+    for trial in range(40):
+        index, z = _awkward(random, trial, subject)
+        if z.size:
+            bench.step(index, z)
+    numbers = [*bench.weights, *bench.memory.ravel(), *bench.scalars, float(subject.bounded), *subject.values]
+    return [float(value) for value in np.nan_to_num(numbers)]
 
 
 def _stays_within(subject: Rule, seed: int) -> None:

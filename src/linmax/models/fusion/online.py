@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +20,13 @@ from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PL
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (
     FusionState,
+    in_order,
     joined,
     later,
     make_batch,
     one_row,
     read_votes,
     side_columns,
-    together,
 )
 from linmax.models.model import Model
 from linmax.util import files
@@ -64,16 +65,20 @@ class OnLineFusion:
     # -- learning -------------------------------------------------------------------------------------------------
 
     def fit(self, votes: Any, y: Any) -> Self:
-        """Forget everything and learn from these trials, in their order."""
-        self._state = self._learn(None, votes, y)
+        """Forget everything and learn from these trials, in their order; their classes are known from the start."""
+        self._state = self._learn(None, votes, y, discover=False)
         return self
 
     def partial_fit(self, votes: Any, y: Any) -> Self:
-        """Go on with further trials; voters and classes may join. An error leaves the model as it was."""
-        self._state = self._learn(getattr(self, "_state", None), votes, y)
+        """Go on with further trials; voters and classes may join. An error leaves the model as it was.
+
+        A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
+        are cut into calls.
+        """
+        self._state = self._learn(getattr(self, "_state", None), votes, y, discover=True)
         return self
 
-    def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
+    def _learn(self, state: FusionState | None, votes: Any, y: Any, *, discover: bool) -> FusionState:
         ballots = read_votes(votes, self.by)
         labels = label_array(y)
         if labels.shape != (len(ballots),):
@@ -89,18 +94,23 @@ class OnLineFusion:
         voters, named = joined(state, ballots)
         normaliser = state.normaliser if state is not None else Normaliser(self.normalise) if ballots.scored else None
         sides = Sides(tuple(map(str, side_columns(self.by)))) if state is None else state.sides
-        if sides.names:
-            sides = sides.joined(read_sides(sides.names, ballots.sides), len(voters))
-        batch = make_batch(self, ballots, voters, named, fixed, normaliser, sides, learn=True)
+        held = read_sides(sides.names, ballots.sides)
+        begins = sides.debuts(held)
+        complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
+        batch = make_batch(self, ballots, voters, named, fixed, normaliser, complete, learn=True)
         if state is None:
             one_of("tie", self.tie, ("smallest", "largest"))
-            settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie))
-            layout = sides.laid_out(batch.instances[:0], batch.places[:0]).layout
-            classes = fixed if fixed is not None else together(distinct, batch.names)
-            state = FusionState(Model(self.learner, layout, classes, settings), fixed, named, voters, normaliser)
-        state.voters, state.sides = voters, sides
+            discover = discover and fixed is None
+            settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie), discover)
+            classes = [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names])
+            model = Model(self.learner, batch.instances.layout, classes, settings)
+            state = FusionState(model, fixed, named, voters, normaliser, sides)
+        state.voters = voters
         state.compare_raters(ballots)
-        state.advance(batch, labels)
+        for first, last in pairwise([*begins, len(ballots)]):
+            state.welcome([column[first:last] for column in held])
+            part = state.placed(batch[first:last], [column[first:last] for column in held])
+            state.advance(part, labels[first:last])
         return state
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:

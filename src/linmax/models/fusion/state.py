@@ -19,16 +19,16 @@ from linmax.models.model import Model, apart
 __all__ = [
     "Batch",
     "FusionState",
+    "in_order",
     "joined",
     "later",
     "make_batch",
     "one_row",
     "read_votes",
     "side_columns",
-    "together",
 ]
 
-SAMPLE = 1000  # trials of a call from which the diversity of raters is taken
+SAMPLE = 1000  # trials from which the diversity of raters is taken; then as many of each time as many trials again
 
 
 class Options(Protocol):
@@ -123,6 +123,15 @@ class FusionState:
         """Columns of a voter."""
         return 1 if self.normaliser is None else len(self.normaliser.kinds)
 
+    def welcome(self, held: Sequence[Sequence[Any]]) -> None:
+        """Make columns for the voters, and for the values of the side columns at the trials to come."""
+        if self.sides.names:
+            self.sides = self.sides.joined(held, len(self.voters))
+
+    def placed(self, batch: Batch, held: Sequence[Sequence[Any]]) -> Batch:
+        """The batch with the values of the side columns as they are numbered now."""
+        return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
+
     def advance(self, batch: Batch, labels: np.ndarray) -> None:
         """Learn from these trials, as many at a time as there is room for."""
         wrong = [np.zeros(0, bool)]
@@ -141,7 +150,9 @@ class FusionState:
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
-        classes = list(dict.fromkeys([*self.model.classes, *batch.names, *names]))
+        # Plurality breaks ties by the order of the classes, which must not hang on when each of them was met.
+        met = [*self.model.classes, *batch.names, *names]
+        classes = list(dict.fromkeys(met)) if self.fixed is not None else in_order(met)
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         tally.add(right, said, np.array([place[name] for name in names]), len(classes), leader)
@@ -252,12 +263,16 @@ class FusionState:
             return
         named = self.named and ballots.names is not None
         present = [self.voters.index(name) for name in ballots.names or ()] if named else range(ballots.table.shape[1])
-        sample = ballots.table[:: -(-len(ballots) // SAMPLE)]
         new = len(self.voters) - len(self.apart)
         self.apart, self.together = (np.pad(matrix, (0, new)) for matrix in (self.apart, self.together))
         pairs = np.ix_(present, present)
-        self.apart[pairs] += len(sample) * cognitive_diversity(sample)
-        self.together[pairs] += len(sample)
+        trials = self.tally.trials + np.arange(len(ballots))
+        strides = 1 << np.log2(np.maximum(trials // SAMPLE, 1)).astype(np.int64)
+        for stride in np.unique(strides).tolist():
+            sample = ballots.table[(strides == stride) & (trials % stride == 0)]
+            if len(sample):
+                self.apart[pairs] += stride * len(sample) * cognitive_diversity(sample)
+                self.together[pairs] += stride * len(sample)
 
     def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
         """What a report says of each voter: the heaviest first, or the most often right where there are no weights."""
@@ -370,9 +385,9 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
     return ballots
 
 
-def together(labels: Sequence[Any], named: Sequence[Any]) -> list[Any]:
-    """Classes met in labels and in votes, sorted when they can be; where they are equal, as the labels write them."""
-    met = list(dict.fromkeys([*labels, *named]))
+def in_order(names: Sequence[Any]) -> list[Any]:
+    """Distinct classes, sorted when they can be; of those that are equal, the first."""
+    met = list(dict.fromkeys(names))
     try:
         return sorted(met)
     except TypeError:

@@ -142,7 +142,9 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
         """A learner that has seen nothing."""
-        self._model = Model(self.learner, instances.layout, classes.tolist(), Settings(discover=discover))
+        # Classes that are discovered join at their first labels, so that calls may be cut anywhere.
+        met = [] if discover and not instances.layout.raters else classes.tolist()
+        self._model = Model(self.learner, instances.layout, met, Settings(discover=discover))
         self.classes_, self._declared, self._carry = classes, declared, 0.0
 
     def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:

@@ -22,6 +22,7 @@ from linmax.data.scaling import KINDS, Scaling
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.nodes import no_instances
+from linmax.engine.notation import read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import Auto
@@ -339,7 +340,7 @@ class StreamModel:
         """All that it is: plain data that JSON can hold, and arrays."""
         layout = None if self.engine is None else self.engine.layout
         description = {
-            "learner": str(self.learner),
+            "learner": written(self.learner),
             "thresholds": self.thresholds,
             "tie": "largest" if self._settings.largest else "smallest",
             "update_on_tie": self._settings.update_on_tie,
@@ -380,7 +381,7 @@ class StreamModel:
         try:
             bits = description["hash_bits"]
             self = cls(
-                description["learner"],
+                read_back(description["learner"]),
                 thresholds=description["thresholds"],
                 tie=description["tie"],
                 update_on_tie=description["update_on_tie"],
