@@ -733,7 +733,7 @@ if JIT:
             data = [_data(context, builder, sig.args[0], args[0]), _data(context, builder, sig.args[1], *args[1:3])]
             tail = _tail_of_dense(context, builder, sig.args, args)
             inside_array(context, builder, sig.args[0], args[0], _whole(0), _whole(LANES))
-            inside_array(context, builder, sig.args[1], *args[1:3], builder.mul(tail[1], _whole(LANES)))
+            inside_array(context, builder, sig.args[1], args[1], args[2], builder.mul(tail[1], _whole(LANES)))
             _call_own(builder, "linmax_lanes", VOID, _write_lanes, *data, *tail)
             return context.get_dummy_value()
 
@@ -748,7 +748,7 @@ if JIT:
             rows, at = builder.extract_value(table.shape, 0), _data(context, builder, sig.args[1], *args[1:3])
             tail = _tail_of_dense(context, builder, sig.args, args)
             inside_array(context, builder, sig.args[0], args[0], _whole(0), builder.mul(rows, _whole(LANES)))
-            inside_array(context, builder, sig.args[1], *args[1:3], builder.mul(tail[1], _whole(LANES)))
+            inside_array(context, builder, sig.args[1], args[1], args[2], builder.mul(tail[1], _whole(LANES)))
             _call_own(builder, "linmax_codes", VOID, _write_codes, table.data, rows, at, *tail)
             return context.get_dummy_value()
 
