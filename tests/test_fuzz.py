@@ -54,7 +54,9 @@ LEARNERS = [
     "pa-ii(0.5, rivals=violated)",
     "ftrl",
 ]
-REFUSALS = re.compile("needs attributes|learns from attributes|range of floats")  # what is told, and ends a round
+REFUSALS = re.compile(
+    "needs attributes|learns from attributes|range of floats|is the limit"
+)  # what is told, and ends a round
 LENGTHS = (0, 1, 2, 3, 7, 8, 9, 16, 17, 40, 64, 65, 200)
 
 

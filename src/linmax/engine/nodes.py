@@ -597,7 +597,8 @@ class Stacking(Node):
         root = np.sqrt(running)[:, :, None]
         exponents = np.divide(centred, root, out=np.zeros_like(centred), where=root > 0.0)
         exponents = np.where(counts, exponents, -np.inf)
-        shares = np.where(counts, np.exp(exponents - np.where(known > 0, exponents.max(axis=2), 0.0)[:, :, None]), 0.0)
+        most = np.where(known > 0, exponents.max(axis=2, initial=-np.inf), 0.0)[:, :, None]
+        shares = np.where(counts, np.exp(exponents - most), 0.0)
         shares /= np.maximum(shares.sum(axis=2, keepdims=True), 1.0)
         return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
 
@@ -618,11 +619,12 @@ class Automatic(Node):
 
     With both, the votes of the first one's members are raters beside the others, and the second one decides.
     ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
-    the order in which they came.
+    the order in which they came. ``bounded`` is whether there were voters before there was any rater, which tells the
+    members of the second.
     """
 
     def prepare(self, engine: Engine) -> None:
-        self.columns = np.zeros(0, np.int64)
+        self.columns, self.bounded = np.zeros(0, np.int64), False
         self.attributes: AttributeWorker | None = None
         self.votes: Engine | None = None
         self._fit(engine)
@@ -641,14 +643,15 @@ class Automatic(Node):
         self.columns = np.concatenate([self.columns, raters, members])
         inner = Layout(layout.voters, len(self.columns), 0, 0, layout.constant)
         if self.votes is None:
-            self.votes = engine.like(votes_pool(bounded=layout.raters == 0), inner)
+            self.bounded = layout.raters == 0
+            self.votes = engine.like(votes_pool(self.bounded), inner)
             self.votes.state.shape[KNOWN] = engine.state.shape[KNOWN]
         else:
             self.votes.grow(inner, engine.k)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"columns": self.columns}
+        found = {"columns": self.columns, "bounded": np.array([self.bounded])}
         if self.attributes is not None:
             found |= {f"attributes.{name}": array for name, array in self.attributes.arrays.items()}
         if self.votes is not None:
@@ -665,6 +668,9 @@ class Automatic(Node):
         if self.attributes is not None and parts["attributes"]:
             self.attributes.restore(parts["attributes"])
         if self.votes is not None:
+            bounded = bool(arrays["bounded"][0]) if "bounded" in arrays else self.bounded  # files of before have none
+            if bounded != self.bounded:
+                self.bounded, self.votes = bounded, self.votes.like(votes_pool(bounded), self.votes.layout)
             self.votes.restore(parts["votes"])
 
     def renumber(self, order: Sequence[int]) -> None:
