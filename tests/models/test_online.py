@@ -607,3 +607,27 @@ def test_rows_that_do_not_fit(indptr: list[int], columns: list[int], labels: lis
     with pytest.raises(ValueError, match=message):
         learner.learn_rows(np.array(indptr), np.array(columns), np.ones(len(columns)), np.array(labels))
     assert learner.trials == 2
+
+
+@pytest.mark.parametrize("first", ["votes", "attributes", "scores"])
+def test_a_pool_whose_raters_came_late_is_saved_and_continued(first: str, tmp_path: Path) -> None:
+    parts: dict[str, Any] = {"votes": {"v": "a"}, "attributes": {"x": 1.0}, "scores": {"r": {"a": 1.0, "b": 0.5}}}
+    learner = Learner("auto")
+    for label in "abab":
+        learner.learn(**{first: parts[first]}, label=label)
+    for label in "bab":
+        learner.learn(**parts, label=label)
+    learner.save(tmp_path / "learner.linmax")
+    again = Learner.load(tmp_path / "learner.linmax")
+    for label in "abba":
+        assert again.scores(**parts) == learner.scores(**parts)
+        assert again.learn(**parts, label=label) == learner.learn(**parts, label=label)
+
+
+@pytest.mark.small
+def test_stacking_says_nothing_before_a_class_is_known() -> None:
+    learner = Learner("stack(perceptron, A-winnow(1.3), fusion=winnow(1.3))")
+    assert learner.predict({"x": 1.0}) is None
+    assert learner.predict(votes={"v": "a"}, id=1) is None
+    assert learner.learn(id=1, label="a") is None
+    assert learner.predict({"x": 1.0}) == "a"

@@ -701,3 +701,23 @@ def test_reading_begins_at_once_and_ends_when_nobody_takes_batches(taken: int) -
     del batches
     reader.join(60)
     assert not reader.is_alive()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", ["perceptron", "A-winnow(1.3)", "naive-bayes"])
+def test_names_never_learned_from_are_left_out_of_a_prediction(learner: str) -> None:
+    model = linmax.streams.Model(learner, scale="none")
+    lines = ["a |w x:1", "b |w y:1", "a |w x:0.5 y:0.25"]
+    for batch in stream(lines, format="vw", model=model):
+        model.learn(batch)
+    plain, strange = (
+        ["a |w x:1", "b |w y:1"],
+        ["a |w x:1 new:1", "b |w y:1 " + " ".join(f"n{i}:1" for i in range(3000))],
+    )
+    (batch,) = stream(plain, format="vw", model=model)
+    expected, table = model.predict(batch).tolist(), model.scores(batch)
+    (batch,) = stream(strange, format="vw", model=model)
+    assert model.predict(batch).tolist() == expected
+    np.testing.assert_array_equal(model.scores(batch), table)
+    model.learn(batch)
+    assert model.features == 3003

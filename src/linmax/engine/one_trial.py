@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import cfunc, float64, int32, int64, types
+from numba import cfunc, float64, int32, int64, njit, types
 
 from linmax.core.contract import (
     KNOWN,
@@ -36,7 +36,7 @@ from linmax.engine.engine import Engine
 from linmax.engine.nodes import no_instances
 from linmax.engine.record import TRIALS, Record, RecordT, keep_scores, note
 from linmax.engine.straight import judge_here, play_here
-from linmax.jit.compiling import JIT, OPTIONS, cache_folder, caching_in, kernel
+from linmax.jit.compiling import CHECKED, JIT, OPTIONS, cache_folder, caching_in, kernel
 
 __all__ = ["FAILED", "REFUSED", "Names", "Window", "built_in", "refuse"]
 
@@ -89,9 +89,12 @@ if JIT:
 
     @intrinsic
     def keep(_, address, arguments):  # type: ignore[no-untyped-def]
-        """Write the arguments to memory as they are."""
+        """Write the arguments to memory as they are: ROOM bytes at an address."""
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            size = context.get_abi_sizeof(args[1].type)
+            if size > ROOM:
+                raise ValueError(f"ROOM must be at least {size}, got {ROOM}")
             builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
             return context.get_dummy_value()
 
@@ -338,8 +341,31 @@ def definition_of(function: Callable[[int, int, int], int]) -> MethodDefinition:
     return definition
 
 
+@cache
+def compiled_for_python(function: Callable[[int, int, int], int]) -> Any:
+    """The same as `definition_of` compiles, but that Python gets the exceptions: a C function would swallow them."""
+    with caching_in(cache_folder(function.__code__.co_filename)):
+        return njit(int64(int64, int64, int64), cache=True, **OPTIONS | {"_nrt": False, "nogil": False})(function)
+
+
+def checked(function: Callable[[int, int, int], int], address: int) -> Callable[..., Any]:
+    """What stands in for a built-in function where bounds are checked."""
+
+    def call(*arguments: Any) -> Any:
+        objects = np.array([id(argument) for argument in arguments], np.int64)
+        found = compiled_for_python(function)(id(address), objects.ctypes.data, len(arguments))
+        held = ctypes.cast(found, ctypes.py_object)
+        value = held.value
+        ctypes.pythonapi.Py_DecRef(held)  # one reference came from the function, another is ours
+        return value
+
+    return call
+
+
 def built_in(function: Callable[[int, int, int], int], address: int) -> Callable[..., Any]:
     """A built-in function whose self is the number ``address``."""
+    if CHECKED:
+        return checked(function, address)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), ctypes.py_object
     made: Callable[..., Any] = make(ctypes.byref(definition_of(function)), address, None)

@@ -19,7 +19,7 @@ from numba import float64, int64, types, uint8
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.jit.compiling import JIT, kernel
+from linmax.jit.compiling import JIT, inside_array, kernel
 
 __all__ = [
     "PADDING",
@@ -50,13 +50,14 @@ UP_TO_NINE, HIGH_BITS = 0x7676767676767676, 0x8080808080808080  # added to a byt
 Block = uint8[::1]
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any, length: int) -> Any:
+    inside_array(context, builder, kind, array, place, ir.Constant(I64, length))
     data = cgutils.create_struct_proxy(kind)(context, builder, array).data
     return builder.gep(data, [place])
 
 
 def _vector(context: Any, builder: Any, kind: Any, block: Any, place: Any) -> Any:
-    pointer = _pointer(context, builder, kind, block, place)
+    pointer = _pointer(context, builder, kind, block, place, VECTOR)
     return builder.load(builder.bitcast(pointer, ir.VectorType(I8, VECTOR).as_pointer()), align=1)
 
 
@@ -80,7 +81,7 @@ if JIT:
         """block[place], which is known to be inside."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            loaded = builder.load(_pointer(context, builder, sig.args[0], args[0], args[1]))
+            loaded = builder.load(_pointer(context, builder, sig.args[0], args[0], args[1], 1))
             return builder.zext(loaded, I64)
 
         return int64(Block, int64), codegen
@@ -90,7 +91,7 @@ if JIT:
         """Eight bytes from ``place`` on, the first lowest."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            pointer = _pointer(context, builder, sig.args[0], args[0], args[1])
+            pointer = _pointer(context, builder, sig.args[0], args[0], args[1], 8)
             return builder.load(builder.bitcast(pointer, I64.as_pointer()), align=1)
 
         return int64(Block, int64), codegen

@@ -1,6 +1,9 @@
 """How the functions of this package are compiled, kept in a cache, read from there, and called by address.
 
 Importing a module makes nothing ready: of its many functions a program runs a few, and these come from the cache.
+
+With NUMBA_BOUNDSCHECK=1 in the environment every access to an array is checked, and one outside raises IndexError.
+Such code is slower, and is kept in a cache of its own.
 """
 
 from __future__ import annotations
@@ -27,9 +30,23 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python, rtsys
 from numba.extending import typeof_impl
 
-__all__ = ["JIT", "OPTIONS", "Kernel", "address_of", "cache_folder", "caching_in", "caller", "function_at", "kernel"]
+__all__ = [
+    "CHECKED",
+    "JIT",
+    "OPTIONS",
+    "Kernel",
+    "address_of",
+    "cache_folder",
+    "caching_in",
+    "caller",
+    "function_at",
+    "inside",
+    "inside_array",
+    "kernel",
+]
 
 JIT = not numba.config.DISABLE_JIT
+CHECKED = JIT and bool(numba.config.BOUNDSCHECK)  # whether every access to an array is checked
 
 # -- the cache ----------------------------------------------------------------------------------------------------
 
@@ -89,10 +106,11 @@ def _writable(folder: Path) -> bool:
 @cache
 def _cache_base() -> Path:
     bases = [os.environ.get("NUMBA_CACHE_DIR"), HERE / "__pycache__", Path.home() / ".cache" / "linmax"]
+    name = "checked" if CHECKED else "kernels"
     for base in bases:
         if base and _writable(Path(base)):
-            return Path(base) / "kernels"
-    return Path(tempfile.gettempdir()) / f"linmax-{os.getuid() if hasattr(os, 'getuid') else 0}"
+            return Path(base) / name
+    return Path(tempfile.gettempdir()) / f"linmax-{os.getuid() if hasattr(os, 'getuid') else 0}" / name
 
 
 @cache
@@ -185,6 +203,8 @@ def _keeper(kept: Any, name: str) -> Callable[[Any, Any], None]:
     usual = kept.save_overload
 
     def save(signature: Any, data: Any) -> None:
+        if bool(numba.config.BOUNDSCHECK) != CHECKED:
+            raise RuntimeError("NUMBA_BOUNDSCHECK has changed since linmax was imported; set it before that")
         try:
             usual(signature, data)
         except OSError as error:
@@ -197,7 +217,12 @@ def _keeper(kept: Any, name: str) -> Callable[[Any, Any], None]:
 # -- compiling ----------------------------------------------------------------------------------------------------
 
 # `contract` fuses multiply and add; sums keep their order, nan and infinity keep their meaning.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "nsz"},
+    "boundscheck": CHECKED,
+}
 
 
 class HelperCode(JITCodeLibrary):  # type: ignore[misc]
@@ -212,7 +237,7 @@ class HelperCode(JITCodeLibrary):  # type: ignore[misc]
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Do nothing: what Python objects a function refers to matters to those that raise, and helpers do not."""
+        """Do nothing: helpers refer to none of Python's objects. What a check of bounds raises is part of the code."""
 
 
 class HotCode(HelperCode):
@@ -317,6 +342,31 @@ def kernel(
     if reorders:
         options |= {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
     return lambda function: Kernel(function, signature, options, allocates) if JIT else function
+
+
+# -- checks where memory is accessed by its address ---------------------------------------------------------------
+
+
+def inside(context: Any, builder: Any, start: Any, count: Any, size: Any) -> None:
+    """Write code that raises IndexError unless ``count`` numbers from ``start`` on are among ``size``, if `CHECKED`.
+
+    For functions that write their code themselves: Numba sees nothing of what they load and store.
+    """
+    if not CHECKED:
+        return
+    whole = start.type
+    some = builder.icmp_signed(">", count, whole(0))
+    before = builder.icmp_signed("<", start, whole(0))
+    beyond = builder.icmp_signed(">", builder.add(start, count), size)
+    with cgutils.if_unlikely(builder, builder.and_(some, builder.or_(before, beyond))):
+        context.call_conv.return_user_exc(builder, IndexError, ("a vector is out of bounds",))
+
+
+def inside_array(context: Any, builder: Any, kind: Any, array: Any, start: Any, count: Any) -> None:
+    """The same for a contiguous array, whose numbers are counted through all dimensions."""
+    if CHECKED:
+        size = cgutils.create_struct_proxy(kind)(context, builder, array).nitems
+        inside(context, builder, start, count, size)
 
 
 # -- calling by address -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from numba import float32, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.jit.compiling import JIT
+from linmax.jit.compiling import CHECKED, JIT, inside_array
 
 __all__ = ["add_log_rows", "add_rows", "log_row", "shrink_row", "squash_row", "sum_row"]
 
@@ -51,6 +51,10 @@ class _Row:
     def data(self, kind: Any, array: Any) -> Any:
         """The memory of an array."""
         return cgutils.create_struct_proxy(kind)(self.context, self.builder, array).data
+
+    def within(self, kind: Any, array: Any, place: Any, count: Any) -> None:
+        """In the checked mode: so many numbers from a place on are in the array."""
+        inside_array(self.context, self.builder, kind, array, place, count)
 
     def at(self, data: Any, place: Any) -> Any:
         """Pointer to the numbers at hand of the row that begins there."""
@@ -137,6 +141,14 @@ if JIT:
             long = builder.extract_value(cgutils.create_struct_proxy(sig.args[6])(context, builder, args[6]).shape, 1)
             rows = [builder.mul(width, ir.Constant(I64, q)) for q in range(3)]
             factor_rows = [builder.mul(long, ir.Constant(I64, q)) for q in range(3)]
+            if CHECKED:
+                three, many = builder.mul(width, ir.Constant(I64, 3)), builder.sub(hi, lo)
+                row.within(sig.args[0], args[0], ir.Constant(I64, 0), three)
+                row.within(sig.args[2], args[2], lo, many)
+                for factor_row in factor_rows:
+                    row.within(sig.args[6], args[6], builder.add(factor_row, lo), many)
+                with cgutils.for_range_slice(builder, lo, hi, ir.Constant(I64, 1), intp=I64) as (j, _):
+                    row.within(sig.args[1], args[1], builder.load(builder.gep(at, [j])), three)
 
             def add() -> None:
                 sums = [cgutils.alloca_once(builder, ir.VectorType(FLOAT, row.lanes)) for _ in rows]
@@ -163,6 +175,8 @@ if JIT:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             row = _Row(context, builder)
             to, of = row.data(sig.args[0], args[0]), row.data(sig.args[2], args[2])
+            row.within(sig.args[0], args[0], args[1], args[4])
+            row.within(sig.args[2], args[2], args[3], args[4])
 
             def take() -> None:
                 single, bits = ir.VectorType(FLOAT, row.lanes), ir.VectorType(I32, row.lanes)
@@ -184,6 +198,7 @@ if JIT:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             row = _Row(context, builder)
             data = row.data(sig.args[0], args[0])
+            row.within(sig.args[0], args[0], args[1], args[2])
             row.along(args[2], lambda: row.store(row.log(row.load(data, args[1])), data, args[1]))
             return context.get_dummy_value()
 
@@ -196,6 +211,9 @@ if JIT:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             row = _Row(context, builder)
             data, steps_data = row.data(sig.args[0], args[0]), row.data(sig.args[5], args[5])
+            for place in args[1:3]:
+                row.within(sig.args[0], args[0], place, args[3])
+            row.within(sig.args[5], args[5], args[3], args[3])
 
             def step() -> None:
                 variance = row.load(data, args[2])
@@ -217,6 +235,7 @@ if JIT:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             row = _Row(context, builder)
             data = row.data(sig.args[0], args[0])
+            row.within(sig.args[0], args[0], args[1], args[2])
             sums = {
                 lanes: cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes))
                 for lanes in BLOCKS
@@ -240,6 +259,12 @@ if JIT:
             row = _Row(context, builder)
             to, of, places, totals, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 5, 7))
             none = ir.Constant(I64, 0)
+            if CHECKED:
+                row.within(sig.args[0], args[0], none, args[4])
+                for array, first in ((2, none), (5, none), (7, args[8])):
+                    row.within(sig.args[array], args[array], first, args[3])
+                with cgutils.for_range_slice(builder, none, args[3], ir.Constant(I64, 1), intp=I64) as (j, _):
+                    row.within(sig.args[1], args[1], builder.load(builder.gep(places, [j])), args[4])
 
             def add() -> None:
                 held = cgutils.alloca_once(builder, ir.VectorType(FLOAT, row.lanes))

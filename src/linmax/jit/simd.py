@@ -21,7 +21,7 @@ from numba import float32, float64, int8, int32, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from linmax.jit.compiling import JIT
+from linmax.jit.compiling import CHECKED, JIT, inside, inside_array
 
 __all__ = [
     "add_dense",
@@ -566,8 +566,26 @@ def _data(context: Any, builder: Any, kind: Any, value: Any, start: Any = None) 
     return data if start is None else builder.gep(data, [start])
 
 
+def _check_scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> None:
+    """That all the rows are in the weights, and the scores have room for one."""
+    base, stride = args[2:4]
+    inside_array(context, builder, kinds[0], args[0], _whole(0), stride)
+    if constant is not None:
+        inside_array(context, builder, kinds[1], args[1], builder.sub(base, stride), stride)
+    if len(tail) == 2:
+        inside_array(context, builder, kinds[1], args[1], base, builder.mul(tail[1], stride))
+        return
+    for kind, array in zip(kinds[-4:-2], args[-4:-2], strict=True):
+        inside_array(context, builder, kind, array, args[-2], tail[1])
+    with cgutils.for_range_slice(builder, _whole(0), tail[1], _whole(1), intp=I64) as (j, _):
+        row = builder.sext(builder.load(builder.gep(tail[2], [j])), I64)
+        inside_array(context, builder, kinds[1], args[1], builder.add(base, builder.mul(row, stride)), stride)
+
+
 def _scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> Any:
     """Call the function that adds up rows; the ``tail`` is its values, their number and what sparse rows need more."""
+    if CHECKED:
+        _check_scores(context, builder, kinds, args, constant, tail)
     scores = _data(context, builder, kinds[0], args[0])
     weights, stride = _data(context, builder, kinds[1], args[1], args[2]), args[3]
     start, factor = scores, ir.Constant(DOUBLE, 1.0)
@@ -639,6 +657,8 @@ if JIT:
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             data = _data(context, builder, sig.args[0], args[0])
+            eights = builder.and_(builder.add(args[1], _whole(7)), _whole(-8))
+            inside_array(context, builder, sig.args[0], args[0], _whole(0), eights)
             return _call_own(builder, "linmax_best_but", I64, _write_best_but, data, *args[1:])
 
         return int64(scores, int64, int64, int64), codegen
@@ -649,6 +669,7 @@ if JIT:
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             row = _array(context, builder, sig.args[0], args[0])
+            inside(context, builder, args[1], _whole(1), row.nitems)
             there, left = builder.gep(row.data, [args[1]]), builder.sub(row.nitems, args[1])
             return _call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, there, left, how="alwaysinline")
 
@@ -664,6 +685,9 @@ if JIT:
             data = [_data(context, builder, sig.args[i], args[i], start) for i, start in four]
             places = [builder.extract_value(args[3], i) for i in range(3)]
             length = builder.sub(args[8], args[7])
+            lengths = [builder.mul(length, _whole(2))] * 2 + [length] * 2
+            for i, start, many in zip((0, 1, 5, 6), starts, lengths, strict=True):
+                inside_array(context, builder, sig.args[i], args[i], start, many)
             _call_own(builder, "linmax_pairs", VOID, _write_pairs, *data[:2], *places, args[4], *data[2:], length)
             return context.get_dummy_value()
 
@@ -692,6 +716,11 @@ if JIT:
             arrays = [_array(context, builder, kind, value) for kind, value in zip(sig.args[:3], args, strict=False)]
             data = [array.data for array in arrays]
             size = arrays[2].nitems
+            if CHECKED:
+                rooms = (arrays[0].nitems, arrays[1].nitems, builder.extract_value(arrays[1].shape, 1))
+                with cgutils.for_range_slice(builder, _whole(0), size, _whole(1), intp=I64) as (j, _):
+                    for room in rooms:
+                        inside(context, builder, builder.load(builder.gep(data[2], [j])), _whole(1), room)
             return _call_own(builder, "linmax_sinh_weights", DOUBLE, _write_sinh_weights, *data, size, args[3])
 
         return float64(weights, memory, index, float64), codegen
@@ -703,6 +732,8 @@ if JIT:
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             data = [_data(context, builder, sig.args[0], args[0]), _data(context, builder, sig.args[1], *args[1:3])]
             tail = _tail_of_dense(context, builder, sig.args, args)
+            inside_array(context, builder, sig.args[0], args[0], _whole(0), _whole(LANES))
+            inside_array(context, builder, sig.args[1], args[1], args[2], builder.mul(tail[1], _whole(LANES)))
             _call_own(builder, "linmax_lanes", VOID, _write_lanes, *data, *tail)
             return context.get_dummy_value()
 
@@ -716,6 +747,8 @@ if JIT:
             table = _array(context, builder, sig.args[0], args[0])
             rows, at = builder.extract_value(table.shape, 0), _data(context, builder, sig.args[1], *args[1:3])
             tail = _tail_of_dense(context, builder, sig.args, args)
+            inside_array(context, builder, sig.args[0], args[0], _whole(0), builder.mul(rows, _whole(LANES)))
+            inside_array(context, builder, sig.args[1], args[1], args[2], builder.mul(tail[1], _whole(LANES)))
             _call_own(builder, "linmax_codes", VOID, _write_codes, table.data, rows, at, *tail)
             return context.get_dummy_value()
 
@@ -728,6 +761,8 @@ if JIT:
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             table = _array(context, builder, sig.args[0], args[0])
             rows = builder.extract_value(table.shape, 0)
+            inside(context, builder, _whole(0), _whole(2), rows)
+            inside_array(context, builder, sig.args[0], args[0], _whole(0), builder.mul(rows, _whole(LANES)))
             return _call_own(builder, "linmax_next_lane", I64, _write_next_lane, table.data, rows, *args[1:])
 
         return int64(float32[:, ::1], float64, int64), codegen
