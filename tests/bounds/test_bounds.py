@@ -266,7 +266,7 @@ def test_too_large_steps_have_no_bound() -> None:
     [
         (lambda: bounds.multiplicative([0.5, 0.4], 0.1, 1.1), "sum u_i = 1"),
         (lambda: bounds.multiplicative([1.5, -0.5], 0.1, 1.1), "u must be >= 0"),
-        (lambda: bounds.balanced([1.5, -0.5], 0.1, 1.1), r"sum \|u_i\| = 1"),
+        (lambda: bounds.balanced([1.5, -0.5], 0.1, 1.1), r"sum \|u_i\| <= 1"),
         (lambda: bounds.balanced([[1.0]], 0.1, 1.1), "one row"),
         (lambda: bounds.balanced([math.nan, 1.0], 0.1, 1.1), "finite"),
         (lambda: bounds.multiplicative([1.0], 0.1, 0.9), "alpha must be > 1, got 0.9; try 1.1"),

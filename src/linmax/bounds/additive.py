@@ -11,6 +11,8 @@ __all__ = ["multiclass_perceptron", "p_norm", "perceptron", "perceptron_deviatio
 
 def quadratic(rho: float, relative_noise: float) -> float:
     """The largest M with M - N/gamma <= rho sqrt(M)."""
+    if math.isinf(relative_noise):
+        return math.inf
     return relative_noise + rho * rho / 2.0 + rho * math.sqrt(relative_noise + rho * rho / 4.0)
 
 
