@@ -215,8 +215,8 @@ def _stands(found: Certificate, mistakes: int, updates: int | None) -> None:
     for what, made in (("mistakes", mistakes), ("updates", updates)):
         if made is not None and made > found.bound * (1.0 + ROUNDING):
             raise RuntimeError(
-                f"internal error: {found.learner} made {made} {what} in {found.trials} trials, and its certificate allows "
-                f"{found.bound:.6g}; this is a bug of linmax, please report it with the data"
+                f"internal error: {found.learner} made {made} {what} in {found.trials} trials, and its certificate "
+                f"allows {found.bound:.6g}; this is a bug of linmax, please report it with the data"
             )
 
 
