@@ -288,7 +288,9 @@ def test_no_noisy_problem_breaks_the_certificate_of_violated_rivals(text: str) -
 def test_a_run_that_breaks_its_bound_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "perceptron", lambda *_: 0.5)
     instances, labels = unteaching(rivals_of=2, cycles=1)
-    with pytest.raises(RuntimeError, match="internal error: perceptron made .* certificate allows 0.5; this.*report it"):
+    with pytest.raises(
+        RuntimeError, match="internal error: perceptron made .* certificate allows 0.5; this.*report it"
+    ):
         certify(instances, labels, "perceptron")
 
 

@@ -125,8 +125,8 @@ def selective_perceptron(radius: float, norm: float, margin: float, b: float, no
     """Expected mistakes of the Perceptron that asks for a label only with probability b/(b + |w.x|).
 
     Conditions: w = 0 at first; if the label was asked for and the prediction was wrong then w += z; |z|_2 <= radius;
-    |u|_2 = norm; an instance may depend on earlier draws, not on its own. Mistakes on which no label was asked for count
-    too. ``noise`` is the hinge loss of u at ``margin``, in the mean over trials that are asked for and wrong, or more.
+    |u|_2 = norm; an instance may depend on earlier draws, not on its own. Mistakes without a label asked for count too.
+    ``noise`` is the hinge loss of u at ``margin``, in the mean over trials that are asked for and wrong, or more.
 
         E[M] <= (1 + R^2/(2b)) N/gamma + (2b + R^2)^2 |u|^2 / (8 b gamma^2)
 
