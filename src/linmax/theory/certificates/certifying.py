@@ -405,11 +405,14 @@ class _Line:
                 low, left, at_left = left, right, at_right
                 right = low + golden * (high - low)
                 at_right = self.bound(right)
-        margins = [float(grid[at]), left, right]
+        margins = [self.plan.reach, float(grid[at]), left, right]
         if self.lowest[0] >= LEAST_MARGIN * self.plan.reach:
             margins.append(float(self.lowest[0]))  # the largest margin without noise
-        margin = min(margins, key=self.bound)
-        return self.bound(margin), margin, self.noise(margin)
+        found = [self.bound(margin) for margin in margins]
+        first = next(
+            i for i, bound in enumerate(found) if bound <= min(found) * (1.0 + 1e-12)
+        )  # of u = 0 all are equal
+        return found[first], margins[first], self.noise(margins[first])
 
 
 def bound_so_far(
