@@ -166,6 +166,21 @@ def test_recycling_and_voting_numbers() -> None:
     assert bounds.elimination(7, negated=True) == 8
 
 
+def test_the_selection_penalty_divides_by_the_instances_tested() -> None:
+    """One hypothesis, one instance: how often its risk lies above its sum, against what is promised."""
+    n, failure = 1, 0.5
+    promised = failure / (n + 1)
+    quoted = math.sqrt(math.log(n * (n + 1) / failure) / (2 * (n + 1)))
+    assert 1 - quoted > promised + 0.1  # risk just above the penalty, no error on the one instance
+    assert 1 - bounds.selection_penalty(n, 1, failure) <= promised
+    for tested in range(1, 30):  # no risk and no number of errors breaks the corrected one
+        penalty = bounds.selection_penalty(30, tested, failure)
+        for risk in np.linspace(0.01, 0.99, 50):
+            few = [e for e in range(tested + 1) if e / tested + penalty < risk]
+            tail = sum(math.comb(tested, e) * risk**e * (1 - risk) ** (tested - e) for e in few)
+            assert tail <= failure / (30 * 31) * (1 + 1e-9)
+
+
 # -- best parameters -------------------------------------------------------------------------------------
 
 
@@ -217,6 +232,8 @@ def test_best_beta_and_winnow2_alpha() -> None:
     least = bounds.winnow2(1000, 7 / 3, 1 / 3, alpha)
     assert all(least <= bounds.winnow2(1000, 7 / 3, 1 / 3, a) + 1e-9 for a in np.linspace(1.01, 1.49, 99))
     assert least == pytest.approx(1041.25, abs=0.01)
+    assert alpha == pytest.approx(1.22, abs=0.005)
+    assert least < bounds.winnow2(1000, 7 / 3, 1 / 3, 1 + 1 / 6)  # Littlestone's alpha: 1095
 
 
 @given(st.floats(0.05, 1.0), st.floats(0.2, 5.0))
@@ -266,7 +283,7 @@ def test_too_large_steps_have_no_bound() -> None:
     [
         (lambda: bounds.multiplicative([0.5, 0.4], 0.1, 1.1), "sum u_i = 1"),
         (lambda: bounds.multiplicative([1.5, -0.5], 0.1, 1.1), "u must be >= 0"),
-        (lambda: bounds.balanced([1.5, -0.5], 0.1, 1.1), r"sum \|u_i\| = 1"),
+        (lambda: bounds.balanced([1.5, -0.5], 0.1, 1.1), r"sum \|u_i\| <= 1"),
         (lambda: bounds.balanced([[1.0]], 0.1, 1.1), "one row"),
         (lambda: bounds.balanced([math.nan, 1.0], 0.1, 1.1), "finite"),
         (lambda: bounds.multiplicative([1.0], 0.1, 0.9), "alpha must be > 1, got 0.9; try 1.1"),

@@ -9,7 +9,9 @@ Symbols: z is the instance times its label, or x^label - x^rival for many classe
 the comparator, any fixed weights; the margin delta (or gamma) is what u.z should reach, and the noise is
 the hinge loss
 
-    N = sum over trials of max(0, margin - u.z),   for many classes the largest over all rivals.
+    N = sum over trials of max(0, margin - u.z),   for many classes the largest over all rivals,
+
+or the sum over them when every violated rival causes an update (``rivals="violated"``).
 
 Names ending in ``_printed`` are the forms as the papers print them; each says in what it differs from the
 exact one. Functions beginning with ``best_`` return the parameter that makes a bound least.
@@ -17,7 +19,14 @@ exact one. Functions beginning with ``best_`` return the parameter that makes a 
 
 from __future__ import annotations
 
-from linmax.bounds.additive import multiclass_perceptron, p_norm, perceptron, perceptron_deviations
+from linmax.bounds.additive import (
+    best_selective_b,
+    multiclass_perceptron,
+    p_norm,
+    perceptron,
+    perceptron_deviations,
+    selective_perceptron,
+)
 from linmax.bounds.batch import (
     average_risk,
     average_risk_printed,
@@ -43,8 +52,10 @@ from linmax.bounds.large_margin import (
 )
 from linmax.bounds.others import (
     best_beta,
+    best_share_rate,
     elimination,
     exponentiated_gradient,
+    fixed_share,
     most_restarts,
     recycling,
     voting,
@@ -76,12 +87,15 @@ __all__ = [
     "balanced_printed",
     "best_alpha",
     "best_beta",
+    "best_selective_b",
+    "best_share_rate",
     "best_winnow2_alpha",
     "committee_printed",
     "divergence",
     "divergence_balanced",
     "elimination",
     "exponentiated_gradient",
+    "fixed_share",
     "log_growth",
     "most_restarts",
     "multiclass_perceptron",
@@ -94,6 +108,7 @@ __all__ = [
     "second_order_perceptron",
     "selection_penalty",
     "selection_risk",
+    "selective_perceptron",
     "survival_error",
     "survival_examples",
     "survival_run",

@@ -52,7 +52,7 @@ def count(name: str, value: float, least: int) -> float:
 
 
 def comparator(u: npt.ArrayLike, signed: bool) -> Vector:
-    """Weights whose magnitudes add up to 1, >= 0 unless ``signed``."""
+    """Weights >= 0 that add up to 1, or ``signed`` ones whose magnitudes add up to 1 at most."""
     weights = np.asarray(u, dtype=float)
     if weights.ndim != 1 or weights.size == 0:
         raise ValueError(f"u must be one row of weights, got shape {weights.shape}; give a list of numbers")
@@ -61,9 +61,9 @@ def comparator(u: npt.ArrayLike, signed: bool) -> Vector:
     if not signed and weights.min() < 0.0:
         raise ValueError(f"u must be >= 0, got {weights.min():g}; use the balanced bound for weights of both signs")
     total = float(np.abs(weights).sum())
-    if abs(total - 1.0) > 1e-9:
-        what = "sum |u_i|" if signed else "sum u_i"
-        raise ValueError(f"u must have {what} = 1, got {total:g}; divide u and the margin by it")
+    if total > 1.0 + 1e-9 or (not signed and total < 1.0 - 1e-9):
+        what = "sum |u_i| <= 1" if signed else "sum u_i = 1"
+        raise ValueError(f"u must have {what}, got {total:g}; divide u and the margin by it")
     return weights
 
 

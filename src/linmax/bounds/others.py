@@ -10,8 +10,10 @@ from linmax.bounds.arguments import amount, count, fraction, lowest_point, numbe
 
 __all__ = [
     "best_beta",
+    "best_share_rate",
     "elimination",
     "exponentiated_gradient",
+    "fixed_share",
     "most_restarts",
     "recycling",
     "voting",
@@ -82,6 +84,65 @@ def best_beta(members: int, best: float) -> float:
     """
     count("members", members, 1), amount("best", best)
     return lowest_point(lambda beta: weighted_majority(members, best, beta), 1e-9, 1.0 - 1e-9)
+
+
+def fixed_share(members: int, trials: int, switches: int, share: float, rate: float = 1.0) -> float:
+    """How much more log loss fixed share has than any sequence of members that switches so often.
+
+    Conditions: the mixture predicts sum w_i P_i(.); after the label each w_i is multiplied by P_i(label) and all are
+    normalised; then every member gives the part alpha = ``share`` of its weight to the m - 1 others, in equal parts.
+    Weights 1/m at first. T = ``trials``; s = ``switches`` is how often the sequence changes its member.
+
+        regret <= (ln m + s ln(m - 1) + s ln(1/alpha) + (T - 1 - s) ln(1/(1 - alpha))) / eta
+
+    eta = ``rate`` is 1 for log loss, and for any other loss that is mixable with eta (weights multiplied by
+    exp(-eta loss), predictions by its substitution). It holds for every data, and with equality where every other
+    sequence of members has infinite loss. Where the share goes to all m members, alpha/m to each, it is this one with
+    alpha (m - 1)/m for alpha.
+
+    `best_share_rate` makes it least: ln m + s ln(m - 1) + (T - 1) H(s/(T - 1)), H the entropy in nats.
+
+    Proof: the weights are those of Bayes' rule over all sequences, of which one with s switches has prior
+    (1/m) (alpha/(m - 1))^s (1 - alpha)^(T - 1 - s).
+
+    Source: Herbster and Warmuth (1998), Tracking the best expert.
+
+    Examples
+    --------
+    >>> round(fixed_share(members=7, trials=8000, switches=1, share=1e-3), 2)
+    18.65
+    >>> fixed_share(members=7, trials=8000, switches=0, share=0.0) == math.log(7)
+    True
+    """
+    m, T, s = count("members", members, 1), count("trials", trials, 1), count("switches", switches, 0)
+    share, rate = number("share", share), number("rate", rate)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"share must lie from 0 to 1, got {share!r}; try 0.001")
+    if not rate > 0.0:
+        raise ValueError(f"rate must be > 0, got {rate!r}; 1 is for log loss")
+    if s > (T - 1.0 if m > 1.0 else 0.0):
+        raise ValueError(f"switches must be <= trials - 1, and 0 of one member, got {switches!r}; try 0")
+    kept = T - 1.0 - s if m > 1.0 else 0.0  # one member has nobody to share with
+    cost = math.log(m)
+    if s > 0.0:
+        cost += s * (math.log(m - 1.0) - math.log(share)) if share > 0.0 else math.inf
+    if kept > 0.0:
+        cost -= kept * math.log1p(-share) if share < 1.0 else -math.inf
+    return cost / rate
+
+
+def best_share_rate(trials: int, switches: int) -> float:
+    """The share that makes `fixed_share` least: s/(T - 1).
+
+    Examples
+    --------
+    >>> best_share_rate(trials=101, switches=5)
+    0.05
+    """
+    T, s = count("trials", trials, 2), count("switches", switches, 0)
+    if s > T - 1.0:
+        raise ValueError(f"switches must be <= trials - 1, got {switches!r}; try {int(T) - 1}")
+    return s / (T - 1.0)
 
 
 def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **known: Any) -> float:

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from linmax.bounds.arguments import above, amount, comparator, count, number, possible
+from linmax.bounds.arguments import Vector, above, amount, comparator, count, number, possible
 
 __all__ = [
     "balanced",
@@ -25,6 +25,10 @@ __all__ = [
     "multiplicative",
     "winnow_printed",
 ]
+
+
+LARGEST_RATE = math.log(1e299)
+"""Beyond this alpha = exp(rate) leaves the range of floats."""
 
 
 def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
@@ -43,22 +47,59 @@ def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     first = np.ones(weights.size) if start is None else np.broadcast_to(np.asarray(start, dtype=float), weights.shape)
     if not (np.all(np.isfinite(first)) and first.min() > 0.0):
         raise ValueError(f"start must be > 0, got {first.min():g}; try 1")
-    used = weights > 0.0
-    entropy = float((weights[used] * np.log(weights[used] / first[used])).sum())
-    return max(0.0, entropy + math.log(float(first.sum())))
+    return _relative_entropy(weights, first / float(first.sum()))
 
 
 def divergence_balanced(u: npt.ArrayLike) -> float:
-    """ln(2n) + sum |u_i| ln |u_i|, sum |u_i| = 1: the `divergence` over the 2n attributes x and -x.
+    """The least `divergence` of u+ >= 0, u- >= 0 over the 2n attributes x and -x, u+ - u- = u, sum (u+ + u-) = 1.
+
+    Conditions: sum |u_i| <= 1. If it is 1, u+ and u- have no attribute in common and the divergence is
+    ln(2n) + sum |u_i| ln |u_i|. If it is less, the rest is laid on both sides alike, least where u+_i u-_i is the same
+    for all i: then u+_i + u-_i = sqrt(u_i^2 + s^2), with s such that these add up to 1. u = 0 has nothing to learn.
 
     Examples
     --------
     >>> divergence_balanced([0.5, -0.5]) == math.log(2)
     True
+    >>> divergence_balanced([0.0, 0.0])
+    0.0
     """
-    weights = np.abs(comparator(u, signed=True))
-    used = weights > 0.0
-    return math.log(2.0 * weights.size) + float((weights[used] * np.log(weights[used])).sum())
+    magnitudes = np.abs(comparator(u, signed=True))
+    s = _shared(magnitudes)
+    larger = (magnitudes + np.hypot(magnitudes, s)) / 2.0
+    smaller = s * s / 4.0 / np.where(larger > 0.0, larger, 1.0)
+    size = 2 * magnitudes.size
+    return _relative_entropy(np.concatenate([larger, smaller]), np.full(size, 1.0 / size))
+
+
+def _relative_entropy(u: Vector, start: Vector) -> float:
+    """sum u_i ln(u_i/w_i) where both add up to 1, with its digits also where u is nearly w."""
+    used = u > 0.0
+    plain = float((u[used] * np.log(u[used] / start[used])).sum())
+    if plain > 0.01:
+        return plain
+    # the same as sum w_i f(d_i), f(d) = (1 + d) ln(1 + d) - d, in which nothing cancels and a sum that is not quite 1
+    # has no effect of first order
+    d = (u - start) / start
+    near = np.abs(d) < 1e-3
+    far = np.where(near | (d <= -1.0), 0.0, d)
+    exact = np.where(d <= -1.0, 1.0, (1.0 + far) * np.log1p(far) - far)
+    series = d * d * (1.0 / 2.0 - d * (1.0 / 6.0 - d * (1.0 / 12.0 - d / 20.0)))
+    return float((start * np.where(near, series, exact)).sum())
+
+
+def _shared(magnitudes: Vector) -> float:
+    """s >= 0 with sum sqrt(u_i^2 + s^2) = 1, by Newton's steps from the right, where the sum is convex."""
+    if float(magnitudes.sum()) >= 1.0:
+        return 0.0
+    s = 1.0 / magnitudes.size
+    for _ in range(100):
+        roots = np.hypot(magnitudes, s)
+        following = s - (float(roots.sum()) - 1.0) / float((s / roots).sum())
+        if not 0.0 < following < s * (1.0 - 1e-15):
+            break
+        s = following
+    return s
 
 
 def log_growth(rate: float, thickness: float, largest: float) -> float:
@@ -77,9 +118,10 @@ def log_growth(rate: float, thickness: float, largest: float) -> float:
     return x + math.log(((1.0 + tilt) + (1.0 - tilt) * math.exp(-2.0 * x)) / 2.0)
 
 
-def _multiplicative(
+def from_divergence(
     learned: float, margin: float, alpha: float, noise: float, thickness: float, largest: float
 ) -> float:
+    """`multiplicative` and `balanced` for a comparator of which the divergence is known."""
     alpha = above("alpha", alpha, 1.0, 1.1)
     margin, noise = number("margin", margin), amount("noise", noise)
     thickness, largest = amount("thickness", thickness), above("largest", largest, 0.0, 1.0)
@@ -121,7 +163,7 @@ def multiplicative(
     >>> round(multiplicative(target, margin=1 / 3, alpha=2**0.5), 1)
     114.8
     """
-    return _multiplicative(divergence(u, start), margin, alpha, noise, thickness, largest)
+    return from_divergence(divergence(u, start), margin, alpha, noise, thickness, largest)
 
 
 def balanced(
@@ -134,10 +176,13 @@ def balanced(
 ) -> float:
     """Updates of Balanced Winnow: `multiplicative` on the 2n attributes x and -x.
 
-    Conditions: sum |u_i| = 1, |z_i| <= largest, hinge loss ``noise`` at ``margin``; thick form: the rule
+    Conditions: sum |u_i| <= 1, |z_i| <= largest, hinge loss ``noise`` at ``margin``; thick form: the rule
     updates when w.z <= tau sum(w+ + w-). For X = largest = 1 and tau = thickness = 0
 
-        M <= (ln(2n) + sum |u_i| ln |u_i| + N ln alpha) / (delta ln alpha - ln((alpha + 1/alpha)/2))
+        M <= (RE + N ln alpha) / (delta ln alpha - ln((alpha + 1/alpha)/2))
+
+    with RE = `divergence_balanced` (u), which is ln(2n) + sum |u_i| ln |u_i| if sum |u_i| = 1. With noise a shorter u
+    can give a smaller bound, by some per cent.
 
     Source: derived here; the exact form behind `balanced_printed`.
 
@@ -149,7 +194,7 @@ def balanced(
     >>> round(balanced(target, margin=1 / 11, alpha=12 / 11)), round(balanced_printed(target, margin=1 / 11))
     (855, 1367)
     """
-    return _multiplicative(divergence_balanced(u), margin, alpha, noise, thickness, largest)
+    return from_divergence(divergence_balanced(u), margin, alpha, noise, thickness, largest)
 
 
 def best_alpha(
@@ -160,8 +205,9 @@ def best_alpha(
     ``learned`` is the divergence of the comparator, the rest as there.
     Without noise: alpha = exp((atanh(delta/X) - atanh(tau/X))/X), that is sqrt((1 + delta)/(1 - delta)) for
     X = 1, tau = 0. With noise it is smaller; the bound is a convex function over a concave one in ln alpha,
-    so its only stationary point is the minimum. Kept between 1 + 1e-6 and about 1e6^(1/X), where the bound
-    has reached its limit to six digits.
+    so its only stationary point is the minimum. Kept between 1 + 1e-6 (less for X > 1) and about 1e6^(1/X), where the
+    bound has reached its limit to six digits, or 1e299, the range of floats. Of a thickness >= X, with which every
+    trial is an update, the bound only decreases with alpha.
 
     Examples
     --------
@@ -175,9 +221,11 @@ def best_alpha(
     margin = possible(number("margin", margin), largest, noise)
     if margin <= thickness:
         raise ValueError(f"margin must be > thickness = {thickness:g} for a bound to exist, got {margin!r}")
-    tilt = math.atanh(thickness / largest)
-    top = (math.atanh(min(margin / largest, 1.0 - 1e-12)) - tilt) / largest
-    return max(1.0 + 1e-6, math.exp(_best_rate(learned, margin, noise, thickness, largest, top)))
+    share = thickness / largest
+    tilt = math.atanh(share) if share < 1.0 else 0.0
+    top = min((math.atanh(min(margin / largest, 1.0 - 1e-12)) - tilt) / largest, LARGEST_RATE)
+    rate = top if share >= 1.0 else _best_rate(learned, margin, noise, thickness, largest, max(0.0, top))
+    return max(1.0 + max(1e-6 / max(1.0, largest), 1e-12), math.exp(rate))
 
 
 def _best_rate(learned: float, margin: float, noise: float, thickness: float, largest: float, top: float) -> float:
@@ -196,10 +244,12 @@ def _best_rate(learned: float, margin: float, noise: float, thickness: float, la
     for _ in range(100):  # Newton's steps, halving the bracket where one would leave it
         value, increase = slope(rate)
         low, high = (rate, high) if value < 0.0 else (low, rate)
+        if high <= 1e-7 / max(1.0, largest):  # below the least alpha
+            break
         following = rate - value / increase if increase > 0.0 else low
         if not low < following < high:
             following = 0.5 * (low + high)
-        if abs(following - rate) <= 1e-14 * rate:
+        if abs(following - rate) <= 1e-13 * rate:
             break
         rate = following
     return rate

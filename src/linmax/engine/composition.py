@@ -116,6 +116,9 @@ def rivals(learner: Any, which: str) -> Rule:
     Notes
     -----
     Each z of "best" and "violated" is one of the transformed problem, so the rule's bound on updates holds for both.
+    With "violated" a trial can cause k - 1 updates, and its noise counts once for each rival: N is the sum over trials
+    *and* rivals of max(0, margin - u.z). On separable data nothing changes.
+
     "all" is k two-class problems (on attributes with weights of their own), of which the bounds add up; it needs a
     rule whose weights may be negative. Updates are counted z by z.
 

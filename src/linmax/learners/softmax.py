@@ -1,8 +1,8 @@
 """Second-order softmax over sub-experts, plain and with a learned guess rate.
 
 Class j has probability P_j = exp(w.x^j) / sum_i exp(w.x^i): the conditional logit of McFadden (1974). All classes
-speak at once, so this is not of the form f(w, z), and no mistake bound is lifted to it; its log loss obeys that of
-the on-line Newton step (Hazan, Agarwal and Kale 2007).
+speak at once, so this is not of the form f(w, z), and no mistake bound is lifted to it. Nor is a bound on its log loss
+known: see the notes of `softmax`.
 
 Between refits each trial is a Kalman step (the curvature of its log loss is added, then one Newton step on its
 gradient). At trials 10, 15, 22, 33, ... Newton steps with a line search fit all stored trials afresh. Old trials are
@@ -639,10 +639,18 @@ def softmax(prior: float = 0.1) -> Softmax:
     O(n^2 k) up to 128 coordinates and O(n m) with m ratings up to 1,024, where the curvature is taken at refits only.
     Beyond 1,024 coordinates, as with many attributes, the curvature is diagonal and nothing is refitted: O(m).
 
+    No bound is known. That of the on-line Newton step (Hazan, Agarwal and Kale 2007) is for steps with the gradients'
+    outer products, scaled by a constant that falls exponentially with the length of the weights, and for weights that
+    are projected onto a ball; here the matrix is the curvature itself, and nothing is projected. Those from mixability
+    are for other predictions: averages over all weights (Foster et al. 2018), regularised ones with pseudo-labels
+    (Jezequel, Gaillard and Rudi 2021).
+
     References
     ----------
     McFadden (1974), Conditional logit analysis of qualitative choice behavior. Hazan, Agarwal and Kale (2007),
-    Logarithmic regret algorithms for online convex optimization.
+    Logarithmic regret algorithms for online convex optimization. Foster, Kale, Luo, Mohri and Sridharan (2018),
+    Logistic regression: the importance of being improper. Jezequel, Gaillard and Rudi (2021), Mixability made
+    efficient: fast online multiclass logistic regression.
 
     Examples
     --------

@@ -23,12 +23,26 @@ from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.voting import Voted
-from linmax.theory.certificates.margins import SOFTNESS, Rows, Vector, comparator, one_thread, widest_margin_of
+from linmax.theory.certificates.margins import (
+    NO_MARGIN,
+    SOFTNESS,
+    Rows,
+    Vector,
+    comparator,
+    one_thread,
+    widest_margin_of,
+)
 from linmax.theory.certificates.plans import TUNABLE, Multiplicative, Plan, plan_of
 from linmax.util.checks import finite, whole
 
 MOST_ROWS = 20_000
 """Above so many rows (trials times wrong classes) the comparator is sought on a sample of the trials."""
+
+LEAST_MARGIN = 1e-5
+"""No margin below this share of the largest is taken: too few digits of u.z are left to divide by it."""
+
+ROUNDING = 1e-8
+"""What rounding can add to a bound, relative to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +60,11 @@ class Certificate:
         most so many updates, and a recycled rule, with those on stored instances.
     u, margin, noise
         The comparator, its margin and its hinge noise over all trials. ||u|| = 1 in the norm of the bound:
-        the 1-norm for the Winnow family, the q-norm for p-norm rules (2 for the Perceptron). For ALMA they
-        are those of z/||z||_p.
+        the 1-norm for the Winnow family, the q-norm for p-norm rules (2 for the Perceptron). A shorter u
+        is one of Balanced Winnow with weight on both sides of an attribute (`bounds.divergence_balanced`);
+        u = 0 is the best where nothing can be learned. For ALMA they are those of z/||z||_p. The noise of a
+        trial is that of its worst rival, but for a rule with ``rivals="violated"`` the sum over all rivals,
+        each of which can cause an update.
     alpha, tuned_bound
         The alpha that makes the bound least on these data, and that bound; None for rules without an alpha.
     mistakes, updates
@@ -85,7 +102,8 @@ class Certificate:
             ("comparator", self._heaviest()),
         ]
         if self.alpha is not None and self.tuned_bound is not None:
-            lines.insert(2, ("best alpha", f"{self.alpha:.6g} (bound {_shown(self.tuned_bound)})"))
+            empty = ", vacuous" if _says_nothing(self.tuned_bound, self.trials) else ""
+            lines.insert(2, ("best alpha", f"{self.alpha:.6g} (bound {_shown(self.tuned_bound)}{empty})"))
         if self.sampled is not None:
             lines.append(("sample", f"u was sought on {self.sampled} of {self.trials} trials, measured on all"))
         width = max(len(name) for name, _ in lines)
@@ -96,6 +114,10 @@ class Certificate:
         order = np.argsort(-np.abs(self.u), kind="stable")[:4]
         shown = ", ".join(f"u[{i}] = {self.u[i]:.3g}" for i in order if self.u[i])
         return f"{len(self.u)} weights; {shown or 'all 0'}"
+
+
+def _says_nothing(bound: float, trials: int) -> bool:
+    return bound >= trials * (1.0 - 1e-9)
 
 
 def _shown(bound: float) -> str:
@@ -156,7 +178,8 @@ def certify(
     -----
     Rows of zeros (all sub-experts agree on two classes) have margin 0 and count fully as noise. A bound is
     infinite where theory is silent: an alpha too large for every margin of the data, ALMA without
-    projection on noisy data.
+    projection on noisy data. The learner's own run is held against the bound: more mistakes or updates than
+    it allows would be a bug of this package, and raise RuntimeError.
 
     Examples
     --------
@@ -184,7 +207,18 @@ def certify(
         patience.tell("running the learner")
         many = isinstance(instances, Experts)
         trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
+    _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.learner.updates))
     return replace(found, mistakes=int(trace.wrong.sum()), updates=int(trace.changed.sum()))
+
+
+def _stands(found: Certificate, mistakes: int, updates: int | None) -> None:
+    """A theorem that a run contradicts is an error of this package, and not to be shown to anyone."""
+    for what, made in (("mistakes", mistakes), ("updates", updates)):
+        if made is not None and made > found.bound * (1.0 + ROUNDING):
+            raise RuntimeError(
+                f"internal error: {found.learner} made {made} {what} in {found.trials} trials, and its certificate "
+                f"allows {found.bound:.6g}; this is a bug of linmax, please report it with the data"
+            )
 
 
 def _described(learner: Any) -> Learner | str:
@@ -277,7 +311,7 @@ def _certify(
         candidates, separable = _hard(plan, sample, seen)
         for each in [plan] if plan == free else [plan, free]:
             for stage, u in enumerate(each.search(sample, weight)):
-                candidates.append(each.unit(u))
+                candidates.append(u)
                 if patience is not None:
                     patience.tell("searching for the comparator", stage / len(SOFTNESS))
         measured = [(u, np.sort(seen.lowest(u))) for u in candidates]
@@ -285,7 +319,7 @@ def _certify(
         alpha = tuned = None
         if isinstance(free, Multiplicative):
             best_u, best_margin, best_noise, tuned = _best(free, measured, inside.uses)
-            alpha = free.best_alpha(best_u, best_margin, _counted(best_noise, inside.uses))
+            alpha = free.best_alpha(free.measure(best_u), best_margin, _counted(best_noise, inside.uses))
             tuned = inside.total(tuned, seen.trials)
         bound = inside.total(bound, seen.trials)
     named = isinstance(learner, str) and alpha is not None
@@ -300,7 +334,7 @@ def _certify(
         tuned_bound=tuned,
         mistakes=None,
         updates=None,
-        vacuous=bound >= seen.trials * (1.0 - 1e-9),
+        vacuous=_says_nothing(bound, seen.trials),
         separable=separable,
         sampled=None if sample is seen else sample.trials,
     )
@@ -321,7 +355,7 @@ def _hard(plan: Plan, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | No
         u, margin = widest_margin_of(sample, plan.order, plan.positive)
     except RuntimeError:
         return [], None
-    if margin <= 1e-12:
+    if margin <= NO_MARGIN * sample.largest:
         return [], False
     if sample is seen:
         return [u], True
@@ -344,20 +378,20 @@ class _Line:
     """The bound of one comparator as a function of the margin, which has one valley."""
 
     def __init__(self, plan: Plan, u: Vector, lowest: Vector, uses: float) -> None:
-        self.plan, self.u, self.lowest, self.uses = plan, u, lowest, uses
-        self.sums = np.concatenate([[0.0], np.cumsum(lowest)])
-        self.scale = float(np.abs(lowest).max()) or 1.0
+        self.plan, self.lowest, self.uses = plan, lowest, uses
+        self.measure = plan.measure(u)
 
     def noise(self, margin: float) -> float:
         below = int(np.searchsorted(self.lowest, margin))
-        return max(0.0, below * margin - float(self.sums[below]))
+        return float((margin - self.lowest[:below]).sum())
 
     def bound(self, margin: float) -> float:
-        return self.plan.bound(self.u, margin, _counted(self.noise(margin), self.uses))
+        return self.plan.value(self.measure, margin, _counted(self.noise(margin), self.uses))
 
     def least(self) -> tuple[float, float, float]:
         """Bound, margin and noise at the bottom: golden section around the best of a grid."""
-        grid = np.geomspace(1e-4 * self.scale, 1e2 * self.scale, 40)
+        # far beyond every u.z the bound comes near to one mistake a trial, which is the best for some data
+        grid = np.geomspace(LEAST_MARGIN * self.plan.reach, 1e8 * self.plan.reach, 44)
         at = int(np.argmin([self.bound(float(margin)) for margin in grid]))
         low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
         golden = (math.sqrt(5.0) - 1.0) / 2.0
@@ -372,11 +406,14 @@ class _Line:
                 low, left, at_left = left, right, at_right
                 right = low + golden * (high - low)
                 at_right = self.bound(right)
-        margins = [float(grid[at]), left, right]
-        if self.lowest[0] > 0.0:
+        margins = [self.plan.reach, float(grid[at]), left, right]
+        if self.lowest[0] >= LEAST_MARGIN * self.plan.reach:
             margins.append(float(self.lowest[0]))  # the largest margin without noise
-        margin = min(margins, key=self.bound)
-        return self.bound(margin), margin, self.noise(margin)
+        found = [self.bound(margin) for margin in margins]
+        first = next(
+            i for i, bound in enumerate(found) if bound <= min(found) * (1.0 + 1e-12)
+        )  # of u = 0 all are equal
+        return found[first], margins[first], self.noise(margins[first])
 
 
 def bound_so_far(
@@ -411,11 +448,12 @@ def bound_so_far(
     if wanted <= 0.0:
         told = "u does not separate these trials" if margin is None else f"margin must be > 0, got {margin!r}"
         raise ValueError(f"{told}; give margin= for the margin that the noise is measured from")
-    noise = np.cumsum(np.maximum(0.0, wanted - lowest))
+    noise = np.cumsum(seen.losses(weights, wanted))
+    measure = plan.measure(weights)
     values: dict[float, float] = {}
     for amount in noise.tolist():
         if amount not in values:
-            values[amount] = plan.bound(weights, wanted, _counted(amount, inside.uses))
+            values[amount] = plan.value(measure, wanted, _counted(amount, inside.uses))
     return np.array([inside.total(values[amount], t + 1) for t, amount in enumerate(noise.tolist())])
 
 

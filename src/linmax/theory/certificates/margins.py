@@ -33,6 +33,10 @@ LP_SECONDS = 10.0
 """HiGHS gives up a linear program after this time; the search then goes on without it."""
 
 
+NO_MARGIN = 1e-12
+"""Margins below this share of the largest |z_i| are rounding."""
+
+
 # -- rows -------------------------------------------------------------------------------------------------
 
 
@@ -45,9 +49,12 @@ class Rows:
         (rows, n), dense or sparse.
     trial
         Which trial each row belongs to; by default each row is a trial of its own.
+    each
+        Whether every row of a trial can cause an update, so that each has a hinge loss of its own; otherwise the worst
+        row of a trial stands for it.
     """
 
-    def __init__(self, matrix: Any, trial: npt.ArrayLike | None = None) -> None:
+    def __init__(self, matrix: Any, trial: npt.ArrayLike | None = None, each: bool = False) -> None:
         rows = sparse.csr_array(matrix, dtype=float) if sparse.issparse(matrix) else np.asarray(matrix, float)
         if rows.ndim != 2 or 0 in rows.shape:
             raise ValueError(f"rows must be (rows, weights) and not empty, got shape {rows.shape}")
@@ -61,6 +68,8 @@ class Rows:
             rows, owner = rows[order], owner[order]
         self.matrix = rows
         self.starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+        self.groups = np.arange(rows.shape[0]) if each else self.starts
+        self.each = each
 
     @property
     def trials(self) -> int:
@@ -75,23 +84,41 @@ class Rows:
     def shape(self) -> tuple[int, int]:
         return int(self.matrix.shape[0]), int(self.matrix.shape[1])
 
+    @property
+    def largest(self) -> float:
+        """The largest magnitude, or 1 when all are 0."""
+        return float(abs(self.matrix).max()) or 1.0
+
+    def one_by_one(self) -> Rows:
+        """The same rows where every rival of a trial can cause an update."""
+        return Rows(self.matrix, self.owners, each=True)
+
+    def scaled(self, factor: float) -> Rows:
+        """All rows times a number."""
+        return Rows(self.matrix * factor, self.owners, self.each)
+
     def take(self, trials: npt.NDArray[np.int64]) -> Rows:
         """The rows of some trials."""
         chosen = np.isin(self.owners, trials)
-        return Rows(self.matrix[chosen], self.owners[chosen])
+        return Rows(self.matrix[chosen], self.owners[chosen], self.each)
 
     def lowest(self, u: Vector) -> Vector:
-        """min_j u.z of each trial."""
-        return np.asarray(np.minimum.reduceat(self.matrix @ u, self.starts))
+        """min_j u.z of each trial, or u.z of each row where each row counts."""
+        return np.asarray(np.minimum.reduceat(self.matrix @ u, self.groups))
+
+    def losses(self, u: Vector, margin: float) -> Vector:
+        """Hinge loss of each trial: max(0, margin - min_j u.z), or the sum over j where each row counts."""
+        losses = np.maximum(0.0, margin - self.lowest(u))
+        return np.asarray(np.add.reduceat(losses, self.starts)) if self.each else losses
 
     def noise(self, u: Vector, margin: float) -> float:
-        """Hinge loss: sum over trials of max(0, margin - min_j u.z)."""
-        return float(np.maximum(0.0, margin - self.lowest(u)).sum())
+        """Hinge loss of all trials."""
+        return float(self.losses(u, margin).sum())
 
     def sizes(self, p: float) -> Vector:
         """||z||_p of each row."""
         magnitude = abs(self.matrix)
-        scale = float(magnitude.max()) or 1.0
+        scale = self.largest
         total = ((magnitude / scale) ** p).sum(axis=1)
         return np.asarray(scale * np.asarray(total).ravel() ** (1.0 / p))
 
@@ -99,16 +126,16 @@ class Rows:
         """Every row divided by its number; rows with 0 stay as they are."""
         factors = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
         if sparse.issparse(self.matrix):
-            return Rows(sparse.diags_array(factors) @ self.matrix, self.owners)
-        return Rows(self.matrix * factors[:, None], self.owners)
+            return Rows(sparse.diags_array(factors) @ self.matrix, self.owners, self.each)
+        return Rows(self.matrix * factors[:, None], self.owners, self.each)
 
     def soft_noise(self, u: Vector, margin: float, softness: float) -> tuple[float, Vector]:
         """A smooth bound of the noise and its slope in u: s sum_t ln(1 + sum_j exp((margin - u.z)/s))."""
         excess = (margin - self.matrix @ u) / softness
-        top = np.maximum(np.maximum.reduceat(excess, self.starts), 0.0)
-        counts = np.diff(np.append(self.starts, len(excess)))
+        top = np.maximum(np.maximum.reduceat(excess, self.groups), 0.0)
+        counts = np.diff(np.append(self.groups, len(excess)))
         parts = np.exp(excess - np.repeat(top, counts))
-        total = np.exp(-top) + np.add.reduceat(parts, self.starts)
+        total = np.exp(-top) + np.add.reduceat(parts, self.groups)
         shares = parts / np.repeat(total, counts)
         return softness * float((top + np.log(total)).sum()), -(self.matrix.T @ shares)
 
@@ -189,13 +216,13 @@ def widest_margin(
 
 
 def widest_margin_of(table: Rows, order: float, positive: bool) -> tuple[Vector, float]:
-    u, margin = _linear_margin(table, positive)
-    if order == 1.0:
-        return u, margin
-    if margin <= 1e-12:
-        return np.zeros(table.shape[1]), 0.0
-    exact = order == 2.0 and math.prod(table.shape) <= 2_000_000
-    u = _least_distance(table) if exact else _soft_margin(table, order, u)
+    scaled = table.scaled(1.0 / table.largest)  # the solvers take what is far below 1 for 0
+    u, margin = _linear_margin(scaled, positive)
+    if order > 1.0:
+        if margin <= NO_MARGIN:
+            return np.zeros(table.shape[1]), 0.0
+        exact = order == 2.0 and math.prod(table.shape) <= 2_000_000
+        u = _least_distance(scaled) if exact else _soft_margin(scaled, order, u)
     return u, float(table.lowest(u).min())
 
 
@@ -300,16 +327,18 @@ def least_noise(
     order = _checked_order(order, positive)
     if not margin > 0.0:
         raise ValueError(f"margin must be > 0, got {margin!r}; try widest_margin first")
-    if order == 1.0:
-        return _linear_noise(table, float(margin), positive)
+    scaled, wanted = table.scaled(1.0 / table.largest), float(margin) / table.largest
     with one_thread():
-        v = _path(table, order, 1.0 / float(margin))
-        u = v / max(1.0 / float(margin), norm_of(v, order))
-        u = min((u, _polished(table, order, float(margin), u)), key=lambda x: table.noise(x, float(margin)))
+        if order == 1.0:
+            u = _linear_noise(scaled, wanted, positive)
+        else:
+            v = _path(scaled, order, 1.0 / wanted)
+            u = v / max(1.0 / wanted, norm_of(v, order))
+            u = min((u, _polished(scaled, order, wanted, u)), key=lambda x: scaled.noise(x, wanted))
     return u, table.noise(u, float(margin))
 
 
-def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> tuple[Vector, float]:
+def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> Vector:
     count, n = rows.shape
     block = _signed(rows.matrix, positive_only)
     width = block.shape[1]
@@ -318,8 +347,7 @@ def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> tuple[Vecto
     equal = sparse.csr_array(np.append(np.ones(width), np.zeros(rows.trials))[None, :])
     cost = np.append(np.zeros(width), np.ones(rows.trials))
     result = _solve(cost, upper, np.full(count, -margin), equal, [(0.0, None)] * (width + rows.trials))
-    u = np.asarray(result.x[:n] if positive_only else result.x[:n] - result.x[n:width])
-    return u, rows.noise(u, margin)
+    return np.asarray(result.x[:n] if positive_only else result.x[:n] - result.x[n:width])
 
 
 def descend(objective: Callable[..., tuple[float, Vector]], start: Vector, softness: float, **limits: Any) -> Vector:
