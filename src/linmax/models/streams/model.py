@@ -169,10 +169,7 @@ class StreamModel:
         return table / table.sum(axis=1, keepdims=True) if table.size else table
 
     def scaled(self, batch: Batch, learn: bool = True) -> Instances:
-        """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made.
-
-        Else attributes that were never learned from are left out.
-        """
+        """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made."""
         self._adopt(batch)
         if self.dense_names != batch.dense_names:
             if self.engine is not None:
@@ -183,15 +180,13 @@ class StreamModel:
             self.dense_names = batch.dense_names
         if learn and not self.schema and "kinds" in batch.settled:
             self.schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
-        indptr, indices, values, columns = batch.indptr, batch.indices, batch.values, batch.columns
-        if not learn and columns > self.columns:
-            indptr, indices, values, columns = *met_before(self.columns, indptr, indices, values), self.columns
+        indptr, columns = batch.indptr, batch.columns
         if not columns and not self.columns and self.dense_names:
             indptr = np.zeros(0, np.int64)
         if learn and self.scaling.kind == "auto" and self.dense_names and self._bounded() is not None:
             self.scaling.kind = "max"
         dense, indptr, indices, values, constant = self.scaling.scale(
-            batch.dense, indptr, indices, values, float(self.thresholds), columns, learn
+            batch.dense, indptr, batch.indices, batch.values, float(self.thresholds), columns, learn
         )
         if self.scaling.kind == "none" and dense.size and np.isnan(dense).any():
             dense = np.nan_to_num(dense)
@@ -419,14 +414,6 @@ class StreamModel:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that was saved."""
         return cls.from_state(*files.read(path, KIND))
-
-
-def met_before(
-    columns: int, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sparse rows without the attributes beyond ``columns``, which have no weights yet."""
-    kept = indices < columns
-    return np.append(0, np.cumsum(kept))[indptr], indices[kept], values[kept]
 
 
 def repeats(batch: Batch) -> np.ndarray | None:
