@@ -122,7 +122,10 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-")
+        raise ValueError(
+            f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-; "
+            "a rule of your own is known once its @linmax.rule has run"
+        )
     return name, match[2]
 
 

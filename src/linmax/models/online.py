@@ -26,6 +26,7 @@ from linmax.engine.nodes import no_instances
 from linmax.engine.one_trial import FAILED, FILLED, LARGE, REFUSED, Names, Window, refuse
 from linmax.engine.sitting import Sitting, sits
 from linmax.jit.compiling import JIT
+from linmax.rules.shipping import in_pickles
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 
@@ -727,7 +728,8 @@ class Learner:
 
     def __reduce__(self) -> Any:
         # A learner knows compiled functions and open windows by their address in this process.
-        return type(self).from_state, self.state()
+        description, arrays = self.state()
+        return type(self).from_state, (description | {"learner": in_pickles(self.learner, self._rules)}, arrays)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""

@@ -18,6 +18,7 @@ from linmax.models.calibration import KEPT, Calibration
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
 from linmax.models.run import Machine
+from linmax.rules.shipping import in_pickles
 
 __all__ = [
     "Batch",
@@ -138,6 +139,8 @@ class FusionState:
 
     def __getstate__(self) -> dict[str, Any]:
         description, arrays = self.parts()
+        rules = [run.rule for run in self.machine.engine.runs]
+        description = description | {"learner": in_pickles(self.machine.learner, rules)}
         return {"description": description, "arrays": {name: array.copy() for name, array in arrays.items()}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
