@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
+from linmax.core.contract import EXPERTS, HUGE, KNOWN, STRIDE, TRIALS, UPDATES, Instances
 from linmax.data.instances import Layout, missing
 from linmax.engine import one_trial
 from linmax.engine.composition import as_learner
@@ -795,4 +795,8 @@ def _number(what: str, name: Any, value: Any) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
+    if abs(number) > HUGE:
+        raise ValueError(
+            f"{what}: {name!r} must be at most {HUGE:g} in magnitude, got {value!r}; scale the instances down"
+        )
     return number

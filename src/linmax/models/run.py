@@ -23,7 +23,7 @@ from linmax.engine.nodes import BestOf, Node, Weighing
 from linmax.jit.compiling import kernel
 from linmax.techniques.combining import Combined
 from linmax.techniques.voting import Voted
-from linmax.util.checks import boolean, whole
+from linmax.util.checks import boolean, refuse_masked, whole
 
 __all__ = ["Machine", "Member", "Trace", "Weights", "as_array", "label_array", "run", "unique_labels"]
 
@@ -256,7 +256,8 @@ class Machine:
         return self.engine.judge(self._fit(instances, self.layout, self.classes), len(instances))[1]
 
     def check_range(self, instances: Experts) -> None:
-        """Refuse instances beyond the range that a rule needs."""
+        """Refuse instances beyond the range of floats, or that which a rule needs."""
+        instances.refuse_huge()
         bounded = next((run.rule for run in self.engine.runs if run.rule.bounded), None)
         if bounded is not None and instances.range > 1.0 + 1e-12:
             raise ValueError(
@@ -321,6 +322,7 @@ def _short(items: Sequence[Any]) -> str:
 
 def label_array(labels: Any) -> np.ndarray:
     """Labels as an array, one of objects unless they came in one, so that each keeps its type."""
+    refuse_masked("labels", labels)
     if isinstance(labels, np.ndarray):
         return labels
     if not isinstance(labels, (list, tuple)):

@@ -245,6 +245,7 @@ class LinearThreshold:
                 f"instances have {instances.layout}, but the learner was made for {self._layout}; "
                 "give it the same attributes"
             )
+        instances.refuse_huge()
         rule = self.learner
         if rule.bounded and instances.range > 1.0 + 1e-12:
             raise ValueError(

@@ -18,7 +18,7 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.data.instances import Experts
 from linmax.engine.composition import Learner, as_learner
-from linmax.models.run import run, unique_labels
+from linmax.models.run import label_array, run, unique_labels
 from linmax.models.threshold import LinearThreshold
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.voting import Voted
@@ -216,7 +216,7 @@ def _unwrapped(learner: Learner | str) -> _Unwrapped:
 
 
 def _rows_of(instances: Any, labels: Sequence[Any], patience: Patience) -> tuple[Rows, Any]:
-    names = labels if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=object)
+    names = label_array(labels)
     size = instances.shape[0] if sparse.issparse(instances) else len(instances)
     if names.ndim != 1 or len(names) != size:
         raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
