@@ -164,7 +164,7 @@ class Experts:
     @cached_property
     def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where rows start, their columns and values, in the kinds of numbers that the kernels take."""
-        if self.csr is None:
+        if self.csr is None or not self.csr.shape[1]:
             return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
         starts, columns = self.csr.indptr, self.csr.indices
         return np.require(starts, np.int64, ["C", "W"]), np.require(columns, np.int32, ["C", "W"]), self.csr.data

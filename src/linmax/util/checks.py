@@ -101,9 +101,13 @@ def refuse_masked(name: str, block: Any) -> None:
     if masked is not None and masked.any():
         place = tuple(int(i) for i in np.argwhere(masked)[0])
         raise ValueError(f"{name}: the value at {place if len(place) > 1 else place[0]} is masked; fill or drop it")
-    if isinstance(block, (list, tuple)) and block and isinstance(block[0], (list, tuple, np.ma.MaskedArray)):
-        for t, row in enumerate(block):
-            refuse_masked(f"{name}, row {t}", row)
+    if isinstance(block, (list, tuple)) and block:
+        if isinstance(block[0], (list, tuple, np.ma.MaskedArray)):
+            for t, row in enumerate(block):
+                refuse_masked(f"{name}, row {t}", row)
+        place = next((t for t, value in enumerate(block) if value is np.ma.masked), None)
+        if place is not None:
+            raise ValueError(f"{name}: the value at {place} is masked; fill or drop it")
 
 
 @contextmanager
