@@ -531,6 +531,3 @@ def test_a_link_that_outgrows_a_float_is_refused() -> None:
     for learner in ("perceptron", "A-perceptron"):  # both loops refuse the same trial
         with pytest.raises(OverflowError, match="left the range of floats at trial 0; scale the instances down"):
             run(learner, experts(attributes=[[1e100], [1e100]], classes=["a", "b"]), ["b", "a"])
-    reached = experts(attributes=[[1e99], [1e100]], classes=["a", "b"])  # the first weights fit
-    with pytest.raises(OverflowError, match="left the range of floats at trial 1; scale the instances down"):
-        run("perceptron", reached, ["b", "a"])
