@@ -7,7 +7,6 @@ import uuid
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import FunctionType
 from typing import Any
 
 from numba.core import serialize
@@ -33,7 +32,7 @@ class Shipped:
     ``owner`` is what the function was made into; where that is still there, it is met again.
     """
 
-    def __init__(self, function: FunctionType, what: str, owner: Any) -> None:
+    def __init__(self, function: Any, what: str, owner: Any) -> None:
         self.function, self.what, self.owner = function, what, owner
 
     def __reduce__(self) -> Any:

@@ -105,9 +105,9 @@ def refuse_masked(name: str, block: Any) -> None:
         if isinstance(block[0], (list, tuple, np.ma.MaskedArray)):
             for t, row in enumerate(block):
                 refuse_masked(f"{name}, row {t}", row)
-        place = next((t for t, value in enumerate(block) if value is np.ma.masked), None)
-        if place is not None:
-            raise ValueError(f"{name}: the value at {place} is masked; fill or drop it")
+        masked_at = next((t for t, value in enumerate(block) if value is np.ma.masked), None)
+        if masked_at is not None:
+            raise ValueError(f"{name}: the value at {masked_at} is masked; fill or drop it")
 
 
 @contextmanager
