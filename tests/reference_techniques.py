@@ -364,7 +364,16 @@ class Vote(_Linear):
         self.grow(x.shape[1])
         if self.scale == "vote":
             return self.linear.best_of(self._ballots(x))
-        return self.linear.decide(self._sum().weights, x)
+        return self._decide(self._sum().weights, x)
+
+    def _decide(self, weights: Vector, x: Vector) -> int:
+        """The best class; of those that tie up to rounding the one that a tie goes to."""
+        first = self.linear.decide(weights, x)
+        if first < 0:
+            return first
+        terms = x[:, : len(weights)] * weights[: x.shape[1]]
+        scores, size = terms.sum(axis=1), float(np.abs(terms).sum(axis=1).max(initial=0.0))
+        return self.linear.best_of(np.where(scores >= scores[first] - 1e-12 * size, 1.0, 0.0))
 
     @property
     def trusts_voting(self) -> bool:
@@ -430,7 +439,7 @@ class Vote(_Linear):
 
     def accuracy(self, hypothesis: Hypothesis) -> int:
         """On how many of the recent instances a hypothesis is right, with the classes known now."""
-        return sum(self.linear.decide(hypothesis.padded(x.shape[1]).weights, x) == label for x, label in self.recent)
+        return sum(self._decide(hypothesis.padded(x.shape[1]).weights, x) == label for x, label in self.recent)
 
     def _close(self) -> None:
         self.is_open = False

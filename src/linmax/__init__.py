@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from linmax.models.streams import stream
     from linmax.models.threshold import LinearThreshold
     from linmax.models.trace import Trace
-    from linmax.rules.own import check_rule, rule
+    from linmax.rules.checking import check_rule
+    from linmax.rules.own import rule
     from linmax.service.client import AsyncClient, Client
     from linmax.theory import adversaries, conversion
     from linmax.theory.certificates import certify
@@ -58,7 +59,7 @@ _HOMES = {
     "average": "engine.composition",
     "bounds": "bounds",
     "certify": "theory.certificates",
-    "check_rule": "rules.own",
+    "check_rule": "rules.checking",
     "cluster": "cluster",
     "combine": "engine.composition",
     "conversion": "theory.conversion",

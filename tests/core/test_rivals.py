@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import hypothesis
@@ -181,3 +182,33 @@ def test_notation_and_errors() -> None:
             call()
     with pytest.raises(TypeError, match="a plain rule is needed here"):
         rivals("A-arow", "all")
+
+
+def exact_balanced_winnow(votes: np.ndarray, labels: np.ndarray, k: int) -> list[float]:
+    """Balanced Winnow with alpha = 2 against every violated rival, in fractions."""
+    s = [0] * votes.shape[1]
+
+    def weight(i: int) -> Fraction:
+        return Fraction(2) ** s[i] - Fraction(2) ** -s[i]
+
+    def z(t: int, i: int, rival: int) -> int:
+        return int(votes[t, i] == labels[t]) - int(votes[t, i] == rival)
+
+    for t, label in enumerate(labels.tolist()):
+        scores = [sum(weight(i) for i in range(len(s)) if votes[t, i] == c) for c in range(k)]
+        others = sorted((c for c in range(k) if c != label), key=lambda c: (-scores[c], c))
+        for rival in [c for c in others if scores[label] <= scores[c]]:
+            if sum(weight(i) * z(t, i, rival) for i in range(len(s))) <= 0:
+                s = [value + z(t, i, rival) for i, value in enumerate(s)]
+    return [float(weight(i)) for i in range(len(s))]
+
+
+@pytest.mark.small
+def test_margins_whose_terms_cancel_are_ties() -> None:
+    """Sums of powers of 2 are exact, so that a margin of 0 is 0 for the second rival, too."""
+    random = np.random.default_rng(1)
+    for _ in range(20 if JIT else 3):
+        votes, labels = random.integers(0, 4, (60, 9)), random.integers(0, 4, 60)
+        given = experts(votes=votes, classes=range(4), thresholds=False)
+        trace = run("balanced-winnow(2, rivals=violated)", given, labels)
+        assert trace.model.weights.arrays.flat.tolist() == exact_balanced_winnow(votes, labels, 4)

@@ -204,5 +204,5 @@ def test_text_and_what_is_refused() -> None:
     with pytest.raises(ValueError, match=r"vote\(\) needs hypotheses that are weights"):
         run("V-softmax(0.1)", PROBLEMS["votes"][0], PROBLEMS["votes"][1])
     huge = experts(attributes=np.full((10, 1), 1e200), classes=range(2))
-    with pytest.raises(OverflowError, match="scale the instances down"):
+    with pytest.raises(ValueError, match="scale the instances down"):
         run("softmax(0.1)", huge, [0, 1] * 5)

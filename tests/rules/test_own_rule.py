@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import importlib
 import linecache
 import math
+import pickle
 import textwrap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
-from linmax import LinearThreshold, check_rule, experts, majority_problem, rule, rules, run
+from linmax import (
+    Learner,
+    LinearMaxClassifier,
+    LinearThreshold,
+    VoteFusion,
+    average,
+    check_rule,
+    experts,
+    majority_problem,
+    rivals,
+    rule,
+    rules,
+    run,
+)
 from linmax.engine.notation import COMBINATIONS
 from linmax.jit.compiling import JIT
-from linmax.rules.own import TAKEN
+from linmax.rules.digest import digest_of
+from linmax.rules.own import OWN_RULES, TAKEN
+from linmax.rules.quasi_additive import LINKS
+from linmax.rules.shipping import Shipped
 
 compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
 DATA = majority_problem(trials=400 if JIT else 40, seed=2)
@@ -120,7 +141,6 @@ def test_a_start_and_a_range() -> None:
 
 @pytest.mark.small
 def test_a_compiled_function_of_ones_own() -> None:
-    numba = pytest.importorskip("numba")
     own = rule(numba.njit(plain_perceptron), parameters={"rate": 1.0})
     assert np.array_equal(
         run(own, INSTANCES, DATA.labels).predictions, run("perceptron", INSTANCES, DATA.labels).predictions
@@ -180,8 +200,8 @@ import numpy as np
 from linmax.rules.own import rule
 import constants
 import helpers
-from constants import RATE
-from helpers import chained, double
+from constants import PAIR, RATE
+from helpers import chained, curved, double
 LOCAL = 1.0
 
 def apply(step):
@@ -191,41 +211,60 @@ def apply(step):
 
 @rule
 def own(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += 1.0 * z[0]
+    for j in range(index.size):
+        weights[index[j]] += 1.0 * z[j]
     return True
 
 @rule
 def local(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += LOCAL * z[0]
+    for j in range(index.size):
+        weights[index[j]] += LOCAL * z[j]
     return True
 
 @rule
 def by_name(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += double(z[0])
+    for j in range(index.size):
+        weights[index[j]] += double(z[j])
     return True
 
 @rule
 def by_module(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += helpers.double(z[0])
+    for j in range(index.size):
+        weights[index[j]] += helpers.double(z[j])
     return True
 
 @rule
 def nested(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += chained(z[0])
+    for j in range(index.size):
+        weights[index[j]] += chained(z[j])
     return True
 
 @rule
 def constant(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += RATE * z[0]
+    for j in range(index.size):
+        weights[index[j]] += RATE * z[j]
     return True
 
 @rule
 def constant_of_module(weights, memory, scalars, index, z, margin, params):
-    weights[index[0]] += constants.RATE * z[0]
+    for j in range(index.size):
+        weights[index[j]] += constants.RATE * z[j]
+    return True
+
+@rule
+def by_attribute(weights, memory, scalars, index, z, margin, params):
+    for j in range(index.size):
+        weights[index[j]] += curved(z[j])
+    return True
+
+@rule
+def by_field(weights, memory, scalars, index, z, margin, params):
+    for j in range(index.size):
+        weights[index[j]] += PAIR.first * z[j]
     return True
 
 found = {}
-for made in (own, local, by_name, by_module, nested, constant, constant_of_module):
+for made in (own, local, by_name, by_module, nested, constant, constant_of_module, by_attribute, by_field):
     found[made.__name__] = [apply(made.step), sum(made.step.stats.cache_hits.values())]
 print(json.dumps(found))
 """
@@ -240,8 +279,10 @@ def test_cached_and_never_stale(in_a_process: Callable[..., Any], tmp_path: Path
     helpers.write_text(
         "from numba import njit\nfrom deeper import twice\n@njit\ndef double(x):\n    return 2.0 * x\n"
         "@njit\ndef chained(x):\n    return twice(x)\n"
+        "import math\n@njit\ndef curved(x):\n    return math.floor(x + 0.5)\n"
     )
-    constants.write_text("RATE = 2.0\n")
+    pair = "from collections import namedtuple\nPAIR = namedtuple('Pair', 'first second')(1.0, 8.0)\n"
+    constants.write_text(pair + "RATE = 2.0\n")
 
     def play() -> tuple[dict[str, float], dict[str, int]]:
         found = in_a_process(script)
@@ -249,21 +290,70 @@ def test_cached_and_never_stale(in_a_process: Callable[..., Any], tmp_path: Path
 
     weights, hits = play()
     around = ("by_name", "by_module", "nested", "constant", "constant_of_module")
-    assert weights == {"own": 1.0, "local": 1.0} | dict.fromkeys(around, 2.0)
+    own = {"own": 1.0, "local": 1.0}
+    assert weights == own | dict.fromkeys(around, 2.0) | {"by_attribute": 1.0, "by_field": 1.0}
     assert set(hits.values()) == {0}
     again, hits = play()
     assert again == weights
-    assert {name for name, count in hits.items() if count} == {"own", "local", "by_name", "nested", "constant"}
+    assert {name for name, count in hits.items() if count} == set(weights) - {"by_module", "constant_of_module"}
     # Everything around the rules is edited, but not their file.
     (tmp_path / "deeper.py").write_text("from numba import njit\n@njit\ndef twice(x):\n    return 5.0 * x\n")
-    helpers.write_text(helpers.read_text().replace("return 2.0 * x", "return 3.0 * x"))
-    constants.write_text("RATE = 7.0\n")
+    edited = helpers.read_text().replace("return 2.0 * x", "return 3.0 * x")
+    helpers.write_text(edited.replace("math.floor(x", "math.ceil(x"))
+    constants.write_text(pair.replace("first second", "second first") + "RATE = 7.0\n")
     weights, _ = play()
-    changed = dict(zip(around, (3.0, 3.0, 5.0, 7.0, 7.0), strict=True))
-    assert weights == {"own": 1.0, "local": 1.0} | changed
+    changed = dict(zip((*around, "by_attribute", "by_field"), (3.0, 3.0, 5.0, 7.0, 7.0, 2.0, 8.0), strict=True))
+    assert weights == own | changed
     script.write_text(HELPED.replace("+= 1.0 * z", "+= 4.0 * z").replace("LOCAL = 1.0", "LOCAL = 9.0"))
     weights, _ = play()
     assert weights == {"own": 4.0, "local": 9.0} | changed
+
+
+def _source(body: str, before: str = "") -> str:
+    return f"import math\nimport numpy as np\nfrom collections import namedtuple\n{before}\n" + textwrap.dedent(body)
+
+
+BASE = "def f(v, w=1.0):\n    return math.sinh(v) + K * w\n"
+DIFFERENT = {
+    "an attribute": (BASE.replace("sinh", "tanh"), "K = 1.0"),
+    "a constant": (BASE, "K = 2.0"),
+    "the type of a constant": (BASE, "K = 1"),
+    "a default": (BASE.replace("w=1.0", "w=2.0"), "K = 1.0"),
+    "a keyword's default": (BASE.replace("w=1.0", "*, w=2.0"), "K = 1.0"),
+    "another keyword's default": (BASE.replace("w=1.0", "*, w=3.0"), "K = 1.0"),
+    "a dtype": (BASE, "K = np.zeros(2, np.float32)"),
+    "another dtype": (BASE, "K = np.zeros(2, np.int32)"),
+    "a type": (BASE, "K = np.float32"),
+    "another type": (BASE, "K = np.float64"),
+    "numbers": (BASE, "K = (1, 23)"),
+    "other numbers": (BASE, "K = (12, 3)"),
+    "fields": (BASE, "K = namedtuple('P', 'a b')(1.0, 2.0)"),
+    "other fields": (BASE, "K = namedtuple('P', 'b a')(1.0, 2.0)"),
+    "a function of a library": (BASE, "K = math.sqrt"),
+    "another function of a library": (BASE, "K = math.exp"),
+    "the same called otherwise": (BASE.replace("math.sinh", "np.sinh"), "K = 1.0"),
+    "options of the compiler": (BASE, "import numba\n@numba.njit\ndef K(x):\n    return x"),
+    "other options": (BASE, "import numba\n@numba.njit(fastmath=True)\ndef K(x):\n    return x"),
+    "nothing": (BASE, "K = 1.0"),
+}
+
+
+def test_every_difference_is_in_the_digest(tmp_path: Path) -> None:
+    """What a compiled copy holds decides where it is kept, however small the difference; and nothing else does."""
+    found = {}
+    for what, (body, before) in DIFFERENT.items():
+        names: dict[str, Any] = {}
+        file = tmp_path / "same.py"
+        file.write_text("")
+        exec(compile(_source(body, before), str(file), "exec"), names)
+        found[what] = digest_of(names["f"])
+        assert found[what] is not None, what
+        exec(compile(_source(body, before), str(file), "exec"), names)
+        assert digest_of(names["f"]) == found[what], what
+    assert len(set(found.values())) == len(found)
+    for unknown in ("K = [1.0]", "K = object()", "K = np.dtype('f4')", "K = np.random.default_rng(1)"):
+        exec(compile(_source(BASE, unknown), str(file), "exec"), names)
+        assert digest_of(names["f"]) is None, unknown
 
 
 # -- errors --------------------------------------------------------------------------------------------------
@@ -380,6 +470,206 @@ def test_bad_descriptions(call: Any, kind: type[Exception], message: str) -> Non
         call()
 
 
+# -- out of bounds -------------------------------------------------------------------------------------------
+
+
+def missing_slot(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    if margin > 0.0:
+        return False
+    for j in range(index.size):
+        memory[0, index[j]] += 1.0
+    return True
+
+
+def missing_parameter(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    return margin <= params[0]
+
+
+def missing_scalar(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    scalars[6] += 1.0
+    return False
+
+
+def missing_row(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    row = memory[1]
+    for j in range(index.size):
+        row[index[j]] += z[j]
+    return True
+
+
+def too_far(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    weights[weights.size] = 1.0
+    return True
+
+
+def first_of_z(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    weights[index[0]] += z[0]
+    return True
+
+
+def divides_by_nothing(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    weights[index.size - index.size] += math.log(0.0 * margin) / index.size
+    memory[0, 0] = 1.0
+    return True
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def remember(memory, i):  # type: ignore[no-untyped-def]
+    memory[2, i] += 1.0
+
+
+def through_another(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    for j in range(index.size):
+        remember(memory, index[j])
+    return True
+
+
+def with_momentum(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+    for j in range(index.size):
+        if params[0] > 0.0:
+            memory[0, index[j]] += z[j]
+        weights[index[j]] += z[j]
+    return True
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (missing_slot, {}, r"reaches for memory\[0, \d+\], but memory has 0 rows.*such as slots=\(0.0,\)"),
+        (missing_row, {"slots": (0.0,)}, r"reaches for memory\[1\], but memory has 1 rows.*slots="),
+        (missing_parameter, {}, r"reaches for params\[0\], but there are 0; give parameters="),
+        (missing_scalar, {}, r"reaches for scalars\[6\], but there are 6, of which your own start at 6; give scalars="),
+        (too_far, {}, r"reaches for weights\[12\], .*change weights at the coordinates of index only"),
+        (first_of_z, {}, r"reaches for index\[0\], but z has 0 coordinates here.*loop over range\(index.size\)"),
+        (through_another, {"slots": (0.0, 0.0)}, r"reaches for memory\[2, \d+\], but memory has 2 rows"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_out_of_bounds(function: Any, options: dict[str, Any], message: str) -> None:
+    """Compiled code would read and write beyond the arrays, so that such a rule is never made."""
+    with pytest.raises(IndexError, match=f"rule '{function.__name__}' {message}"):
+        rule(function, **options)
+    assert function.__name__.replace("_", "-") not in OWN_RULES
+
+
+@pytest.mark.small
+def test_out_of_bounds_with_some_parameters_only() -> None:
+    own = rule(with_momentum, parameters={"momentum": 0.0}, reach=math.inf)
+    with pytest.raises(IndexError, match=r"rule 'with_momentum' reaches for memory\[0, .*slots="):
+        own(momentum=0.9)
+    kept = rule(with_momentum, parameters={"momentum": 0.0}, slots=(0.0,), reach=math.inf)
+    assert str(kept(0.9)) == "with-momentum(momentum=0.9)"
+
+
+@pytest.mark.small
+def test_errors_that_compiled_code_does_not_have() -> None:
+    """1/0 and log(0) raise in Python alone, and say nothing about the arrays."""
+    assert rule(divides_by_nothing, slots=(0.0,)).__name__ == "divides_by_nothing"
+
+
+# -- pickles -------------------------------------------------------------------------------------------------
+
+
+def cubed(v: float) -> float:
+    return v * v * v
+
+
+ROUND_TRIP = """
+import json, pickle, sys
+import linmax
+rules, models = pickle.load(open(sys.argv[1], "rb"))
+data = linmax.majority_problem(trials=40, seed=2)
+found = [linmax.run(rule, linmax.experts(votes=data.votes), data.labels).model.weights.arrays.flat.tolist() for rule in rules]
+print(json.dumps([found, [model.predict([[1.0, 0.0]]).tolist() for model in models]]))
+"""
+
+
+@pytest.mark.small
+def test_pickles_in_the_same_process() -> None:
+    own = rule(plain_perceptron, parameters={"rate": 1.0})
+    for made in (own, own(0.5), average(own(0.5)), rules.quasi_additive(cubed), rivals(own(0.5), "all")):
+        for copied in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            assert copied == made
+            assert str(copied) == str(made)
+    assert pickle.loads(pickle.dumps(own)) is own
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", rules.REGISTRY)
+def test_built_in_rules_are_made_again(name: str) -> None:
+    """No address of a compiled function is in a pickle."""
+    needed = {"winnow": (1.5,), "balanced-winnow": (1.5,), "committee": (1.5,), "quasi-additive": ("sinh",)}
+    made = rules.REGISTRY[name](*needed.get(name, (2.5,) if name == "p-norm" else ()))
+    data = pickle.dumps(made)
+    assert pickle.loads(data) == made
+    assert b"made_again" in data
+    assert all(np.float64(value).tobytes() not in data for value in made.values if 0.0 < value < 1e-300)
+
+
+@compiled
+def test_pickles_in_another_process(
+    in_a_process: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules, written in a module or inside of a function, and estimators that learned with them."""
+    (tmp_path / "own_links.py").write_text("def cubed(v):\n    return v * v * v\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    cubed = importlib.import_module("own_links").cubed
+    factor = 3.0
+
+    @rule(parameters={"rate": 1.0})
+    def inside(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
+        if margin > 0.0:
+            return False
+        for j in range(index.size):
+            weights[index[j]] += factor * params[0] * z[j]
+        return True
+
+    sent = [inside(0.5), rules.quasi_additive(lambda v: 2.0 * v), rules.quasi_additive(cubed), rules.arow()]
+    models = [LinearMaxClassifier(learner).fit([[1.0, 0.0], [0.0, 1.0]], ["a", "b"]) for learner in sent]
+    fusion = VoteFusion(inside).fit([["a", "b"], ["b", "a"]], ["a", "b"])
+    learner = Learner(sent[1])
+    learner.learn(votes={"ann": "x", "bob": "y"}, label="y")
+    path, script = tmp_path / "sent.pickle", tmp_path / "script.py"
+    path.write_bytes(pickle.dumps((sent, models)))
+    script.write_text(ROUND_TRIP.replace("sys.argv[1]", repr(str(path))))
+    data = majority_problem(trials=40, seed=2)
+    expected = [run(r, experts(votes=data.votes), data.labels).model.weights.arrays.flat.tolist() for r in sent]
+    assert in_a_process(script) == [expected, [["a"]] * 4]
+    path.write_bytes(pickle.dumps((fusion, learner)))
+    script.write_text(
+        f"import json, pickle\nfusion, learner = pickle.load(open({str(path)!r}, 'rb'))\n"
+        "print(json.dumps([fusion.predict([['a', 'b']]).tolist(), learner.predict(votes={'bob': 'y'})]))"
+    )
+    assert in_a_process(script) == [["a"], "y"]
+
+
+@pytest.mark.small
+def test_what_cannot_be_pickled_says_why() -> None:
+    lock = threading.Lock()
+
+    def link(v: float, kept: Any = lock) -> float:
+        return v
+
+    shipped = Shipped(link, "link 'link'", rule(plain_perceptron, parameters={"rate": 1.0}))
+    with pytest.raises(
+        pickle.PicklingError, match="link 'link' cannot be pickled, since it refers to something .*lock"
+    ):
+        pickle.dumps(shipped)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", LINKS)
+def test_a_link_of_ones_own_by_a_built_in_name(name: str) -> None:
+    def own(v: float) -> float:
+        return v * v * v
+
+    own.__name__ = name
+    with pytest.raises(ValueError, match=f"link '{name}': text means a built-in by that name; try my_{name}"):
+        rules.quasi_additive(own)
+    assert rules.quasi_additive(LINKS[name]) == rules.quasi_additive(name)
+
+
 # -- check_rule ----------------------------------------------------------------------------------------------
 
 
@@ -419,23 +709,6 @@ def explodes(weights, memory, scalars, index, z, margin, params):  # type: ignor
     return True
 
 
-def missing_slot(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    if margin > 0.0:
-        return False
-    for j in range(index.size):
-        memory[0, index[j]] += 1.0
-    return True
-
-
-def missing_parameter(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    return margin <= params[0]
-
-
-def missing_scalar(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    scalars[6] += 1.0
-    return False
-
-
 COUNTER = np.zeros(1)
 
 
@@ -448,9 +721,6 @@ COUNTER = np.zeros(1)
         (secretly, {"reach": math.inf}, "changed weights but returned False"),
         (beyond_reach, {}, "updated beyond its reach"),
         (explodes, {}, "weights are not finite"),
-        (missing_slot, {}, "an index is out of bounds .*slots="),
-        (missing_parameter, {}, "an index is out of bounds .*parameters="),
-        (missing_scalar, {}, "an index is out of bounds .*scalars"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

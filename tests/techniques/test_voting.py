@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from compare import problem
 from compare_techniques import follow_technique
-from linmax import combine, experts, majority_problem, recycle, run, vote
+from linmax import Learner, combine, experts, majority_problem, recycle, run, vote
 from linmax.jit.compiling import JIT
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
 
@@ -262,3 +263,59 @@ def test_weights_of_a_vote_that_is_not_trusted_are_those_of_what_it_votes_over()
             assert machine.weights.arrays.log_scale == alone.weights.arrays.log_scale
             assert machine.predict(instances).tolist() == alone.predict(instances).tolist()
     assert distrusted or not JIT
+
+
+def exact_vote(votes: np.ndarray, labels: np.ndarray, k: int, scale: str, largest: bool) -> tuple[list[int], int]:
+    """V-perceptron that saves the hypothesis of every trial, to fifty digits; and how many votes tie."""
+
+    def best(scores: list[Decimal]) -> tuple[int, bool]:
+        tied = [c for c in range(k) if max(scores) - scores[c] < Decimal("1e-40")]
+        return (tied[-1] if largest else tied[0]), len(tied) > 1
+
+    def scores_of(weights: list[Decimal], row: np.ndarray) -> list[Decimal]:
+        return [sum((w for w, v in zip(weights, row, strict=True) if v == c), Decimal(0)) for c in range(k)]
+
+    def scaled(weights: list[Decimal]) -> list[Decimal]:
+        norm = sum(w * w for w in weights).sqrt() if scale == "l2" else sum(abs(w) for w in weights)  # type: ignore[union-attr]
+        return weights if scale == "raw" or not norm else [w / norm for w in weights]
+
+    weights = [Decimal(0)] * votes.shape[1]
+    total, wrong, basic_wrong, ties = list(weights), 0, 0, 0
+    predictions = []
+    for row, label in zip(votes, labels.tolist(), strict=True):
+        own = scores_of(weights, row)
+        basic = best(own)[0]
+        voted, tied = best(scores_of([a + b for a, b in zip(total, scaled(weights), strict=True)], row))
+        predictions.append(voted if wrong <= basic_wrong else basic)
+        wrong, basic_wrong, ties = wrong + (voted != label), basic_wrong + (basic != label), ties + tied
+        rival = best([Decimal(-99) if c == label else value for c, value in enumerate(own)])[0]
+        if own[label] <= own[rival]:
+            weights = [w + int(v == label) - int(v == rival) for w, v in zip(weights, row, strict=True)]
+        total = [a + b for a, b in zip(total, scaled(weights), strict=True)]
+    return predictions, ties
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("tie", ["smallest", "largest"])
+@pytest.mark.parametrize("scale", ["l2", "l1", "raw"])
+def test_ties_are_ties(scale: str, tie: str) -> None:
+    """Hypotheses divided by their norms add up to what rounding makes of them; a tie goes to the smallest class."""
+    learner, met = vote("perceptron", h=20, w=0, d=NEVER, scale=scale), 0
+    with localcontext(prec=50):
+        for seed in range(25 if JIT else 4):
+            random = np.random.default_rng(seed)
+            votes, labels = random.integers(0, 2, (20, 6)), random.integers(0, 2, 20)
+            expected, ties = exact_vote(votes, labels, 2, scale, tie == "largest")
+            met += ties
+            given = experts(votes=votes, classes=range(2), thresholds=False)
+            assert run(learner, given, labels, tie=tie).predictions.tolist() == expected
+            if seed % 10 == 0:
+                one = Learner(learner, classes=range(2), thresholds=False, tie=tie)
+                machine = run(learner, given[:0], [], tie=tie).model
+                for t, row in enumerate(votes.tolist()):
+                    named = {str(i): vote for i, vote in enumerate(row)}
+                    assert one.predict(votes=named) == expected[t]
+                    assert machine.predict(given[t : t + 1]).tolist() == [expected[t]]
+                    one.learn(votes=named, label=int(labels[t]))
+                    machine.run(given[t : t + 1], labels[t : t + 1])
+    assert met > seed

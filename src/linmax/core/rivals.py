@@ -34,27 +34,30 @@ from linmax.core.contract import (
     Rule,
     call_gain,
 )
-from linmax.core.linear_max import SPECK, TINY, difference, log_sum, rescore, score
+from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum, rescore, score
 from linmax.core.member import CHANGED, FAILED, PRESENT, UNCHANGED, Bench, Scratch, present
 from linmax.jit.compiling import address_of, kernel
 from linmax.jit.simd import add_dense, add_rows
 
-__all__ = ["RIVALS", "presenting"]
+__all__ = ["RIVALS", "activation", "presenting"]
 
 RIVALS = {"best": BEST, "violated": VIOLATED, "all": ALL}
 
 
 @kernel()
-def margin_of(bench: Bench, index: np.ndarray, z: np.ndarray) -> float:
-    """w.z with the present weights; from their logarithms where the stored ones are too small to tell."""
+def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
+    """w.x; from the weights' logarithms where the stored weights are too small to add, with its sign at least."""
     total = 0.0
     for place in range(index.size):
-        total += bench.weights[index[place]] * z[place]
-    if bench.spread != 0 and abs(total) < TINY:
-        share, log = log_sum(bench.spread, bench.memory, bench.scalars, bench.params, index, z)
-        if share != 0.0:
-            total = math.copysign(max(abs(share) * math.exp(log - bench.scalars[SHIFT]), SPECK), share)
-    return total
+        total += bench.weights[index[place]] * x[place]
+    if bench.spread == 0 or abs(total) >= TINY:
+        return total
+    exact, log = log_sum(bench.spread, bench.memory, bench.scalars, bench.params, index, x)
+    if log - bench.scalars[SHIFT] > LOWEST:
+        return total  # nothing was lost: the terms cancel
+    if exact == 0.0:
+        return 0.0
+    return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
 
 
 @kernel()
@@ -74,7 +77,7 @@ def present_pair(
     """`present` z = x^label - x^rival; where the margin is ``stale`` it is taken afresh."""
     count = difference(instances, t, bench.shape, label, rival, room.support, room.z)
     if stale:
-        margin = margin_of(bench, room.support[:count], room.z[:count])
+        margin = activation(bench, room.support[:count], room.z[:count])
     if margin > bench.scalars[REACH]:
         return UNCHANGED
     return present(bench, room, count, margin)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.core.contract import Instances
+from linmax.core.contract import HUGE, Instances
 from linmax.data.features import pack
-from linmax.util.checks import boolean, finite
+from linmax.util.checks import boolean, finite, refuse_masked
 from linmax.util.lazy import Later
 
 if TYPE_CHECKING:
@@ -117,6 +117,21 @@ class Experts:
         blocks = [block for block in (self.dense, self._sparse[-1]) if block.size]
         return max([*sizes, *(max(float(block.max()), -float(block.min())) for block in blocks)])
 
+    def refuse_huge(self) -> None:
+        """Refuse numbers so large that sums of their squares would overflow."""
+        for name, block in [("scores", self.scores), ("attributes", self.dense), ("attributes", self._sparse[-1])]:
+            if not block.size or max(float(block.max()), -float(block.min())) <= HUGE:
+                continue
+            place = tuple(int(i) for i in np.argwhere(np.abs(block) > HUGE)[0])
+            trial, where = place[0], f"rater {place[1]}" if name == "scores" else f"attribute {place[-1]}"
+            if block.ndim == 1 and self.csr is not None:
+                trial = int(np.searchsorted(self.csr.indptr, place[0], side="right")) - 1
+                where = f"attribute {int(self.csr.indices[place[0]])}"
+            raise ValueError(
+                f"{name} must be at most {HUGE:g} in magnitude, got {block[place]:g} at trial {trial} ({where}); "
+                "scale the instances down"
+            )
+
     @property
     def radius(self) -> float:
         """R = max over instances of the 2-norm of the attributes, the constant included."""
@@ -149,7 +164,7 @@ class Experts:
     @cached_property
     def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where rows start, their columns and values, in the kinds of numbers that the kernels take."""
-        if self.csr is None:
+        if self.csr is None or not self.csr.shape[1]:
             return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
         starts, columns = self.csr.indptr, self.csr.indices
         return np.require(starts, np.int64, ["C", "W"]), np.require(columns, np.int32, ["C", "W"]), self.csr.data
@@ -486,6 +501,7 @@ def _table(rows: Any) -> np.ndarray:
 def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
     """A C-contiguous, writable float64 array of finite numbers (copied only when it must be)."""
     wanted = "(trials, attributes)" if dimensions == 2 else "(trials, raters, classes)"
+    refuse_masked(name, block)
     try:
         array = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
     except ValueError:

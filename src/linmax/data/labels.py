@@ -10,6 +10,7 @@ from numba import int32, int64, types, uint8
 
 from linmax.data.instances import missing
 from linmax.jit.compiling import kernel
+from linmax.util.checks import refuse_masked
 
 __all__ = ["as_array", "distinct_labels", "label_array", "named", "unique_labels"]
 
@@ -18,6 +19,7 @@ COUNTED = 65_536  # labels that are whole numbers in a range up to this are coun
 
 def label_array(labels: Any) -> np.ndarray:
     """Labels as an array, one of objects unless they came in one, so that each keeps its type."""
+    refuse_masked("labels", labels)
     if isinstance(labels, np.ndarray):
         return labels
     if not isinstance(labels, (list, tuple)):

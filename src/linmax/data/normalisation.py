@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.util.checks import boolean, one_of, positive
+from linmax.util.checks import boolean, one_of, positive, refuse_masked
 from linmax.util.lazy import Later
 
 if TYPE_CHECKING:
@@ -291,6 +291,7 @@ def _weights(scores: np.ndarray, weights: str | Sequence[float] | None) -> np.nd
 
 def checked_scores(scores: Any, dimensions: int | None = None) -> np.ndarray:
     """Finite numbers, (trials, raters, classes) when three dimensions are asked for."""
+    refuse_masked("scores", scores)
     try:
         array = np.asarray(scores, np.float64)
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linmax.data.normalisation import checked_scores
+from linmax.util.checks import refuse_masked
 
 __all__ = ["Ballots", "read_ballots"]
 
@@ -106,7 +107,7 @@ def read_ballots(votes: Any) -> Ballots:
         return _from_columns(votes)
     if hasattr(votes, "columns") and hasattr(votes, "to_numpy"):
         return _checked(votes.to_numpy(), _distinct(votes.columns))
-    if isinstance(votes, np.ma.MaskedArray):
+    if isinstance(votes, np.ma.MaskedArray) and votes.ndim == 2:
         filled = np.array(votes.data, dtype=object)
         filled[np.ma.getmaskarray(votes)] = None
         return _checked(filled, None)
@@ -127,6 +128,9 @@ def _is_row(value: Any) -> bool:
 
 def _from_columns(columns: Mapping[Any, Any]) -> Ballots:
     names = _distinct(columns)
+    for name, block in columns.items():
+        if getattr(block, "ndim", 1) > 1:
+            refuse_masked(f"scores of {name!r}", block)
     blocks = [np.asarray(_plain(block)) for block in columns.values()]
     shapes = {block.shape for block in blocks}
     if len(shapes) > 1:

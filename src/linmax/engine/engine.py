@@ -467,7 +467,7 @@ class Engine:
 
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
-        room = max(1, MEMORY // (8 * self.k * self.state.weights.shape[1]))
+        room = max(1, MEMORY // (8 * max(1, self.k * self.state.weights.shape[1])))
         return min(LONGEST, room) if self.small else LONGEST if self.memory else size
 
     @property

@@ -27,7 +27,7 @@ from linmax.techniques.averaging import SCALES as AVERAGES
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import WAYS, Combined, Stacked, follow_best, weigh, weights_of
 from linmax.techniques.recycling import Recycled
-from linmax.techniques.voting import BASIC, SIZE, VOTING, Log, Voted, look, new_ballot, vote_on
+from linmax.techniques.voting import BASIC, SIZE, VOTING, Log, Voted, decide_votes, look, new_ballot, vote_on
 from linmax.techniques.voting import SCALES as VOTES
 
 if TYPE_CHECKING:
@@ -569,8 +569,10 @@ class Voting(Node):
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         if self.trusted:
+            hypotheses = int(self.ballot.marks[SIZE]) + 1
             predictions, table = engine.rate(instances, size, self.ballot.total + self._current(engine))
-            return predictions, table / (self.ballot.marks[SIZE] + 1.0)
+            decide_votes(instances, engine.state, hypotheses, self.scale, table, predictions)
+            return predictions, table / hypotheses
         predictions, table = self.children[0].judge(engine, instances, size)
         return predictions, engine.rate(instances, size, self._current(engine))[1] if engine.scored else table
 

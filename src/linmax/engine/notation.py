@@ -38,7 +38,8 @@ from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
 from linmax.rules import REGISTRY
-from linmax.rules.own import OWN_RULES, trace_of
+from linmax.rules.checking import trace_of
+from linmax.rules.own import OWN_RULES
 from linmax.rules.quasi_additive import LINKS
 from linmax.techniques.combining import Combined, Stacked
 
@@ -204,7 +205,10 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-")
+        raise ValueError(
+            f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-; "
+            "a rule of your own is known once its @linmax.rule has run"
+        )
     return name, match[2]
 
 

@@ -31,7 +31,7 @@ from linmax.core.contract import (
     StateT,
     Vector,
 )
-from linmax.core.linear_max import longest_row, score, top_two
+from linmax.core.linear_max import longest_row, score
 from linmax.core.member import LANES, Scratch, ScratchT, scratch_for
 from linmax.core.search import fill_lane, fill_panel, filled
 from linmax.data.instances import Layout, concatenate, cut
@@ -55,7 +55,19 @@ from linmax.engine.one_trial import (
 from linmax.engine.record import TRIALS, Record, RecordT, keep_scores, note
 from linmax.jit.compiling import JIT, address_of, caller, kernel
 from linmax.techniques.combining import FOLLOW, follow_best, least
-from linmax.techniques.voting import BASIC, VOTE, VOTING, Ballot, BallotT, Log, LogT, look, vote_on
+from linmax.techniques.voting import (
+    BASIC,
+    SIZE,
+    VOTE,
+    VOTING,
+    Ballot,
+    BallotT,
+    Log,
+    LogT,
+    look,
+    top_of_vote,
+    vote_on,
+)
 
 __all__ = ["Sitting", "sits"]
 
@@ -158,7 +170,7 @@ def ask(itself: int, arguments: int, _: int) -> int:
     score(asked, 0, shape, desk.ballot.total, room.scores)
     for c in range(desk.seen.size):
         room.scores[c] += desk.seen[c]
-    return answer(objects, top_two(room.scores, shape)[0])
+    return answer(objects, top_of_vote(asked, 0, shape, room.scores, marks[SIZE] + 1, settings[SCALE]))
 
 
 def teach(itself: int, arguments: int, _: int) -> int:

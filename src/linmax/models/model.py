@@ -28,6 +28,7 @@ from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
 from linmax.models.trace import Trace, in_a_row
 from linmax.models.weights import WeightArrays, Weights
+from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import Combined
 from linmax.techniques.voting import Voted
 from linmax.util import files
@@ -399,7 +400,8 @@ class Model:
         return float((right - table.max(axis=1)).min() / (math.sqrt(2.0) * norm)) if norm else 0.0
 
     def check_range(self, instances: Experts) -> None:
-        """Refuse instances beyond the range that a rule needs."""
+        """Refuse instances beyond the range of floats, or that which a rule needs."""
+        instances.refuse_huge()
         if self.bounded is not None and instances.range > 1.0 + 1e-12:
             raise ValueError(
                 f"{self.bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances "
@@ -464,8 +466,12 @@ class Model:
 
     def __reduce__(self) -> Any:
         # The engine knows compiled functions by their address in this process.
-        header, arrays = self.state()
+        header, arrays = self.packed()
         return type(self).from_state, (header, {name: array.copy() for name, array in arrays.items()})
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Its state as pickles hold it: with a user's own rules in it."""
+        return self._state(in_pickles(self.learner, [run.rule for run in self.engine.runs]))
 
 
 def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

@@ -51,7 +51,8 @@ def run(
     tie
         Which of the tied classes is predicted: the "smallest" (first) or the "largest" (last).
     update_on_tie
-        Whether a right prediction that only ties is an update, as the bounds allow and the transformation asks.
+        Whether a right prediction that only ties is an update, as the bounds allow and the transformation asks. False
+        leaves such a trial alone whatever the rule, those included that learn from small leads: a lead of 0 is none.
 
     Examples
     --------

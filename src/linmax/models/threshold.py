@@ -33,8 +33,8 @@ from linmax.core.contract import (
     StateT,
     Vector,
 )
-from linmax.core.linear_max import LOWEST, SPECK, TINY, log_sum
-from linmax.core.member import CHANGED, FAILED, Bench, Scratch, ScratchT, lay_out, present, scratch_for
+from linmax.core.member import CHANGED, FAILED, Scratch, ScratchT, lay_out, present, scratch_for
+from linmax.core.rivals import activation
 from linmax.data.instances import Experts, Layout, experts
 from linmax.data.labels import as_array, label_array, unique_labels
 from linmax.engine.composition import as_rule
@@ -65,22 +65,6 @@ def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -
             x[count] = instances.values[place]
             count += 1
     return count
-
-
-@kernel()
-def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
-    """w.x; from the weights' logarithms where the stored weights are too small to add, with its sign at least."""
-    total = 0.0
-    for place in range(index.size):
-        total += bench.weights[index[place]] * x[place]
-    if bench.spread == 0 or abs(total) >= TINY:
-        return total
-    exact, log = log_sum(bench.spread, bench.memory, bench.scalars, bench.params, index, x)
-    if log - bench.scalars[SHIFT] > LOWEST:
-        return total  # nothing was lost: the terms cancel
-    if exact == 0.0:
-        return 0.0
-    return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
 
 
 @kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
@@ -262,6 +246,7 @@ class LinearThreshold:
                 f"instances have {instances.layout}, but the learner was made for {self._layout}; "
                 "give it the same attributes"
             )
+        instances.refuse_huge()
         rule = self.learner
         if rule.bounded and instances.range > 1.0 + 1e-12:
             raise ValueError(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from linmax.core.contract import LINK, STEP, Rule, as_number, call_link
 from linmax.jit.compiling import address_of, kernel
 from linmax.rules.own import compile_function
+from linmax.rules.shipping import Made, Shipped
 from linmax.util.checks import positive
 
-__all__ = ["LINKS", "quasi_additive"]
+__all__ = ["LINKS", "OwnLink", "quasi_additive"]
 
 
 @kernel(STEP)
@@ -53,14 +55,38 @@ LINKS = {"identity": identity, "sinh": sinh, "exp": exp}
 _KEPT: list[object] = []  # users' compiled links: a rule holds only their addresses
 
 
-def quasi_additive(link: str | Callable[[float], float], rate: float = 1.0) -> Rule:
+class OwnLink:
+    """A user's link, compiled."""
+
+    def __init__(self, function: Any) -> None:
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", "link")
+        if self.__name__ in LINKS:
+            raise ValueError(f"link {self.__name__!r}: text means a built-in by that name; try my_{self.__name__}")
+        self.compiled = compile_function(function, LINK, "link")
+        _KEPT.append(self)
+
+    def __reduce__(self) -> Any:
+        return _remade, (Shipped(self.__wrapped__, f"link {self.__name__!r}", self),)
+
+    def __deepcopy__(self, _: Any) -> OwnLink:
+        return self
+
+
+def _remade(shipped: Shipped) -> OwnLink:
+    if not isinstance(shipped.owner, OwnLink):
+        shipped.owner = OwnLink(shipped.function)
+    return shipped.owner
+
+
+def quasi_additive(link: str | Callable[[float], float] | OwnLink, rate: float = 1.0) -> Rule:
     """Any quasi-additive rule: steps are taken in v, predictions made with w = link(v), coordinate by coordinate.
 
     Parameters
     ----------
     link
         "identity" (Perceptron), "sinh" (Balanced Winnow), "exp" (Winnow, positive weights), or your own
-        nondecreasing function of one float, which is compiled.
+        nondecreasing function of one float, which is compiled and has a name that is none of these.
     rate
         Size of a step in v. For "sinh" and "exp" it is the logarithm of alpha.
 
@@ -86,17 +112,23 @@ def quasi_additive(link: str | Callable[[float], float], rate: float = 1.0) -> R
     rate = positive("rate", rate, 0.1)
     if isinstance(link, str):
         if link not in LINKS:
-            raise ValueError(f"link must be one of {', '.join(LINKS)} or a function, got {link!r}")
-        name, function = link, LINKS[link]
-    elif callable(link):
-        name, function = getattr(link, "__name__", "link"), compile_function(link, LINK, "link")
-        _KEPT.append(function)
+            raise ValueError(
+                f"link must be one of {', '.join(LINKS)} or a function, got {link!r}; text does not know a link of "
+                "your own: pass the function itself"
+            )
+        name, function, own = link, LINKS[link], None
+    elif isinstance(link, OwnLink) or callable(link):
+        built_in = next((name for name, known in LINKS.items() if known is link), None)
+        if built_in is not None:
+            return quasi_additive(built_in, rate)
+        own = link if isinstance(link, OwnLink) else OwnLink(link)
+        name, function = own.__name__, own.compiled
     else:
         raise TypeError(f"link must be a name or a function of one number, got {link!r}")
     start = float(function(0.0))
     if not math.isfinite(start):
         raise ValueError(f"link must be finite at 0, got {start!r}; shift it")
-    return Rule(
+    return Made(
         "quasi_additive",
         {"link": name, "rate": rate},
         step,
@@ -104,4 +136,5 @@ def quasi_additive(link: str | Callable[[float], float], rate: float = 1.0) -> R
         start=start,
         slots=(0.0,),
         defaults={"rate": 1.0},
+        maker=own,
     )

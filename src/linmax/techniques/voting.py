@@ -35,6 +35,7 @@ from linmax.core.averages import (
 from linmax.core.contract import (
     GAUGE,
     KNOWN,
+    LARGEST,
     SHIFT,
     TRIALS,
     Bytes,
@@ -58,12 +59,26 @@ from linmax.jit.compiling import kernel
 from linmax.techniques import prefixed
 from linmax.util.checks import counted, one_of
 
-__all__ = ["DEFAULTS", "SCALES", "Ballot", "Log", "LogT", "Voted", "look", "new_ballot", "take_version", "vote_on"]
+__all__ = [
+    "DEFAULTS",
+    "SCALES",
+    "Ballot",
+    "Log",
+    "LogT",
+    "Voted",
+    "decide_votes",
+    "look",
+    "new_ballot",
+    "take_version",
+    "top_of_vote",
+    "vote_on",
+]
 
 L2, L1, RAW = 0, 1, 2
 SCALES = {"l2": L2, "l1": L1, "raw": RAW}
 
 FAINT = 1e-280  # squares below this have lost digits
+TIED = 1e-12  # of what scores can be: hypotheses were divided by their norms, so that a tie is one up to rounding
 
 # What the log keeps of a version besides its weights.
 SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS, LOG_START, LOG_UNSEEN = range(11)
@@ -223,6 +238,60 @@ def look(
 
 
 @kernel()
+def length_of(instances: Instances, t: int) -> float:
+    """A bound on the 2-norm of what instance t rates any class."""
+    square = instances.constant * instances.constant
+    for i in range(instances.signs.size):
+        square += 1.0 if instances.votes[t, i] >= 0 else 0.0
+    for i in range(instances.scores.shape[1]):
+        largest = 0.0
+        for j in range(instances.scores.shape[2]):
+            largest = max(largest, abs(instances.scores[t, i, j]))
+        square += largest * largest
+    for f in range(instances.dense.shape[1]):
+        square += instances.dense[t, f] * instances.dense[t, f]
+    if instances.indptr.size:
+        for place in range(instances.indptr[t], instances.indptr[t + 1]):
+            square += instances.values[place] * instances.values[place]
+    return math.sqrt(square)
+
+
+@kernel()
+def top_of_vote(
+    instances: Instances, t: int, shape: np.ndarray, scores: np.ndarray, hypotheses: int, scale: int
+) -> int:
+    """The best class of so many hypotheses together; of those tied up to rounding the smallest (or the largest).
+
+    A hypothesis of norm 1 gives no score beyond the instance's length; those of raw weights are compared with the
+    scores themselves.
+    """
+    first = top_two(scores, shape)[0]
+    if first < 0:
+        return first
+    size = 0.0
+    if scale == RAW:
+        for j in range(shape[KNOWN]):
+            size = max(size, abs(scores[j]))
+    else:
+        size = hypotheses * length_of(instances, t)
+    least = scores[first] - TIED * size
+    for place in range(shape[KNOWN]):
+        j = shape[KNOWN] - 1 - place if shape[LARGEST] else place
+        if scores[j] >= least:
+            return j
+    return first
+
+
+@kernel(types.void(InstancesT, StateT, int64, int64, Matrix, Labels))
+def decide_votes(
+    instances: Instances, state: State, hypotheses: int, scale: int, table: np.ndarray, predictions: np.ndarray
+) -> None:
+    """`top_of_vote` of every row of a table of scores."""
+    for t in range(predictions.size):
+        predictions[t] = top_of_vote(instances, t, state.shape, table[t], hypotheses, scale)
+
+
+@kernel()
 def count_right(
     instances: Instances,
     panel: Panel,
@@ -231,6 +300,7 @@ def count_right(
     end: int,
     shape: np.ndarray,
     weights: np.ndarray,
+    scale: int,
     room: Scratch,
 ) -> int:
     """On how many of the instances begin..end these weights predict the label."""
@@ -247,7 +317,7 @@ def count_right(
                 right += 1
                 continue
         score(instances, t, shape, weights, room.scores)
-        right += top_two(room.scores, shape)[0] == labels[t]
+        right += top_of_vote(instances, t, shape, room.scores, 1, scale) == labels[t]
     return right
 
 
@@ -349,7 +419,7 @@ def vote_on(
             scores[j] += own[j]
             if not abs(scores[j]) < np.inf:
                 return t
-        voted = top_two(scores, shape)[0]
+        voted = top_of_vote(instances, t, shape, scores, marks[SIZE] + 1, scale)
         trusted = marks[VOTING] <= marks[BASIC]
         predictions[c] = voted if trusted else basic[c]
         if table.shape[0]:
@@ -375,8 +445,8 @@ def vote_on(
             first = max(oldest, t + 1 - recent)
             unseen = write_out(log, output, version, c, scale, candidate)
             latest = ballot.saved[marks[LATEST]]
-            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, room)
-            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, room):
+            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scale, room)
+            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scale, room):
                 for i in range(candidate.size):
                     latest[i] = candidate[i]
                 ballot.unseen[marks[LATEST]] = unseen

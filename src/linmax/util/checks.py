@@ -8,7 +8,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["MOST", "about", "at_least", "boolean", "counted", "finite", "greater", "one_of", "positive", "whole"]
+import numpy as np
+
+__all__ = [
+    "MOST",
+    "about",
+    "at_least",
+    "boolean",
+    "counted",
+    "finite",
+    "greater",
+    "one_of",
+    "positive",
+    "refuse_masked",
+    "whole",
+]
 
 
 def finite(name: str, value: Any) -> float:
@@ -79,6 +93,21 @@ def boolean(name: str, value: Any) -> bool:
     if value not in (True, False):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def refuse_masked(name: str, block: Any) -> None:
+    """Refuse numbers or labels that are masked, which numpy would read as if they were not."""
+    masked = np.ma.getmaskarray(block) if isinstance(block, np.ma.MaskedArray) else None
+    if masked is not None and masked.any():
+        place = tuple(int(i) for i in np.argwhere(masked)[0])
+        raise ValueError(f"{name}: the value at {place if len(place) > 1 else place[0]} is masked; fill or drop it")
+    if isinstance(block, (list, tuple)) and block:
+        if isinstance(block[0], (list, tuple, np.ma.MaskedArray)):
+            for t, row in enumerate(block):
+                refuse_masked(f"{name}, row {t}", row)
+        masked_at = next((t for t, value in enumerate(block) if value is np.ma.masked), None)
+        if masked_at is not None:
+            raise ValueError(f"{name}: the value at {masked_at} is masked; fill or drop it")
 
 
 @contextmanager

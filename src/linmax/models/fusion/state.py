@@ -74,7 +74,12 @@ class FusionState:
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it as plain data and arrays."""
-        header, state = self.model.state()
+        return self._described(*self.model.state())
+
+    def _described(
+        self, header: dict[str, Any], state: dict[str, np.ndarray]
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The state of the model, and what is the fusion's own."""
         blocks = {
             "model": state,
             "tally": self.tally.arrays,
@@ -112,7 +117,7 @@ class FusionState:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        description, arrays = self.parts()
+        description, arrays = self._described(*self.model.packed())
         return {"description": description, "arrays": {name: array.copy() for name, array in arrays.items()}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -596,6 +596,13 @@ class Learner:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        self._settle()
+        return self._described(*self._model.state())
+
+    def _described(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The state of the model, and what is the learner's own."""
         waiting = [
             {
                 "id": id,
@@ -606,8 +613,6 @@ class Learner:
             }
             for id, kept in self._waiting.items()
         ]
-        self._settle()
-        header, arrays = self._model.state()
         own = {"fixed": self.fixed, "max_pending": self.max_pending, "waiting": waiting}
         return own | {"model": header, "labelled": list(self._labelled)}, arrays
 
@@ -632,7 +637,8 @@ class Learner:
 
     def __reduce__(self) -> Any:
         # A learner knows compiled functions and open windows by their address in this process.
-        return type(self).from_state, self.state()
+        self._settle()
+        return type(self).from_state, self._described(*self._model.packed())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linmax.core.contract import HUGE
 from linmax.data.instances import missing
 
 __all__ = ["Given", "Reading", "check_places", "check_rows", "distinct", "numbered"]
@@ -134,4 +135,8 @@ def _number(what: str, name: Any, value: Any) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
+    if abs(number) > HUGE:
+        raise ValueError(
+            f"{what}: {name!r} must be at most {HUGE:g} in magnitude, got {value!r}; scale the instances down"
+        )
     return number

@@ -30,7 +30,7 @@ from linmax.models.sklearn.shared import (
 )
 from linmax.models.weights import WeightArrays
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, one_of, refuse_masked, whole
 
 __all__ = ["LinearMaxClassifier"]
 
@@ -216,6 +216,8 @@ class LinearMaxClassifier(OnLineClassifier):
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         if y is None:
             targets(X, y)
+        refuse_masked("X", X)
+        refuse_masked("y", y)
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
         check_classification_targets(y)
         return X, y
@@ -224,5 +226,6 @@ class LinearMaxClassifier(OnLineClassifier):
         return experts(attributes=X, thresholds=bool(self.thresholds))
 
     def _instances_of(self, X: Any) -> Experts:
+        refuse_masked("X", X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
         return self._scaling.apply(self._experts(self._like_the_first(X)), learn=False)

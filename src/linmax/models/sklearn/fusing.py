@@ -36,7 +36,7 @@ from linmax.models.sklearn.shared import (
     whole_file,
 )
 from linmax.util import files
-from linmax.util.checks import boolean, one_of
+from linmax.util.checks import boolean, one_of, refuse_masked
 
 __all__ = ["FusionClassifier"]
 
@@ -290,6 +290,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         ]
         if not self.passthrough:
             return np.hstack(blocks)
+        refuse_masked("X", X)
         attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
         if sparse.issparse(attributes):
             return sparse.hstack([*blocks, attributes], format="csr")
@@ -353,6 +354,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         ratings = [rated(names, output, classes, method) for (names, output), method in said if method != "predict"]
         attributes = None
         if self.passthrough:
+            refuse_masked("X", X)
             attributes = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
             attributes = self._like_the_first(attributes)
         instances = experts(
@@ -365,6 +367,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Their number and names; what they hold is for the models to check."""
+        refuse_masked("X", X)
         if getattr(X, "ndim", 2) == 1:
             check_array(X)  # which says how to reshape it
         validate_data(self, X, skip_check_array=True, reset=reset)
@@ -372,6 +375,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     def _keep_scale(self, X: Any, known: bool) -> None:
         """Begin the scale of attributes that pass through."""
         if self.passthrough:
+            refuse_masked("X", X)
             attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
             self._sparse = sparse.issparse(attributes)
             self._scaling = Scaling(scale_for(self.learner, None))

@@ -30,6 +30,7 @@ from linmax.learners.attributes import AttributePool
 from linmax.models.model import Model, apart
 from linmax.models.weights import WeightArrays
 from linmax.util import files
+from linmax.util.checks import refuse_masked
 
 DEFAULT_LEARNER = "auto"
 ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
@@ -299,6 +300,7 @@ def targets(X: Any, y: Any) -> np.ndarray:
     """The labels as scikit-learn takes them."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give the labels")
+    refuse_masked("y", y)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(X, labels)
     check_classification_targets(labels)

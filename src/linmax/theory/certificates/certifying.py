@@ -17,7 +17,7 @@ from scipy import sparse
 from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.data.instances import Experts
-from linmax.data.labels import unique_labels
+from linmax.data.labels import label_array, unique_labels
 from linmax.engine.composition import Learner, as_learner
 from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
@@ -207,7 +207,7 @@ def certify(
         patience.tell("running the learner")
         many = isinstance(instances, Experts)
         trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
-    _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.learner.updates))
+    _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.model.updates))
     return replace(found, mistakes=int(trace.wrong.sum()), updates=int(trace.changed.sum()))
 
 
@@ -251,7 +251,7 @@ def _unwrapped(learner: Learner | str) -> _Unwrapped:
 
 
 def _rows_of(instances: Any, labels: Sequence[Any], patience: Patience) -> tuple[Rows, Any]:
-    names = labels if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=object)
+    names = label_array(labels)
     size = instances.shape[0] if sparse.issparse(instances) else len(instances)
     if names.ndim != 1 or len(names) != size:
         raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")

@@ -278,7 +278,7 @@ def test_no_noisy_problem_breaks_the_certificate_of_violated_rivals(text: str) -
         learner = rivals(text, "violated")
         found = certify(instances, labels, learner)
         trace = linmax.run(learner, instances, labels)
-        assert holds(trace.learner.updates, found.bound)
+        assert holds(trace.model.updates, found.bound)
         assert holds(trace.wrong.sum(), found.bound)
         kept = trace.bound(found.u, found.margin) if text != "balanced-winnow(1.2)" and found.u.any() else None
         assert kept is None or (trace.updates <= kept * (1 + 1e-9)).all()
