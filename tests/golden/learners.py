@@ -37,7 +37,13 @@ RULES = [
 TWO_CLASSES = ["elimination", "winnow(2, threshold=4)", "winnow(2, threshold=4, demotion=0)"]
 
 AVERAGES = ["A-perceptron", "A-alma(2)", "A-arow", "A(scale=l1)-winnow(1.2)", "A(scale=max, fade=True)-winnow(1.1)"]
-RECYCLED = ["R-perceptron", "R-pa-i(0.1)", "R(s=30, u=20, budget=10)-perceptron(margin=1)", "AR-winnow(1.2)", "AR-alma(2)"]
+RECYCLED = [
+    "R-perceptron",
+    "R-pa-i(0.1)",
+    "R(s=30, u=20, budget=10)-perceptron(margin=1)",
+    "AR-winnow(1.2)",
+    "AR-alma(2)",
+]
 VOTED = ["V-arow", "V(h=5, w=20, r=20, d=20)-alma(2)", "VA-pa", "VR-alma(2)", "VAR(s=30)-pa-i(0.1)"]
 COMBINED = [
     "combine(perceptron, A-winnow(1.1), alma(2))",

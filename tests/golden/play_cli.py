@@ -31,7 +31,9 @@ def folder() -> Iterator[Path]:
             ",".join([*(vote or "" for vote in row), subject, label])
             for row, subject, label in zip(given.votes, given.subjects, given.labels, strict=True)
         ]
-        (Path(name) / "votes.csv").write_text("\n".join([",".join([*streams.VOTERS, "subject", "answer"]), *table]) + "\n")
+        (Path(name) / "votes.csv").write_text(
+            "\n".join([",".join([*streams.VOTERS, "subject", "answer"]), *table]) + "\n"
+        )
         os.chdir(name)
         try:
             yield Path(name)
@@ -58,8 +60,25 @@ def learned(kind: str, learner: str, *more: str) -> dict[str, Any]:
     _, file, reading = streams.FILES[kind]
     options = [part for name, value in reading.items() for part in (f"--{name}", str(value))]
     with folder() as here:
-        call("learn", file, *options, "--learner", learner, "--model", "m", "--predictions", "p", "--json", "j", "--quiet", *more)
-        found: dict[str, Any] = {"learn": figures(here / "j"), "progressive": digest((here / "p").read_text().splitlines())}
+        call(
+            "learn",
+            file,
+            *options,
+            "--learner",
+            learner,
+            "--model",
+            "m",
+            "--predictions",
+            "p",
+            "--json",
+            "j",
+            "--quiet",
+            *more,
+        )
+        found: dict[str, Any] = {
+            "learn": figures(here / "j"),
+            "progressive": digest((here / "p").read_text().splitlines()),
+        }
         call("predict", "m", file, *options, "--output", "probabilities", "--as", "jsonl", "--out", "o", "--json", "k")
         rows = [json.loads(line) for line in (here / "o").read_text().splitlines()]
         found["predict"] = figures(here / "k")
@@ -101,7 +120,19 @@ def fused(learner: str, *more: str) -> dict[str, Any]:
 def merged(learner: str) -> dict[str, Any]:
     with folder() as here:
         for name in ("vw", "text"):
-            call("learn", f"data.{'vw' if name == 'vw' else 'txt'}", "--format", name, "--learner", learner, "--scale", "none", "--model", name, "--quiet")
+            call(
+                "learn",
+                f"data.{'vw' if name == 'vw' else 'txt'}",
+                "--format",
+                name,
+                "--learner",
+                learner,
+                "--scale",
+                "none",
+                "--model",
+                name,
+                "--quiet",
+            )
         call("merge", "vw", "text", "-o", "both", "--json", "j", "--how", "1,2")
         call("show", "both", "--json", "s")
         return {"merge": figures(here / "j"), "show": figures(here / "s")}
@@ -109,11 +140,27 @@ def merged(learner: str) -> dict[str, Any]:
 
 def bounded(learners: str) -> dict[str, Any]:
     with folder() as here:
-        call("bounds", "votes.csv", "--label", "answer", "--ignore", "subject", "--votes", "--learners", learners, "--json", "j")
+        call(
+            "bounds",
+            "votes.csv",
+            "--label",
+            "answer",
+            "--ignore",
+            "subject",
+            "--votes",
+            "--learners",
+            learners,
+            "--json",
+            "j",
+        )
         rows = json.loads((here / "j").read_text())
         kept = ("learner", "trials", "mistakes", "updates")
         found = rows["rows"] if isinstance(rows, dict) and "rows" in rows else rows
-        return {"bounds": by_name(found if not isinstance(found, list) else [{k: row.get(k) for k in kept} for row in found])}
+        return {
+            "bounds": by_name(
+                found if not isinstance(found, list) else [{k: row.get(k) for k in kept} for row in found]
+            )
+        }
 
 
 for learner in ("perceptron", "auto"):

@@ -103,4 +103,3 @@ def fused(text: str, soft: bool) -> dict[str, Any]:
 for text in [text for text in learners.SOME if text not in ("naive-bayes", "attributes")]:
     for soft in (True, False):
         case("river", f"fusion-{'soft' if soft else 'hard'}-{text}", fused, text, soft, needs="river")
-

@@ -106,7 +106,10 @@ def sample(values: Any, shown: int = SHOWN) -> dict[str, Any]:
 def by_name(values: Any, shown: int = SHOWN) -> dict[str, Any]:
     """A `sample` of all numbers in nested dicts and lists, and the digest of all else, names in their order."""
     flat = list(_leaves(values, ()))
-    return {"names": digest(name for name, _ in flat), **sample([number for _, number in flat if number is not None], shown)}
+    return {
+        "names": digest(name for name, _ in flat),
+        **sample([number for _, number in flat if number is not None], shown),
+    }
 
 
 def _leaves(value: Any, above: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], float | None]]:

@@ -103,7 +103,9 @@ def counts(trials: int = TRIALS, seed: int = 4) -> tuple[list[dict[str, float]],
         place = 0
         while len(chosen) < LENGTH:
             share = (row[1 + place % LENGTH] + 0.37 * (place // LENGTH)) % 1.0
-            chosen[pick(share, own if place % 5 < 2 and row[-1] > NOISE else met)] = 1.0 - row[1 + LENGTH + place % LENGTH]
+            chosen[pick(share, own if place % 5 < 2 and row[-1] > NOISE else met)] = (
+                1.0 - row[1 + LENGTH + place % LENGTH]
+            )
             place += 1
         rows.append({name: float(chosen[name]) for name in sorted(chosen)})
     names: dict[str, str] = {}  # by their first appearance
