@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def in_cuts(kind: str, text: str) -> dict[str, Any]:
     first, rest, labels, right, options = GIVEN[kind]()
     fusion = linmax.VoteFusion(text, **options)
     edges = [0, 40, 41, 90, LEARNED]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         fusion.partial_fit(cut(first, begin, end), labels[begin:end])
         if end == 41:
             with tempfile.TemporaryDirectory() as folder:

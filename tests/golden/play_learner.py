@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,8 @@ def told(learner: linmax.Learner, rows: list[Instance]) -> dict[str, Any]:
         "predicted": digest(learner.predict(**row) for row in rows[-20:]),
         "scores": sample([value for row in rows[-5:] for value in learner.scores(**row).values()]),
     }
-    try:
+    with suppress(ValueError):  # no single weight vector
         found["weights"] = by_name(learner.weights)
-    except ValueError:  # no single weight vector
-        pass
     return found
 
 

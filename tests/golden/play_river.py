@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Any
 
 from golden import learners, streams
@@ -93,10 +94,8 @@ def fused(text: str, soft: bool) -> dict[str, Any]:
         said.append(model.predict_one(row))
         model.learn_one(row, label)
     found = {**answers(said, labels), **told(model, rows)}
-    try:
+    with suppress(ValueError):  # no single weight vector
         found["weights"] = model.weights
-    except ValueError:  # no single weight vector
-        pass
     return found
 
 
