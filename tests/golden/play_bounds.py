@@ -123,18 +123,18 @@ for text in ("perceptron", "winnow(1.1)", "alma(2)", "p-norm(3)"):
 
 def converted(how: str, text: str, kind: str) -> dict[str, Any]:
     if kind == "votes":
-        given = streams.votes(400, seed=41, abstain=False)
+        given = streams.votes(150, seed=41, abstain=False)
         examples: list[tuple[Any, Any]] = [(row, label) for row, label in zip(given.votes, given.labels, strict=True)]
     else:
-        table, labels = streams.dense(400, seed=42)
+        table, labels = streams.dense(150, seed=42)
         examples = list(zip(table, labels, strict=True))
     learner = conversion.OneByOne(text, classes=streams.CLASSES, kind=kind)
     if how == "first_survivor":
-        found = conversion.first_survivor(learner, examples * 3, error=0.45, failure=0.2)
+        found = conversion.first_survivor(learner, examples * 3, error=0.45 if kind == "votes" else 0.65, failure=0.2)
     elif how == "drawn":
         found = conversion.drawn(learner, examples, failure=0.1, seed=5)
     else:
-        found = getattr(conversion, how)(learner, examples[:90], failure=0.1)
+        found = getattr(conversion, how)(learner, examples[:70], failure=0.1)
     return {
         "numbers": [found.error, found.failure],
         "counted": [found.examples, found.mistakes],

@@ -165,5 +165,6 @@ for text in learners.SOME:
             if text != "softmax" or face != "learner-attributes":  # late labels mix the order of names
                 case("learner-others", f"late-{face}-{text}", late, face, text)
             case("learner-others", f"saved-{face}-{text}", saved, face, text)
-    case("learner-others", f"arrays-{text}", arrays, text)
     case("learner-others", f"rows-{text}", together, text)
+for text in learners.FEW:
+    case("learner-others", f"arrays-{text}", arrays, text)

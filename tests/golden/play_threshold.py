@@ -13,15 +13,17 @@ FACES = ["threshold", "regressors"]
 
 
 def play(text: str, kind: str) -> dict[str, Any]:
-    """Attributes 0 and 1, numbers of both signs, or dicts, with two labels."""
-    if kind == "bits":
+    """Attributes 0 and 1, the same with strengths, numbers of both signs, or sparse ones, with two labels."""
+    if kind in ("bits", "strengths"):
         table, labels = streams.halves()
+        if kind == "strengths":  # sums of equal weights would tie up to rounding
+            table = table * (0.5 + 0.5 * streams.chance(23, *table.shape))
     elif kind == "dense":
         table, labels = streams.dense()[0], [int(label == "oak") for label in streams.dense()[1]]
     else:
         rows, names = streams.counts()
         table, labels = streams.csr(rows), [int(label == "oak") for label in names]
-    learner = linmax.LinearThreshold(text, labels=(0, 1), constant=kind != "bits")
+    learner = linmax.LinearThreshold(text, labels=(0, 1), constant=kind in ("dense", "sparse"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # elimination says that noisy labels are no disjunction
         trace = learner.run(table[:120], labels[:120])
@@ -42,9 +44,10 @@ def play(text: str, kind: str) -> dict[str, Any]:
 
 # Rules that take more than the best rival have no meaning for two classes.
 RULES = [text for text in learners.RULES if "rivals" not in text]
-for text in [*RULES, *learners.TWO_CLASSES]:
+for text in learners.TWO_CLASSES:
     case("threshold", f"bits-{text}", play, text, "bits", small=True)
 for text in RULES:
+    case("threshold", f"strengths-{text}", play, text, "strengths", small=True)
     for kind in ("dense", "sparse"):
         case("threshold", f"{kind}-{text}", play, text, kind, small=text in ("perceptron", "winnow(1.2)"))
 

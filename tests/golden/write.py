@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("faces", nargs="*", metavar="FACE", help=f"of {', '.join(FACES)}; all if none is named")
     parser.add_argument("--dry", action="store_true", help="write nothing")
-    parser.add_argument("--times", action="store_true", help="print how long each case takes")
+    parser.add_argument("--times", action="store_true", help="print how long the processor works on each case")
     given = parser.parse_args(arguments)
     for face in given.faces or FACES:
         kept, found = read(face), {}
@@ -32,12 +32,12 @@ def main(arguments: list[str]) -> None:
                 print(f"{case.id}: left as it is, since {case.needs} is missing")
                 found[case.name] = kept[case.name]
                 continue
-            begin = time.perf_counter()
+            begin = time.process_time()
             found[case.name] = case.result()
             if "refused" in found[case.name]:
                 print(f"{case.id}: refused, {found[case.name]['refused']}")
             if given.times:
-                print(f"{time.perf_counter() - begin:8.3f} s  {case.id}")
+                print(f"{time.process_time() - begin:8.3f} s  {case.id}")
             if case.name not in kept:
                 print(f"{case.id}: new")
             elif (told := difference(kept[case.name], found[case.name], 0.0, exact=True)) is not None:
