@@ -1,0 +1,44 @@
+"""The one place where the cases reach what is not public; a module that moves is followed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linmax.streams import Model
+
+
+def progressive(model: Model, **options: Any) -> Any:
+    """Progressive validation, as ``linmax learn`` does it."""
+    from linmax.models.streams.progressive import Progressive
+
+    return Progressive(model, **options)
+
+
+def served(description: dict[str, Any]) -> Any:
+    """A model of the service, without log and server."""
+    from linmax.service.log import ModelRow
+    from linmax.service.model import Model as Served
+    from linmax.service.packing import Names
+
+    return Served(ModelRow(1, "golden", description, 0, Names()))
+
+
+def events() -> tuple[Any, int, int, int, int]:
+    """The class of what the service's log holds, and its kinds: predict, label, learn, forget."""
+    from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event
+
+    return Event, PREDICT, LABEL, LEARN, FORGET
+
+
+def log(path: Any) -> Any:
+    """A log of the service in a file."""
+    from linmax.service.log import Log
+
+    return Log(path)
+
+
+def served_again(row: Any) -> Any:
+    """A model of the service from its row in a log."""
+    from linmax.service.model import Model as Served
+
+    return Served(row)
