@@ -87,7 +87,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     """Raise now what would go wrong at the end."""
     from linmax.util import checks
-    from linmax.util.report import PLOT_FORMATS, check_output, figure_class
+    from linmax.util.outputs import check_output
+    from linmax.util.plots import PLOT_FORMATS, figure_class
 
     checks.whole("passes", arguments.passes, 1)
     checks.whole("holdout", arguments.holdout, 0)
@@ -260,7 +261,7 @@ class Job:
 
     def finish(self) -> None:
         """Save, test and tell."""
-        from linmax.util import report
+        from linmax.util import outputs, plots
 
         given, assert_stream = self.arguments, self.stream
         assert assert_stream is not None
@@ -280,9 +281,9 @@ class Job:
         self._tell(figures)
         if given.plot:
             trials, mistakes = zip(*self.work.points, strict=True)
-            report.plot_error(trials, mistakes, given.plot, subtitle=str(self.work.model.learner))
+            plots.plot_error(trials, mistakes, given.plot, subtitle=str(self.work.model.learner))
         if given.json:
-            report.write_json(figures, given.json)
+            outputs.write_json(figures, given.json)
         if failed is not None:
             raise failed
         if given.checkpoint:

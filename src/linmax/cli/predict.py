@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rich.console import Console
 
     from linmax.models.streams import Model, stream
-    from linmax.util.report import check_output, write_json
+    from linmax.util.outputs import check_output, write_json
 
     begin = time.perf_counter()
 

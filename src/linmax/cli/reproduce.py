@@ -63,13 +63,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the experiment; print, plot and write what it found."""
-    from linmax.util import report
+    from linmax.util import outputs
 
     for option, experiments in OPTIONS.items():
         if getattr(arguments, option) is not None and arguments.experiment not in experiments:
             raise ValueError(f"--{option.replace('_', '-')} is for {' and '.join(experiments)}; leave it out")
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     plot = _plot_path(arguments)
     screen = console(arguments)
     start = time.perf_counter()
@@ -79,19 +79,19 @@ def run(arguments: argparse.Namespace) -> None:
     screen.print(f"{seconds:.0f} seconds", style="dim")
     if arguments.json:
         about = {"version": __version__, "experiment": arguments.experiment}
-        report.write_json({**about, **figures, "seconds": round(seconds, 3)}, arguments.json)
+        outputs.write_json({**about, **figures, "seconds": round(seconds, 3)}, arguments.json)
 
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
     """Where the figure goes, refused now if it could not be written later."""
-    from linmax.util import report
+    from linmax.util import outputs, plots
 
     if arguments.experiment == "table1" or arguments.no_plot:
         return None
     path = Path(arguments.plot or f"linmax-{arguments.experiment}.png")
-    report.check_output(path, report.PLOT_FORMATS)
+    outputs.check_output(path, plots.PLOT_FORMATS)
     try:
-        report.figure_class()
+        plots.figure_class()
     except ImportError as error:
         raise ValueError(f"{error}; or pass --no-plot") from None
     return path
@@ -174,7 +174,7 @@ def _error(cell: Mapping[str, Any]) -> str:
 
 def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> Any:
     """One column of Table I with the paper's entries beside ours."""
-    from linmax.util.report import Column, table
+    from linmax.util.tables import Column, table
 
     rows: list[dict[str, object]] = []
     for noise, cells in ours.items():
@@ -231,8 +231,8 @@ def _legend(runs: int) -> str:
 
 def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     from linmax.experiments import paper as reproduce
-    from linmax.util import report
-    from linmax.util.report import Column
+    from linmax.util import plots, tables
+    from linmax.util.tables import Column
 
     options = {"runs": reproduce.RUNS, "trials": reproduce.TRIALS} | _given(arguments, runs="runs", trials="trials")
     with _progress(screen) as progress:
@@ -255,12 +255,12 @@ def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
         Column("late_error", f"error, last {late:,d}", ".4f"),
     ]
     title = f"Figure 5: mistakes in {options['trials']:,d} trials at noise .05, {options['runs']} runs"
-    _print(screen, report.table(rows, columns, title))
+    _print(screen, tables.table(rows, columns, title))
     _print_claims(screen, result["claims"])
     if plot is not None:
         curves = {_curve_name(group, result["curves"][group]["name"]): curve for group, curve in mean.items()}
         subtitle = f"20 voters, 10 of them relevant, 5 classes, noise .05, mean of {options['runs']} runs"
-        report.plot_mistakes(curves, plot, title="Mistakes on the majority problem", subtitle=subtitle)
+        plots.plot_mistakes(curves, plot, title="Mistakes on the majority problem", subtitle=subtitle)
         screen.print(f"Figure saved as {plot}", soft_wrap=True, markup=False)
     return {"settings": {**options, "seed": arguments.seed}, **result, "plot": None if plot is None else str(plot)}
 
@@ -271,8 +271,8 @@ def _curve_name(group: str, name: str) -> str:
 
 def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     from linmax.experiments import paper as reproduce
-    from linmax.util import report
-    from linmax.util.report import Column
+    from linmax.util import plots, tables
+    from linmax.util.tables import Column
 
     options: dict[str, Any] = {"trials": reproduce.FIGURE4_TRIALS, "test": reproduce.FIGURE4_TEST}
     options |= _given(arguments, trials="trials", test="test")
@@ -287,11 +287,11 @@ def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
     ]
     columns = [Column("what", f"last {half:,d} trials"), Column("value", "")]
     title = f"Figure 4: {result['learner']} on forest cover, spruce against the rest"
-    _print(screen, report.table(rows, columns, title))
+    _print(screen, tables.table(rows, columns, title))
     _print_claims(screen, result["claims"])
     if plot is not None:
         subtitle = f"spruce against the rest, accuracy on {options['test']:,d} test instances after every trial"
-        report.plot_accuracy(result["accuracy"], plot, title="Balanced Winnow(1.2) on forest cover", subtitle=subtitle)
+        plots.plot_accuracy(result["accuracy"], plot, title="Balanced Winnow(1.2) on forest cover", subtitle=subtitle)
         screen.print(f"Figure saved as {plot}", soft_wrap=True, markup=False)
     return {"settings": {**options, "seed": arguments.seed}, **result, "plot": None if plot is None else str(plot)}
 

@@ -34,17 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, print what it holds and write the figures."""
-    from linmax.util import checks, files, report
+    from linmax.util import checks, files, outputs
 
     checks.whole("top", arguments.top, 0)
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     kind = files.kind_of(arguments.model)
     description, arrays = files.read(arguments.model, kind)
     figures = {"kind": kind} | SHOWN.get(kind, _anything)(description, arrays, arguments)
     _print(figures, arguments)
     if arguments.json:
-        report.write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
