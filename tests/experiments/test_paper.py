@@ -9,15 +9,15 @@ from scipy import stats
 
 import linmax
 from linmax import cli
-from linmax.experiments import paper as reproduce
-from linmax.experiments.paper import GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval
+from linmax.experiments import figure4, figure5, majority, published, table1
+from linmax.experiments.published import GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval
 
 SMALL = {"trials": 150, "test": 400}
 
 
 @pytest.fixture(scope="module")
 def small_table():
-    return reproduce.table1([0.0, 0.05], runs=3, **SMALL)
+    return table1.table1([0.0, 0.05], runs=3, **SMALL)
 
 
 class TestInterval:
@@ -56,16 +56,16 @@ class TestPaper:
 
     @pytest.mark.parametrize("reading", READINGS)
     def test_every_choice_is_in_our_pool(self, reading):
-        known = {str(rule) for rule in reproduce.pool_of(reading)}
+        known = {str(rule) for rule in majority.pool_of(reading)}
         for row in PAPER.values():
             for group in ("best_ar", "best_a", "best_b"):
-                name = reproduce.translated(row[group].name, reading)
+                name = published.translated(row[group].name, reading)
                 assert re.sub("^AR?-", "", name) in known
 
 
 class TestPools:
     def test_only_winnow_differs(self):
-        positive, balanced = reproduce.pool_of("positive"), reproduce.pool_of("balanced")
+        positive, balanced = majority.pool_of("positive"), majority.pool_of("balanced")
         assert len(positive) == len(balanced) == 31
         assert [str(rule) for rule in balanced[:15]] == [f"balanced-{rule}" for rule in positive[:15]]
         assert balanced[15:] == positive[15:]
@@ -73,7 +73,7 @@ class TestPools:
 
 @pytest.fixture(scope="module")
 def played():
-    return reproduce.play(reproduce.Setting(0.05, 7, 300, tuple(READINGS)))
+    return majority.play(majority.MajorityRun(0.05, 7, 300, tuple(READINGS)))
 
 
 class TestPlay:
@@ -99,26 +99,26 @@ class TestPlay:
         fresh = linmax.majority_problem(noise=0.05, trials=2000, seed=8)
         wrong = trace.learner.predict(linmax.experts(votes=fresh.votes)) != fresh.labels
         weights = played[place][name].weights[np.newaxis]
-        assert reproduce.examine(reproduce.Exam(0.05, 8, 2000, weights)) == pytest.approx([wrong.mean()])
+        assert majority.examine(majority.Exam(0.05, 8, 2000, weights)) == pytest.approx([wrong.mean()])
 
 
 class TestExamine:
     def test_the_target_errs_by_the_noise_alone(self):
         problem = linmax.majority_problem(noise=0.2, trials=5000, seed=3)
-        error = reproduce.examine(reproduce.Exam(0.2, 3, 5000, problem.target[np.newaxis]))
+        error = majority.examine(majority.Exam(0.2, 3, 5000, problem.target[np.newaxis]))
         assert error == pytest.approx([np.mean(problem.labels != problem.clean)])
 
     def test_a_tie_goes_to_the_smallest_class(self):
         problem = linmax.majority_problem(trials=100, seed=3)
-        error = reproduce.examine(reproduce.Exam(0.0, 3, 100, np.zeros((1, 25))))
+        error = majority.examine(majority.Exam(0.0, 3, 100, np.zeros((1, 25))))
         assert error == pytest.approx([np.mean(problem.labels != 0)])
 
 
 class TestSeeds:
     def test_all_differ(self):
-        flat = [seed for pair in reproduce.seeds_of(0, 20) for seed in pair]
+        flat = [seed for pair in majority.seeds_of(0, 20) for seed in pair]
         assert len(set(flat)) == 40
-        assert not set(flat) & {seed for pair in reproduce.seeds_of(1, 20) for seed in pair}
+        assert not set(flat) & {seed for pair in majority.seeds_of(1, 20) for seed in pair}
 
 
 class TestTable1:
@@ -143,7 +143,7 @@ class TestTable1:
                     assert cell["mistakes"] <= cell["papers_choice"]["mistakes"]
 
     def test_best_is_over_all_runs(self, small_table):
-        played = [reproduce.play(reproduce.Setting(0.05, first, 150)) for first, _ in reproduce.seeds_of(0, 3)]
+        played = [majority.play(majority.MajorityRun(0.05, first, 150)) for first, _ in majority.seeds_of(0, 3)]
         learners = [each["positive", "best_b"] for each in played]
         means = {name: np.mean([each[name].mistakes for each in learners]) for name in learners[0]}
         best = min(means, key=means.get)
@@ -155,13 +155,11 @@ class TestTable1:
         assert small_table["balanced"]["0.05"]["best_b"]["papers_choice"]["name"] == "balanced-winnow(1.03)"
 
     def test_is_reproducible_and_in_processes_the_same(self, small_table):
-        assert reproduce.table1([0.0, 0.05], runs=3, jobs=2, **SMALL) == small_table
+        assert table1.table1([0.0, 0.05], runs=3, jobs=2, **SMALL) == small_table
 
     def test_progress_reaches_its_end(self):
         seen = {}
-        reproduce.table1(
-            [0.0], runs=2, progress=lambda stage, done, total: seen.update({stage: (done, total)}), **SMALL
-        )
+        table1.table1([0.0], runs=2, progress=lambda stage, done, total: seen.update({stage: (done, total)}), **SMALL)
         assert seen == {"compiling": (1, 1), "learning": (2, 2), "testing": (2, 2)}
 
     @pytest.mark.parametrize(
@@ -177,12 +175,12 @@ class TestTable1:
     )
     def test_refuses(self, options, message):
         with pytest.raises(ValueError, match=message):
-            reproduce.table1(**options)
+            table1.table1(**options)
 
 
 @pytest.fixture(scope="module")
 def figure():
-    return reproduce.figure5(runs=3, trials=600)
+    return figure5.figure5(runs=3, trials=600)
 
 
 class TestFigure5:
@@ -200,9 +198,9 @@ class TestFigure5:
         same = {"mistakes": 100.0, "late_error": 0.05}
         groups = ["best_b", "best_a", "best_ar", "vr_combine", "optimal"]
         curves = {group: dict(same) for group in groups}
-        assert [claim["holds"] for claim in reproduce._figure5_claims(curves)] == [False, True, True]
+        assert [claim["holds"] for claim in figure5.figure5_claims(curves)] == [False, True, True]
         curves["vr_combine"] = {"mistakes": 120.0, "late_error": 0.07}
-        assert [claim["holds"] for claim in reproduce._figure5_claims(curves)] == [False, False, False]
+        assert [claim["holds"] for claim in figure5.figure5_claims(curves)] == [False, False, False]
 
 
 @pytest.fixture
@@ -221,11 +219,11 @@ def forest(tmp_path, monkeypatch):
 
 class TestFigure4:
     def test_reads_the_data(self, forest):
-        attributes, classes = reproduce.forest_cover()
+        attributes, classes = figure4.forest_cover()
         np.testing.assert_array_equal(np.column_stack([attributes, classes]), forest)
 
     def test_accuracy_after_every_trial(self, forest):
-        result = reproduce.figure4(trials=200, test=500)
+        result = figure4.figure4(trials=200, test=500)
         assert result["accuracy"].shape == (200,)
         assert 0.6 < result["highest"] <= 1.0
         assert result["lowest"] <= result["mean"] <= result["highest"]
@@ -237,13 +235,13 @@ class TestFigure4:
         learner = linmax.LinearThreshold("balanced-winnow(1.2)", labels=(0, 1), constant=True)
         learner.run(scaled[:50], classes[drawn[:50]])
         right = np.mean(learner.predict(scaled[50:]) == classes[drawn[50:]])
-        result = reproduce.figure4(4, trials=50, test=100)
+        result = figure4.figure4(4, trials=50, test=100)
         assert result["final"] == pytest.approx(right)
         assert result["mistakes"] == learner.mistakes
 
     def test_too_many(self, forest):
         with pytest.raises(ValueError, match="trials \\+ test must be <= 900"):
-            reproduce.figure4(trials=500, test=500)
+            figure4.figure4(trials=500, test=500)
 
     def test_without_data(self, tmp_path, monkeypatch, capsys):
         monkeypatch.setenv("LINMAX_DATA", str(tmp_path))

@@ -140,22 +140,22 @@ def _print(screen: Console, table: Any) -> None:
 
 def _table1(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     del plot
-    from linmax.experiments import paper as reproduce
+    from linmax.experiments import majority, published, table1
 
     options: dict[str, Any] = {
-        "noises": reproduce.NOISES,
-        "runs": reproduce.RUNS,
-        "trials": reproduce.TRIALS,
-        "test": reproduce.TEST,
+        "noises": published.NOISES,
+        "runs": majority.RUNS,
+        "trials": majority.TRIALS,
+        "test": majority.TEST,
     }
     options |= _given(arguments, noises="noise", runs="runs", trials="trials", test="test")
     with _progress(screen) as progress:
-        result = reproduce.table1(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
-    if (options["trials"], options["test"]) != (reproduce.TRIALS, reproduce.TEST):
+        result = table1.table1(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
+    if (options["trials"], options["test"]) != (majority.TRIALS, majority.TEST):
         screen.print("Not the paper's sizes, which are 5,000 trials and 50,000 test instances.", style="bold")
     for reading, key in (("positive", "cells"), ("balanced", "balanced")):
-        for group, heading in reproduce.GROUPS.items():
-            title = f'{heading}, "Balanced" = {reproduce.READINGS[reading]}'
+        for group, heading in published.GROUPS.items():
+            title = f'{heading}, "Balanced" = {published.READINGS[reading]}'
             _print(screen, _group_table(title, group, result[key], result["paper"]))
     for key, told in (("cells", "positive weights"), ("balanced", "w+ and w-")):
         screen.print(f'"Balanced" as {told}: {_score(result[key])}', soft_wrap=True)
@@ -210,7 +210,7 @@ def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping
 
 def _score(cells: Mapping[str, Any]) -> str:
     """How many cells agree, and which do not."""
-    from linmax.experiments.paper import GROUPS
+    from linmax.experiments.published import GROUPS
 
     verdicts = {(noise, group): cell["agrees"] for noise, row in cells.items() for group, cell in row.items()}
     apart = [f"{GROUPS[group]} at {noise}" for (noise, group), agrees in verdicts.items() if not agrees]
@@ -230,13 +230,13 @@ def _legend(runs: int) -> str:
 
 
 def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
-    from linmax.experiments import paper as reproduce
+    from linmax.experiments import figure5, majority
     from linmax.util import plots, tables
     from linmax.util.tables import Column
 
-    options = {"runs": reproduce.RUNS, "trials": reproduce.TRIALS} | _given(arguments, runs="runs", trials="trials")
+    options = {"runs": majority.RUNS, "trials": majority.TRIALS} | _given(arguments, runs="runs", trials="trials")
     with _progress(screen) as progress:
-        result = reproduce.figure5(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
+        result = figure5.figure5(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
     mean = result.pop("mean")
     rows = [
         {
@@ -247,7 +247,7 @@ def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
         }
         for group, entry in result["curves"].items()
     ]
-    late = min(reproduce.LATE, options["trials"])
+    late = min(figure5.LATE, options["trials"])
     columns = [
         Column("group"),
         Column("learner"),
@@ -270,14 +270,14 @@ def _curve_name(group: str, name: str) -> str:
 
 
 def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
-    from linmax.experiments import paper as reproduce
+    from linmax.experiments import figure4
     from linmax.util import plots, tables
     from linmax.util.tables import Column
 
-    options: dict[str, Any] = {"trials": reproduce.FIGURE4_TRIALS, "test": reproduce.FIGURE4_TEST}
+    options: dict[str, Any] = {"trials": figure4.FIGURE4_TRIALS, "test": figure4.FIGURE4_TEST}
     options |= _given(arguments, trials="trials", test="test")
     with _progress(screen) as progress:
-        result = reproduce.figure4(arguments.seed, **options, progress=progress)
+        result = figure4.figure4(arguments.seed, **options, progress=progress)
     half = options["trials"] - options["trials"] // 2
     rows = [
         {"what": "mean accuracy", "value": f"{result['mean']:.3f}"},

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
         outputs.check_output(arguments.json)
     kind = files.kind_of(arguments.model)
     description, arrays = files.read(arguments.model, kind)
-    figures = {"kind": kind} | SHOWN.get(kind, _anything)(description, arrays, arguments)
+    figures = {"kind": kind} | DESCRIBERS.get(kind, _anything)(description, arrays, arguments)
     _print(figures, arguments)
     if arguments.json:
         outputs.write_json(figures, arguments.json)
@@ -142,7 +142,7 @@ def _anything(description: dict[str, Any], arrays: dict[str, np.ndarray], _: Any
     return dict(description) | {"arrays": {name: list(array.shape) for name, array in sorted(arrays.items())}}
 
 
-SHOWN = {"stream model": _stream_model, "stream checkpoint": _checkpoint, "learner": _learner}
+DESCRIBERS = {"stream model": _stream_model, "stream checkpoint": _checkpoint, "learner": _learner}
 
 
 def _wanted(name: str, arguments: Any) -> bool:

@@ -34,7 +34,7 @@ SNAPSHOT = "service snapshot"
 NOTHING: Instance = {"attributes": {}}  # an instance that says nothing is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
 FEWEST_ROWS, MOST_ROWS = 64, 16_384  # of a replay, learned together
-LARGE = 1e6  # beyond it rows are learned one by one: an overflow must befall the same trial as it did then
+LARGE_VALUE = 1e6  # beyond it rows are learned one by one: an overflow must befall the same trial as it did then
 Noted = Callable[[int, Label | None], None]
 
 
@@ -209,7 +209,7 @@ class _Bulk:
         columns = self._places()[np.frombuffer(b"".join(places), "<u4")]
         codes = np.array(labels)
         known = self._known()[codes]
-        most = 1.0 if learner.bounded else LARGE
+        most = 1.0 if learner.bounded else LARGE_VALUE
         if not values.size or np.abs(values).max() > most or columns.min() < 0 or known.min() < 0:
             return False
         indptr = np.zeros(len(chunk) + 1, np.int64)

@@ -27,7 +27,7 @@ logger = logging.getLogger("linmax.service")
 
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
-GARBAGE = 20_000  # new objects before the collector looks: a batch in flight is no garbage
+SERVER_COLLECT_AFTER = 20_000  # new objects before the collector looks: a batch in flight is no garbage
 
 
 class _Server(uvicorn.Server):
@@ -98,7 +98,7 @@ def serve(settings: Settings, *, host: str, port: int, told: str | None = None, 
     )
     gc.collect()
     gc.freeze()  # what the imports have made stays for ever: the collector need not look at it again and again
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(SERVER_COLLECT_AFTER)
     _Server(config, app, settings).run(sockets=[listener])
 
 

@@ -17,11 +17,11 @@ import numpy as np
 from linmax.service.model import SNAPSHOT, Model
 from linmax.util import files
 
-__all__ = ["KEPT", "Snapshots"]
+__all__ = ["SNAPSHOTS_KEPT", "Snapshots"]
 
 logger = logging.getLogger("linmax.service")
 
-KEPT = 2
+SNAPSHOTS_KEPT = 2
 NAME = re.compile(r"(\d+)-(\d+)\.linmax")
 
 
@@ -44,7 +44,7 @@ class Snapshots:
         description, arrays = state
         path = self.folder / f"{number}-{description['applied_seq']}.linmax"
         files.write(path, SNAPSHOT, description, arrays)
-        for _, old in self.found(number)[KEPT:]:
+        for _, old in self.found(number)[SNAPSHOTS_KEPT:]:
             old.unlink()
         return path
 
