@@ -22,7 +22,6 @@ from linmax.cli.reading import add_reading_options
 
 __all__ = ["configure", "run"]
 
-
 LEARNER = "auto"
 EVERY = 1_000_000  # trials between checkpoints
 KINDS = "none, max, length, log, idf, standard or auto"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from linmax.models.streams import Batch, Model, Stream
     from linmax.models.streams.progressive import Progressive
 
-
 __all__ = ["LearnJob"]
 
 

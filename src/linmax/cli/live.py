@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from linmax.models.streams import Batch
     from linmax.models.streams.progressive import Milestone
 
-
 __all__ = ["Live"]
-
 
 BETWEEN = 0.1  # seconds between two updates of the live line
 

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
     from linmax.models.streams import Batch
 
-
 __all__ = ["STANDARD", "Predictions"]
-
 
 STANDARD = "-"
 

@@ -14,7 +14,6 @@ from linmax.util.checks import whole
 
 __all__ = ["FIGURE4_TEST", "FIGURE4_TRIALS", "figure4", "forest_cover"]
 
-
 SPRUCE = 1
 FIGURE4_TRIALS, FIGURE4_TEST = 3000, 10_000
 FIGURE4_RULE = "balanced-winnow(1.2)"

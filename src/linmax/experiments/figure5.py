@@ -16,7 +16,6 @@ from linmax.util.checks import whole
 
 __all__ = ["LATE", "figure5", "figure5_claims"]
 
-
 FIGURE5_NOISE = 0.05
 LATE = 1000  # trials at the end over which a late error is taken
 FIGURE5_POINTS = 100  # of a curve, in the figures

@@ -34,7 +34,6 @@ __all__ = [
     "seeds_of",
 ]
 
-
 Place = tuple[str, str]  # reading and group
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 RUNS, TRIALS, TEST = 20, 5000, 50_000

@@ -11,7 +11,6 @@ from linmax.experiments.majority import MajorityRun, play
 
 __all__ = ["JobPool", "Progress", "silent"]
 
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]  # stage, done, of how many

@@ -12,7 +12,6 @@ from scipy.special import stdtrit
 
 __all__ = ["GROUPS", "NOISES", "PAPER", "READINGS", "VR", "Cell", "agrees", "interval", "translated"]
 
-
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
 GROUPS = {"vr_combine": "VR-Combine", "best_ar": "Best(AR-B)", "best_a": "Best(A-B)", "best_b": "Best(B)"}
 READINGS = {"positive": "winnow", "balanced": "balanced-winnow"}  # what "Balanced" in the paper may be

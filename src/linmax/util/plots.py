@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 __all__ = ["DRAWN_POINTS", "PLOT_FORMATS", "figure_class", "plot_accuracy", "plot_error", "plot_mistakes", "spread"]
-
 
 # Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

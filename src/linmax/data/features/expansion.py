@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-
 __all__ = ["conjunctions"]
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-
 __all__ = ["constant", "negated_literals"]
 
 

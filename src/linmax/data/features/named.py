@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-
 __all__ = ["conjunctions_of", "pack"]
-
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -12,7 +12,6 @@ from linmax.util.checks import whole
 
 __all__ = ["AND", "LARGEST_NUMBER", "Terms", "count_conjunctions", "count_table", "escape"]
 
-
 AND = " & "
 _NOT = "~"
 LARGEST_NUMBER = 2**63 - 1

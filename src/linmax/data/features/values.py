@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-
 __all__ = ["check_strength", "check_values", "rows_of"]
 
 
