@@ -21,7 +21,7 @@ from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
 from linmax.service.bodies import Choices, Options
-from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event, Log, ModelRow
+from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event, EventLog, ModelRow
 from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, Names, Packed, unpack
 from linmax.service.refusals import Refusal
 from linmax.util import files
@@ -169,7 +169,7 @@ class Model:
         self.applied = self.saved = told["applied_seq"]
         self.pending, self.unlearned, self.late = told["pending"], told["unlearned"], told["late"]
 
-    def replay(self, log: Log, note: Noted) -> int:
+    def replay(self, log: EventLog, note: Noted) -> int:
         """Take in all that the log has beyond the state; the number of labelled trials among it."""
         counts = log.counts(self.number, self.applied)
         names = log.models[self.number].names

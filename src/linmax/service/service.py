@@ -16,7 +16,8 @@ import msgspec
 from linmax.service import bodies
 from linmax.service.bodies import LabelBody, LearnBody, Learned, NewModel, PredictBody, Predicted
 from linmax.service.ids import Ids
-from linmax.service.log import DiskFull, Event, Log, ModelRow
+from linmax.service.log import Event, EventLog, ModelRow
+from linmax.service.log_file import DiskFull
 from linmax.service.model import UNFIT, Model
 from linmax.service.packing import Label, Names
 from linmax.service.pipeline import Entry, Pipeline
@@ -55,7 +56,7 @@ class Service:
     ) -> None:
         settings.data.mkdir(parents=True, exist_ok=True)
         self.settings = settings
-        self.log = Log(settings.data / "log.sqlite", vfs=vfs)
+        self.log = EventLog(settings.data / "log.sqlite", vfs=vfs)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
         self.models: dict[str, Model] = {}
