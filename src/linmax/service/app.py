@@ -22,7 +22,7 @@ from linmax.service.operations import MODEL, OPERATIONS
 from linmax.service.refusals import Refusal
 from linmax.service.resource import Resource
 from linmax.service.service import Service
-from linmax.service.settings import Settings
+from linmax.service.settings import ServiceSettings
 
 __all__ = ["App"]
 
@@ -38,7 +38,7 @@ class App:
     options : passed on to `Service`.
     """
 
-    def __init__(self, settings: Settings, **options: Any) -> None:
+    def __init__(self, settings: ServiceSettings, **options: Any) -> None:
         self.settings = settings
         self.metrics = Metrics()
         self.gate = Gate(settings.data)

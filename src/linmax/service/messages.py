@@ -12,7 +12,7 @@ import msgspec
 from starlette.types import Send
 
 from linmax.service.keys import Key
-from linmax.service.model import Model
+from linmax.service.model import ServedModel
 from linmax.service.refusals import Refusal
 from linmax.service.service import Service
 
@@ -55,7 +55,7 @@ class Answer(msgspec.Struct):
 
 Content = bytes | bytearray
 Handler = Callable[[Request], Awaitable[Answer]]
-Begin = Callable[[Service, Model, list[Any], Callable[[list[Any]], None]], None]
+Begin = Callable[[Service, ServedModel, list[Any], Callable[[list[Any]], None]], None]
 
 
 @dataclass(frozen=True, slots=True)

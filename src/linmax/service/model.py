@@ -20,13 +20,13 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
-from linmax.service.bodies import Choices, Options
+from linmax.service.bodies import Choices, ModelOptions
 from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event, EventLog, ModelRow
-from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, Names, Packed, unpack
+from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, NameTable, Packed, unpack
 from linmax.service.refusals import Refusal
 from linmax.util import files
 
-__all__ = ["SNAPSHOT", "UNFIT", "Model"]
+__all__ = ["SNAPSHOT", "UNFIT", "ServedModel"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -38,7 +38,7 @@ LARGE_VALUE = 1e6  # beyond it rows are learned one by one: an overflow must bef
 Noted = Callable[[int, Label | None], None]
 
 
-class Model:
+class ServedModel:
     """A model at work.
 
     Parameters
@@ -48,7 +48,7 @@ class Model:
 
     def __init__(self, row: ModelRow) -> None:
         self.number, self.name, self.created = row.number, row.name, row.created
-        self.options = msgspec.convert(row.description, Options)
+        self.options = msgspec.convert(row.description, ModelOptions)
         self.choices = Choices(self.options)
         self.learner = _learner(self.options)
         self.account = Account()
@@ -194,7 +194,7 @@ class Model:
 class _Bulk:
     """Learns rows of attributes together, when nothing in them is new to the learner."""
 
-    def __init__(self, model: Model, names: Names, written: int) -> None:
+    def __init__(self, model: ServedModel, names: NameTable, written: int) -> None:
         self.model, self.names, self.written = model, names, written
         self._columns = np.zeros(0, np.int32)  # where the learner has the attribute of each number, -1 for nowhere
         self._count = -1
@@ -239,7 +239,7 @@ class _Bulk:
         return np.array([place.get(name, -1) for name in self.names.texts[CLASS]], np.int32)
 
 
-def _learner(options: Options) -> Learner:
+def _learner(options: ModelOptions) -> Learner:
     try:
         return Learner(
             options.learner,

@@ -67,7 +67,7 @@ OPERATIONS: list[Operation] = [
     ),
     Operation(
         "explain", "POST", f"{MODEL}/explain", "predict", "Scores of all classes, and what speaks for them",
-        explain, bodies.ExplainBody, views.Explanation, refuses=(404, 503),
+        explain, bodies.ExplainBody, views.ExplanationView, refuses=(404, 503),
     ),
     Operation("models", "GET", "/v1/models", "predict", "All models", list_models, None, views.Models, refuses=(503,)),
     Operation(
@@ -82,7 +82,7 @@ OPERATIONS: list[Operation] = [
     ),
     Operation(
         "weights", "GET", f"{MODEL}/weights", "predict", "The largest weights",
-        show_weights, None, views.Weights, refuses=(404, 503),
+        show_weights, None, views.WeightsView, refuses=(404, 503),
         query=(("limit", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 100}, "how many of a kind"),),
     ),
     Operation(

@@ -15,7 +15,7 @@ from linmax.service.events import stream_events
 from linmax.service.keys import Key
 from linmax.service.messages import JSON, Answer, Content, Operation, Request, encode, refused_answer, send_answer
 from linmax.service.refusals import Refusal
-from linmax.service.settings import Settings
+from linmax.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from linmax.service.app import App
@@ -145,7 +145,7 @@ class ClientGone(Exception):
     """The client hung up before its request was complete."""
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> bytes:
+async def read_body(receive: Receive, headers: dict[bytes, bytes], settings: ServiceSettings) -> bytes:
     """The body, when it is small enough."""
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > settings.max_body:
@@ -164,7 +164,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], settings: Set
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _too_large(settings: Settings) -> Refusal:
+def _too_large(settings: ServiceSettings) -> Refusal:
     return Refusal(413, f"the body must be at most {settings.max_body} bytes", field="body")
 
 

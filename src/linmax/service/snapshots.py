@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service.model import SNAPSHOT, Model
+from linmax.service.model import SNAPSHOT, ServedModel
 from linmax.util import files
 
 __all__ = ["SNAPSHOTS_KEPT", "Snapshots"]
@@ -48,7 +48,7 @@ class Snapshots:
             old.unlink()
         return path
 
-    def restore(self, model: Model, last: int) -> None:
+    def restore(self, model: ServedModel, last: int) -> None:
         """Put the model into the newest state that is whole and not beyond the log."""
         for seq, path in self.found(model.number):
             if seq > last:
