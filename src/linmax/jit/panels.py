@@ -13,7 +13,7 @@ from numba import float32, float64, int8, int64, types
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT
-from linmax.jit.scores import Rows, dense_tail, plain_add_dense, write_pass
+from linmax.jit.scores import WeightedRows, dense_tail, plain_add_dense, write_pass
 from linmax.jit.vectors import (
     BIT,
     FLOAT,
@@ -39,7 +39,7 @@ LANES = 16  # instances of a panel
 
 def _write_lanes(builder: Any, scores: Any, panel: Any, values: Any, count: Any) -> None:
     """One pass over the panel, whose lanes take the part of classes."""
-    rows = Rows(panel, integer(LANES), None, values, count, None)
+    rows = WeightedRows(panel, integer(LANES), None, values, count, None)
     write_pass(builder, scores, scores, ir.Constant(FLOAT, 1.0), rows, (LANES, 1, 4))
     builder.ret_void()
 

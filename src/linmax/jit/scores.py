@@ -32,7 +32,7 @@ from linmax.jit.vectors import (
 )
 
 __all__ = [
-    "Rows",
+    "WeightedRows",
     "add_dense",
     "add_rows",
     "dense_tail",
@@ -105,7 +105,7 @@ def plain_start_dense(
     plain_add_dense(scores, weights, base, stride, values)
 
 
-class Rows(NamedTuple):
+class WeightedRows(NamedTuple):
     """The rows that a pass adds up, as IR values."""
 
     weights: Any  # pointer to the first row
@@ -116,7 +116,9 @@ class Rows(NamedTuple):
     within: Any  # how many row numbers may be read, those of later instances included
 
 
-def write_pass(builder: Any, scores: Any, start: Any, factor: Any, rows: Rows, shape: tuple[int, int, int]) -> None:
+def write_pass(
+    builder: Any, scores: Any, start: Any, factor: Any, rows: WeightedRows, shape: tuple[int, int, int]
+) -> None:
     """Write one pass over the rows, for as many classes as the shape has: ``scores = factor * start + sum of rows``."""
     lanes, parts, ways = shape
     number = rows.values.type.pointee
@@ -176,12 +178,13 @@ def write_pass(builder: Any, scores: Any, start: Any, factor: Any, rows: Rows, s
 def _write_scores(sparse: bool) -> Callable[..., None]:
     """The writer of the function that adds up rows, sparse or dense: a pass for every block of classes."""
 
-    def write(builder, scores, weights, stride, start, factor, values, count, *sparse_only):  # type: ignore[no-untyped-def]
+    def write(builder: Any, *arguments: Any) -> None:
+        scores, weights, stride, start, factor, values, count, *sparse_only = arguments
         numbers, within = sparse_only if sparse else (None, None)
 
         def block(first: Any, step: Any, shape: tuple[int, int, int]) -> None:
             to, of, begin = [builder.gep(pointer, [first]) for pointer in (scores, weights, start)]
-            write_pass(builder, to, begin, factor, Rows(of, step, numbers, values, count, within), shape)
+            write_pass(builder, to, begin, factor, WeightedRows(of, step, numbers, values, count, within), shape)
 
         other = builder.append_basic_block("other")
         choice = builder.switch(stride, other)
