@@ -1,6 +1,7 @@
 """`merge`: one model from several that learned from different examples.
 
-What is mixed rule by rule is in `linmax.rules.mixtures`. Around it:
+What is mixed rule by rule is in `linmax.rules.mixtures`; which models can be merged, and with which shares, in
+`merge_checks`; names are joined in `unions`, engines in `merge_engines`. Around the rules:
 
 * voters, raters, attributes and classes are joined by name; what a model never met has its first weight there;
 * averages stay averages: the hypotheses that met a trial are added up over all models, whatever their shares (where
