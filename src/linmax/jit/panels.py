@@ -1,6 +1,7 @@
 """Scores of sixteen instances at once, one in each lane of a vector: what the search for the next violation reads.
 
-A panel holds the numbers of sixteen instances side by side, so that element (j, lane) is at ``16 j + lane``.
+A panel holds the numbers of sixteen instances side by side, so that element (j, lane) is at ``16 j + lane``. The
+functions ``plain_...`` define the results; they run when the compiler is off.
 """
 
 from __future__ import annotations
@@ -32,9 +33,31 @@ from linmax.jit.vectors import (
     vector_pointer,
 )
 
-__all__ = ["LANES", "add_lanes", "next_lane", "sum_codes"]
+__all__ = ["LANES", "add_lanes", "next_lane", "plain_add_lanes", "plain_next_lane", "plain_sum_codes", "sum_codes"]
 
 LANES = 16  # instances of a panel
+
+
+def plain_add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:
+    """``scores += sum over j of values[j] * panel[base + 16 j :][:16]``, in single precision."""
+    plain_add_dense(scores, panel, base, LANES, values)
+
+
+def plain_sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, values: np.ndarray) -> None:
+    """``scores[c, lane]`` = sum of values[j] over the voters j with codes[base + 16 j + lane] = c."""
+    scores[:] = 0.0
+    for j in range(values.size):
+        for lane in range(LANES):
+            if codes[base + LANES * j + lane] >= 0:
+                scores[codes[base + LANES * j + lane], lane] += values[j]
+
+
+def plain_next_lane(scores: np.ndarray, slack: float, start: int) -> int:
+    """The first lane from ``start`` on in which row 0 leads all others by at most slack; 16 when there is none."""
+    for lane in range(start, LANES):
+        if not scores[0, lane] - scores[1:, lane].max() > slack:
+            return lane
+    return LANES
 
 
 def _write_lanes(builder: Any, scores: Any, panel: Any, values: Any, count: Any) -> None:
@@ -92,7 +115,7 @@ if JIT:
 
     @intrinsic
     def add_lanes(_, scores, panel, base, values):  # type: ignore[no-untyped-def]
-        """`add_dense` in single precision, stride 16: ``scores += sum of values[j] * panel[base + 16 j :]``."""
+        """See `plain_add_lanes`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             to = data_pointer(context, builder, sig.args[0], args[0])
@@ -105,7 +128,7 @@ if JIT:
 
     @intrinsic
     def sum_codes(_, scores, codes, base, values):  # type: ignore[no-untyped-def]
-        """``scores[c, lane]`` = sum of values[j] over the voters j with codes[base + 16 j + lane] = c."""
+        """See `plain_sum_codes`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             table = array_struct(context, builder, sig.args[0], args[0])
@@ -118,7 +141,7 @@ if JIT:
 
     @intrinsic
     def next_lane(_, scores, slack, start):  # type: ignore[no-untyped-def]
-        """The first lane from ``start`` on in which row 0 leads all others by at most slack; 16 when there is none."""
+        """See `plain_next_lane`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             table = array_struct(context, builder, sig.args[0], args[0])
@@ -128,19 +151,4 @@ if JIT:
         return int64(float32[:, ::1], float64, int64), codegen
 
 else:
-
-    def add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:
-        plain_add_dense(scores, panel, base, LANES, values)
-
-    def sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, values: np.ndarray) -> None:
-        scores[:] = 0.0
-        for j in range(values.size):
-            for lane in range(LANES):
-                if codes[base + LANES * j + lane] >= 0:
-                    scores[codes[base + LANES * j + lane], lane] += values[j]
-
-    def next_lane(scores: np.ndarray, slack: float, start: int) -> int:
-        for lane in range(start, LANES):
-            if not scores[0, lane] - scores[1:, lane].max() > slack:
-                return lane
-        return LANES
+    add_lanes, sum_codes, next_lane = plain_add_lanes, plain_sum_codes, plain_next_lane
