@@ -15,11 +15,6 @@ from linmax.util import plots
 from linmax.util.plots import plot_mistakes, spread
 
 
-def environment():
-    """The child imports the same linmax as this process."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
 class TestPlotMistakes:
     def test_curves_start_at_zero_and_keep_every_trial_of_a_short_run(self):
         axes = plot_mistakes({"perceptron": [1, 1, 2]}).axes[0]
@@ -61,13 +56,13 @@ class TestPlotMistakes:
         assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
         assert sorted(os.listdir(tmp_path)) == ["a.PNG", "a.svg"]
 
-    def test_pyplot_is_left_alone(self, tmp_path):
+    def test_pyplot_is_left_alone(self, tmp_path, environment):
         code = (
             "import sys; from linmax.util.plots import plot_mistakes; plot_mistakes({'a': [1]}, sys.argv[1]);"
             "print('matplotlib.pyplot' in sys.modules)"
         )
         command = [sys.executable, "-c", code, str(tmp_path / "a.png")]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.stdout.strip() == "False", done.stderr
 
     @pytest.mark.parametrize(

@@ -41,15 +41,10 @@ class TestTable:
     def test_no_rows_leaves_the_headings(self):
         assert str(table([], COLUMNS)).startswith("learner  mistakes  late error")
 
-    def test_plain_table_needs_neither_rich_nor_matplotlib(self):
+    def test_plain_table_needs_neither_rich_nor_matplotlib(self, environment):
         code = (
             "import sys; from linmax.util.tables import *; str(table([{'a': 1}], [Column('a')]));"
             "print([m for m in ('rich', 'matplotlib') if m in sys.modules])"
         )
-        done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         assert done.stdout.strip() == "[]", done.stderr
-
-
-def environment():
-    """The child imports the same linmax as this process."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
