@@ -36,7 +36,8 @@ from rich.console import Console
 from scipy import sparse
 
 import linmax
-from linmax.util.report import figure_class, write_json
+from linmax.util.outputs import write_json
+from linmax.util.plots import figure_class
 
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
 LOSSES = ("squared", "logistic", "hinge")

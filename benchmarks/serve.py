@@ -287,10 +287,10 @@ def latency(count, folder):
 
 def filled(path, events):
     """A log with so many learn events, written in large transactions."""
-    from linmax.service.log import Log
+    from linmax.service.log import EventLog
 
     path.mkdir()
-    log = Log(path / "log.sqlite", synchronous="OFF")
+    log = EventLog(path / "log.sqlite", synchronous="OFF")
     log.begin()
     number = log.create("m", {"learner": "perceptron"}).number
     log.commit()
@@ -311,21 +311,21 @@ def ignored(_seq, _predicted):
 
 
 def recovery(events, folder):
-    from linmax.service.log import Log
-    from linmax.service.model import Model
+    from linmax.service.log import EventLog
+    from linmax.service.model import ServedModel
 
     path = folder / "recovery"
     filled(path, events)
     ratios = []
     for _ in range(3):
-        log = Log(path / "log.sqlite")
+        log = EventLog(path / "log.sqlite")
         began = time.process_time()
         for _row in log.database.execute("SELECT * FROM events ORDER BY seq"):
             pass
         scan = time.process_time() - began
-        model = Model(log.models[1])
+        model = ServedModel(log.models[1])
         model.warm_up()
-        model = Model(log.models[1])
+        model = ServedModel(log.models[1])
         began = time.process_time()
         model.replay(log, ignored)
         replay = time.process_time() - began

@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import linmax
-from linmax.util.report import plot_mistakes
+from linmax.util.plots import plot_mistakes
 
 
 def view(of_images, model):

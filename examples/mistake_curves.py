@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import linmax
-from linmax.util.report import plot_mistakes
+from linmax.util.plots import plot_mistakes
 
 RUNS, TRIALS, NOISE = 3, 2000, 0.05
 LEARNERS = ["winnow(1.03)", "A-winnow(1.35)", "AR-perceptron", "VR-combine"]

@@ -15,7 +15,8 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import Learner, merge
 from linmax.cli import main
-from linmax.cluster.merging import merge_since, refuse_unmergeable
+from linmax.cluster.merge_checks import refuse_unmergeable
+from linmax.cluster.merging import merge_since
 from linmax.rules.mixtures import plain_balanced, plain_positive
 
 CLASSES = "abc"

@@ -16,7 +16,6 @@ from linmax.data.instances import Experts
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine
 from linmax.jit.compiling import JIT
-from linmax.models.model import Model
 
 LEARNERS = [
     "perceptron",

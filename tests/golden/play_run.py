@@ -13,7 +13,7 @@ FACES = ["run-votes", "run-scores", "run-dense", "run-sparse", "run-mixed", "run
 
 def told(trace: Any, instances: Any, labels: Any) -> dict[str, Any]:
     """What a trace and its machine hold."""
-    machine = trace.learner
+    machine = trace.model
     found = answers(trace.predictions.tolist(), [*labels] * trace.epochs)
     found |= {
         "trials": machine.trials,
@@ -161,7 +161,7 @@ def going_on(learner: str, kind: str) -> dict[str, Any]:
         rest = linmax.experts(attributes=rows[80:], vocabulary=first.vocabulary)
         right = [labels[:80], names[80:]]
     begun = linmax.run(learner, first, right[0])
-    trace = begun.learner.run(rest, right[1], grow=True)
+    trace = begun.model.run(rest, right[1], grow=True)
     return {"first": answers(begun.predictions.tolist(), right[0]), **told(trace, rest, right[1])}
 
 

@@ -20,7 +20,6 @@ from linmax.engine import one_trial, sitting
 from linmax.engine.composition import as_learner
 from linmax.engine.one_trial import REFUSED
 from linmax.jit.compiling import JIT
-from linmax.models.model import Model
 
 PLAIN = ["perceptron", "winnow(1.3)", "balanced-winnow(1.3)", "alma(2.5, alpha=0.9)", "p-norm(3)"]
 

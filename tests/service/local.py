@@ -9,14 +9,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from linmax.service.app import App
-from linmax.service.settings import Settings
+from linmax.service.settings import ServiceSettings
 
 
 class Local:
     """An application at work; `call` is a request, `do` runs a coroutine in its loop."""
 
     def __init__(self, data, *, keys=None, options=None, **settings):
-        self.settings = Settings(data=Path(data), **settings)
+        self.settings = ServiceSettings(data=Path(data), **settings)
         self.keys, self.options = keys or {}, options or {}
 
     def __enter__(self):

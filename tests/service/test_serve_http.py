@@ -13,7 +13,7 @@ from harness import PATIENCE
 from local import Local
 
 from linmax import Learner
-from linmax.service import app as app_module
+from linmax.service import handlers
 from linmax.service import pipeline as pipeline_module
 from linmax.service.bodies import LearnBody
 from linmax.service.keys import KeyFile
@@ -441,7 +441,7 @@ class TestTrouble:
         def broken(*_):
             raise RuntimeError("the password is hunter2")
 
-        monkeypatch.setattr(app_module.views, "summary", broken)
+        monkeypatch.setattr(handlers.views, "summary", broken)
         answer = local.call("GET", M)
         assert answer.status == 500
         assert answer.body == {"error": {"status": 500, "message": "the server failed; its log says why"}}

@@ -13,8 +13,9 @@ from harness import read_log
 
 from linmax.service import log as log_module
 from linmax.service.ids import Ids
-from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, DiskFull, Log
-from linmax.service.packing import Names, pack, unpack
+from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, EventLog
+from linmax.service.log_file import DiskFull
+from linmax.service.packing import NameTable, pack, unpack
 from linmax.service.refusals import Refusal
 
 RAIN = {"attributes": {"rain": 1.0}}
@@ -36,7 +37,7 @@ instances = some.fixed_dictionaries(
 
 @pytest.fixture
 def log(tmp_path):
-    log = Log(tmp_path / "log.sqlite")
+    log = EventLog(tmp_path / "log.sqlite")
     log.begin()
     log.create("m", {})
     log.commit()
@@ -56,14 +57,14 @@ class TestPacking:
     @settings(deadline=None)
     @given(some.lists(instances, max_size=4))
     def test_round_trip(self, several):
-        names = Names()
+        names = NameTable()
         for instance in several:
             again = unpack(pack(instance, names), names)
             assert again.keys() == instance.keys()
             assert all(repr(again[kind]) == repr(instance[kind]) for kind in instance)  # the order, and the sign of 0
 
     def test_new_names_can_be_taken_back(self):
-        names = Names()
+        names = NameTable()
         pack(RAIN, names)
         names.keep()
         before = pack(RAIN, names)
@@ -74,7 +75,7 @@ class TestPacking:
         assert unpack(pack(SUN, names), names) == SUN
 
     def test_names_are_limited(self):
-        names = Names(most=2)
+        names = NameTable(most=2)
         pack({"attributes": {"a": 1.0, "b": 1.0}}, names)
         with pytest.raises(Refusal, match="at most 2 names, 'c' would be one more"):
             pack({"attributes": {"c": 1.0}}, names)
@@ -166,7 +167,7 @@ class TestTransactions:
     def test_everything_is_there_when_opened_again(self, log, tmp_path):
         stored(log, lambda: log.learn(1, "a", RAIN, "wet"))
         log.close()
-        again = Log(tmp_path / "log.sqlite")
+        again = EventLog(tmp_path / "log.sqlite")
         assert stored(again, lambda: again.learn(1, "a", RAIN, "wet")).repeat
         assert again.seq == 2
         again.close()
@@ -206,7 +207,7 @@ class TestTransactions:
 
 class TestOwnership:
     def test_a_second_process_is_refused(self, log, tmp_path):
-        code = f"from linmax.service.log import Log; Log({str(tmp_path / 'log.sqlite')!r})"
+        code = f"from linmax.service.log import EventLog; EventLog({str(tmp_path / 'log.sqlite')!r})"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "is in use by another linmax serve; stop that one or choose another folder" in done.stderr
 
@@ -214,14 +215,14 @@ class TestOwnership:
         path = tmp_path / "log.sqlite"
         path.write_bytes(b"not a database, but long enough to be taken for one" * 40)
         with pytest.raises(ValueError, match="is not a linmax log"):
-            Log(path)
+            EventLog(path)
 
     def test_a_newer_version_is_refused(self, tmp_path):
-        log = Log(tmp_path / "log.sqlite")
+        log = EventLog(tmp_path / "log.sqlite")
         log.database.execute("PRAGMA user_version = 99")
         log.close()
         with pytest.raises(ValueError, match="has version 99, this linmax reads 1"):
-            Log(tmp_path / "log.sqlite")
+            EventLog(tmp_path / "log.sqlite")
 
 
 class TestClock:
@@ -240,6 +241,6 @@ class TestClock:
         times = [at for (at,) in log.database.execute("SELECT at FROM events ORDER BY seq")]
         assert times == [9_000_000_000_000] * 2
         log.database.close()
-        again = Log(tmp_path / "log.sqlite")
+        again = EventLog(tmp_path / "log.sqlite")
         assert Ids(again.at).new() > f"{9_000_000_000_000:012x}"[:8]
         again.close()

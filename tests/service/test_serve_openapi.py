@@ -12,8 +12,9 @@ from harness import PATIENCE, Server
 from local import Local
 
 from linmax.service import openapi
-from linmax.service.app import OPERATIONS, PAGE
+from linmax.service.handlers import PAGE
 from linmax.service.keys import KeyFile
+from linmax.service.operations import OPERATIONS
 
 EXAMPLES = 12
 

@@ -10,7 +10,8 @@ import apsw
 from power import PowerVFS
 
 from linmax.service import log as log_module
-from linmax.service.log import Log, StorageFailed
+from linmax.service.log import EventLog
+from linmax.service.log_file import StorageFailed
 
 EVENTS = 250
 
@@ -28,7 +29,7 @@ def lost(tmp_path, synchronous, seed):
     vfs = PowerVFS(f"power-{synchronous}", maybe)
     folder = tmp_path / synchronous
     folder.mkdir()
-    log = Log(folder / "log.sqlite", vfs=vfs.name, synchronous=synchronous)
+    log = EventLog(folder / "log.sqlite", vfs=vfs.name, synchronous=synchronous)
     log.begin()
     number = log.create("m", {}).number
     log.commit()
@@ -49,7 +50,7 @@ def survives(folder, acknowledged):
     if not acknowledged:
         return True
     try:
-        log = Log(folder / "log.sqlite")
+        log = EventLog(folder / "log.sqlite")
         whole = log.database.execute("PRAGMA integrity_check").get == "ok"
         known = {id for (id,) in log.database.execute("SELECT id FROM events")}
         unpacked = [log._find(1, id) for id in acknowledged if id in known]  # every name that it needs is there

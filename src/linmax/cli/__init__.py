@@ -34,7 +34,7 @@ COMMANDS = {
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-GARBAGE = 1_000_000  # new objects after which it is looked for; imports alone make a tenth of it
+COLLECT_AFTER = 1_000_000  # new objects after which it is looked for; imports alone make a tenth of it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def script() -> int:
     """`main` in a process of its own: what it imports is no garbage, and need not be looked through, nor at the end."""
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(COLLECT_AFTER)
     status = main()
     gc.freeze()
     return status

@@ -44,10 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Certify the data for every rule; print the table, the advice and write the figures."""
     from linmax.theory.certificates import certify
-    from linmax.util import report
+    from linmax.util import outputs, tables
 
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     screen = console(arguments)
     instances, labels = _read(arguments)
     screen.print(f"{Path(arguments.data).name}: {instances!r}".replace("<", "").replace(">", ""))
@@ -56,17 +56,17 @@ def run(arguments: argparse.Namespace) -> None:
     certificates = [certify(instances, labels, learner) for learner in _learners(arguments, instances)]
     rows = [_row(certificate) for certificate in certificates]
     columns = [
-        report.Column("learner", "learner"),
-        report.Column("margin", "margin", ".4g"),
-        report.Column("noise", "noise", ".4g"),
-        report.Column("bound", "bound"),
-        report.Column("mistakes", "mistakes", ","),
-        report.Column("updates", "updates", ","),
+        tables.Column("learner", "learner"),
+        tables.Column("margin", "margin", ".4g"),
+        tables.Column("noise", "noise", ".4g"),
+        tables.Column("bound", "bound"),
+        tables.Column("mistakes", "mistakes", ","),
+        tables.Column("updates", "updates", ","),
     ]
-    screen.print(report.table(rows, columns))
+    screen.print(tables.table(rows, columns))
     screen.print(_advice(certificates))
     if arguments.json:
-        report.write_json(_figures(arguments, certificates), arguments.json)
+        outputs.write_json(_figures(arguments, certificates), arguments.json)
 
 
 def _learners(arguments: argparse.Namespace, instances: Experts) -> list[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_cluster_options", "run_on_cluster"]
 
-LEARNER = "A-perceptron"  # instead of "auto", a pool that votes and so cannot be mixed
+MIXED_LEARNER = "A-perceptron"  # instead of "auto", a pool that votes and so cannot be mixed
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
 
 
@@ -31,18 +31,18 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 def run_on_cluster(arguments: argparse.Namespace) -> None:
     """Learn, save, test and tell."""
     from linmax import cluster
-    from linmax.util import report
+    from linmax.util import outputs
 
     _refuse_serial(arguments)
     for path in (arguments.model, arguments.json):
         if path not in (None, "-"):
-            report.check_output(path)
+            outputs.check_output(path)
     screen = console(arguments)
     if arguments.learner == "auto":
-        screen.print(f"auto is a pool that votes, of which no mixture is known; this learns with {LEARNER}")
+        screen.print(f"auto is a pool that votes, of which no mixture is known; this learns with {MIXED_LEARNER}")
     result = cluster.learn(
         arguments.cluster,
-        LEARNER if arguments.learner == "auto" else arguments.learner,
+        MIXED_LEARNER if arguments.learner == "auto" else arguments.learner,
         arguments.data,
         screen=None if arguments.quiet else screen,
         epochs=arguments.passes,
@@ -68,7 +68,7 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
     if arguments.test:
         screen.print(f"test error {figures['test_error']:.4f}")
     if arguments.json:
-        report.write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def _refuse_serial(arguments: argparse.Namespace) -> None:

@@ -57,10 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the learners side by side, then print the table, save the plot and write the figures."""
-    from linmax.util import report
+    from linmax.util import outputs
 
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     plot = _plot_path(arguments)
     screen = console(arguments)
     start = time.perf_counter()
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
             "seconds": round(seconds, 3),
             "plot": str(plot) if saved else None,
         }
-        report.write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def _description(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:
 
 
 def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
-    from linmax.util.report import Column, table
+    from linmax.util.tables import Column, table
 
     columns = [
         Column("learner"),
@@ -259,22 +259,22 @@ def _legend(noise: float) -> str:
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
     """Where the plot goes, refused now if it could not be written later."""
-    from linmax.util import report
+    from linmax.util import outputs, plots
 
     if arguments.no_plot:
         return None
     if arguments.plot is not None:
         try:
-            report.figure_class()
+            plots.figure_class()
         except ImportError as error:
             raise ValueError(f"--plot {arguments.plot}: {error}") from None
     path = Path(arguments.plot or PLOT)
-    report.check_output(path, report.PLOT_FORMATS)
+    outputs.check_output(path, plots.PLOT_FORMATS)
     return path
 
 
 def _save_plot(screen: Console, entrants: Sequence[Entrant], arguments: argparse.Namespace, path: Path) -> bool:
-    from linmax.util.report import plot_mistakes
+    from linmax.util.plots import plot_mistakes
 
     curves = {entrant.name: list(accumulate(entrant.wrong)) for entrant in entrants}
     subtitle = (

@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, learn, print the report; save model, plot and figures where asked for."""
-    from linmax.util import report
+    from linmax.util import outputs
 
     _check_outputs(arguments)
     screen = console(arguments)
@@ -101,22 +101,22 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         figures = {"version": __version__, "data": arguments.votes, "classes": classes, **told.to_dict()}
         figures |= {"seconds": round(seconds, 3), "model": arguments.model, "plot": arguments.plot}
-        report.write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse now what could not be written later."""
-    from linmax.util import report
+    from linmax.util import outputs, plots
 
     for path in (arguments.json if arguments.json != "-" else None, arguments.model):
         if path is not None:
-            report.check_output(path)
+            outputs.check_output(path)
     if arguments.plot is not None:
         try:
-            report.figure_class()
+            plots.figure_class()
         except ImportError as error:
             raise ValueError(f"--plot {arguments.plot}: {error}") from None
-        report.check_output(arguments.plot, report.PLOT_FORMATS)
+        outputs.check_output(arguments.plot, plots.PLOT_FORMATS)
 
 
 def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion) -> None:

@@ -31,11 +31,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the models, merge them, save the result and say what it is."""
     from linmax.cluster.merging import merge
-    from linmax.util import files, report
+    from linmax.util import files, outputs
 
-    report.check_output(arguments.output)
+    outputs.check_output(arguments.output)
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     kinds = [files.kind_of(path) for path in arguments.models]
     if len(set(kinds)) > 1:
         raise ValueError(f"models must be of one kind; these files hold: {', '.join(sorted(set(kinds)))}")
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
         soft_wrap=True,
     )
     if arguments.json:
-        report.write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def _loaded(path: str, kind: str) -> Any:

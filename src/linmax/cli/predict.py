@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rich.console import Console
 
     from linmax.models.streams import StreamModel, stream
-    from linmax.util.report import check_output, write_json
+    from linmax.util.outputs import check_output, write_json
 
     begin = time.perf_counter()
 
@@ -122,7 +122,7 @@ def _written(batch: Batch, model: StreamModel, what: str, form: str) -> bytes:
     if what == "scores":
         table = model.scores(batch)
     elif what == "probabilities":
-        table = model.probabilities(batch)
+        table = model.predict_proba(batch)
     numbers: list[list[float]] = [[]] * len(batch) if table is None else table.tolist()
     lines_of = batch.lines.tolist()
     if form == "csv":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_reading_options", "listed", "nothing_read", "reading_options", "show_refusals"]
 
-SHOWN = 5  # refused lines that are shown
+REFUSALS_SHOWN = 5  # refused lines that are shown
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def show_refusals(screen: Console, refusals: Refusals) -> None:
         screen.print(
             f"{refusals.total:,} lines could not be read ({escape(reasons)}), the first of them:", soft_wrap=True
         )
-    for file, line, reason in refusals.first[:SHOWN]:
+    for file, line, reason in refusals.first[:REFUSALS_SHOWN]:
         screen.print(f"  {escape(file)}, line {line}: {escape(reason)}", soft_wrap=True)
 
 

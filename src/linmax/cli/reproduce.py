@@ -63,13 +63,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the experiment; print, plot and write what it found."""
-    from linmax.util import report
+    from linmax.util import outputs
 
     for option, experiments in OPTIONS.items():
         if getattr(arguments, option) is not None and arguments.experiment not in experiments:
             raise ValueError(f"--{option.replace('_', '-')} is for {' and '.join(experiments)}; leave it out")
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     plot = _plot_path(arguments)
     screen = console(arguments)
     start = time.perf_counter()
@@ -79,19 +79,19 @@ def run(arguments: argparse.Namespace) -> None:
     screen.print(f"{seconds:.0f} seconds", style="dim")
     if arguments.json:
         about = {"version": __version__, "experiment": arguments.experiment}
-        report.write_json({**about, **figures, "seconds": round(seconds, 3)}, arguments.json)
+        outputs.write_json({**about, **figures, "seconds": round(seconds, 3)}, arguments.json)
 
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
     """Where the figure goes, refused now if it could not be written later."""
-    from linmax.util import report
+    from linmax.util import outputs, plots
 
     if arguments.experiment == "table1" or arguments.no_plot:
         return None
     path = Path(arguments.plot or f"linmax-{arguments.experiment}.png")
-    report.check_output(path, report.PLOT_FORMATS)
+    outputs.check_output(path, plots.PLOT_FORMATS)
     try:
-        report.figure_class()
+        plots.figure_class()
     except ImportError as error:
         raise ValueError(f"{error}; or pass --no-plot") from None
     return path
@@ -140,22 +140,22 @@ def _print(screen: Console, table: Any) -> None:
 
 def _table1(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     del plot
-    from linmax.experiments import paper as reproduce
+    from linmax.experiments import majority, published, table1
 
     options: dict[str, Any] = {
-        "noises": reproduce.NOISES,
-        "runs": reproduce.RUNS,
-        "trials": reproduce.TRIALS,
-        "test": reproduce.TEST,
+        "noises": published.NOISES,
+        "runs": majority.RUNS,
+        "trials": majority.TRIALS,
+        "test": majority.TEST,
     }
     options |= _given(arguments, noises="noise", runs="runs", trials="trials", test="test")
     with _progress(screen) as progress:
-        result = reproduce.table1(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
-    if (options["trials"], options["test"]) != (reproduce.TRIALS, reproduce.TEST):
+        result = table1.table1(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
+    if (options["trials"], options["test"]) != (majority.TRIALS, majority.TEST):
         screen.print("Not the paper's sizes, which are 5,000 trials and 50,000 test instances.", style="bold")
     for reading, key in (("positive", "cells"), ("balanced", "balanced")):
-        for group, heading in reproduce.GROUPS.items():
-            title = f'{heading}, "Balanced" = {reproduce.READINGS[reading]}'
+        for group, heading in published.GROUPS.items():
+            title = f'{heading}, "Balanced" = {published.READINGS[reading]}'
             _print(screen, _group_table(title, group, result[key], result["paper"]))
     for key, told in (("cells", "positive weights"), ("balanced", "w+ and w-")):
         screen.print(f'"Balanced" as {told}: {_score(result[key])}', soft_wrap=True)
@@ -174,7 +174,7 @@ def _error(cell: Mapping[str, Any]) -> str:
 
 def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> Any:
     """One column of Table I with the paper's entries beside ours."""
-    from linmax.util.report import Column, table
+    from linmax.util.tables import Column, table
 
     rows: list[dict[str, object]] = []
     for noise, cells in ours.items():
@@ -210,7 +210,7 @@ def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping
 
 def _score(cells: Mapping[str, Any]) -> str:
     """How many cells agree, and which do not."""
-    from linmax.experiments.paper import GROUPS
+    from linmax.experiments.published import GROUPS
 
     verdicts = {(noise, group): cell["agrees"] for noise, row in cells.items() for group, cell in row.items()}
     apart = [f"{GROUPS[group]} at {noise}" for (noise, group), agrees in verdicts.items() if not agrees]
@@ -230,13 +230,13 @@ def _legend(runs: int) -> str:
 
 
 def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
-    from linmax.experiments import paper as reproduce
-    from linmax.util import report
-    from linmax.util.report import Column
+    from linmax.experiments import figure5, majority
+    from linmax.util import plots, tables
+    from linmax.util.tables import Column
 
-    options = {"runs": reproduce.RUNS, "trials": reproduce.TRIALS} | _given(arguments, runs="runs", trials="trials")
+    options = {"runs": majority.RUNS, "trials": majority.TRIALS} | _given(arguments, runs="runs", trials="trials")
     with _progress(screen) as progress:
-        result = reproduce.figure5(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
+        result = figure5.figure5(**options, seed=arguments.seed, jobs=_jobs(arguments), progress=progress)
     mean = result.pop("mean")
     rows = [
         {
@@ -247,7 +247,7 @@ def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
         }
         for group, entry in result["curves"].items()
     ]
-    late = min(reproduce.LATE, options["trials"])
+    late = min(figure5.LATE, options["trials"])
     columns = [
         Column("group"),
         Column("learner"),
@@ -255,12 +255,12 @@ def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
         Column("late_error", f"error, last {late:,d}", ".4f"),
     ]
     title = f"Figure 5: mistakes in {options['trials']:,d} trials at noise .05, {options['runs']} runs"
-    _print(screen, report.table(rows, columns, title))
+    _print(screen, tables.table(rows, columns, title))
     _print_claims(screen, result["claims"])
     if plot is not None:
         curves = {_curve_name(group, result["curves"][group]["name"]): curve for group, curve in mean.items()}
         subtitle = f"20 voters, 10 of them relevant, 5 classes, noise .05, mean of {options['runs']} runs"
-        report.plot_mistakes(curves, plot, title="Mistakes on the majority problem", subtitle=subtitle)
+        plots.plot_mistakes(curves, plot, title="Mistakes on the majority problem", subtitle=subtitle)
         screen.print(f"Figure saved as {plot}", soft_wrap=True, markup=False)
     return {"settings": {**options, "seed": arguments.seed}, **result, "plot": None if plot is None else str(plot)}
 
@@ -270,14 +270,14 @@ def _curve_name(group: str, name: str) -> str:
 
 
 def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
-    from linmax.experiments import paper as reproduce
-    from linmax.util import report
-    from linmax.util.report import Column
+    from linmax.experiments import figure4
+    from linmax.util import plots, tables
+    from linmax.util.tables import Column
 
-    options: dict[str, Any] = {"trials": reproduce.FIGURE4_TRIALS, "test": reproduce.FIGURE4_TEST}
+    options: dict[str, Any] = {"trials": figure4.FIGURE4_TRIALS, "test": figure4.FIGURE4_TEST}
     options |= _given(arguments, trials="trials", test="test")
     with _progress(screen) as progress:
-        result = reproduce.figure4(arguments.seed, **options, progress=progress)
+        result = figure4.figure4(arguments.seed, **options, progress=progress)
     half = options["trials"] - options["trials"] // 2
     rows = [
         {"what": "mean accuracy", "value": f"{result['mean']:.3f}"},
@@ -287,11 +287,11 @@ def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
     ]
     columns = [Column("what", f"last {half:,d} trials"), Column("value", "")]
     title = f"Figure 4: {result['learner']} on forest cover, spruce against the rest"
-    _print(screen, report.table(rows, columns, title))
+    _print(screen, tables.table(rows, columns, title))
     _print_claims(screen, result["claims"])
     if plot is not None:
         subtitle = f"spruce against the rest, accuracy on {options['test']:,d} test instances after every trial"
-        report.plot_accuracy(result["accuracy"], plot, title="Balanced Winnow(1.2) on forest cover", subtitle=subtitle)
+        plots.plot_accuracy(result["accuracy"], plot, title="Balanced Winnow(1.2) on forest cover", subtitle=subtitle)
         screen.print(f"Figure saved as {plot}", soft_wrap=True, markup=False)
     return {"settings": {**options, "seed": arguments.seed}, **result, "plot": None if plot is None else str(plot)}
 

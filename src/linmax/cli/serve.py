@@ -77,10 +77,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from linmax.service import logs
     from linmax.service.server import serve
-    from linmax.service.settings import Settings
+    from linmax.service.settings import ServiceSettings
     from linmax.util import checks
 
-    settings = Settings(
+    settings = ServiceSettings(
         data=arguments.data,
         queue=checks.whole("--queue", arguments.queue, 1),
         gather=checks.at_least("--gather", arguments.gather, 0.0) / 1e3,

@@ -34,17 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, print what it holds and write the figures."""
-    from linmax.util import checks, files, report
+    from linmax.util import checks, files, outputs
 
     checks.whole("top", arguments.top, 0)
     if arguments.json not in (None, "-"):
-        report.check_output(arguments.json)
+        outputs.check_output(arguments.json)
     kind = files.kind_of(arguments.model)
     description, arrays = files.read(arguments.model, kind)
-    figures = {"kind": kind} | SHOWN.get(kind, _anything)(description, arrays, arguments)
+    figures = {"kind": kind} | DESCRIBERS.get(kind, _anything)(description, arrays, arguments)
     _print(figures, arguments)
     if arguments.json:
-        report.write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
@@ -63,12 +63,12 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     if members:
         return found | _pool(model, members, arguments)
     try:
-        thresholds, weights = model.weights
+        weights = model.weights
     except ValueError as error:  # a combination
         return found | {"weights": str(error)}
     return found | {
-        "thresholds": dict(zip(model.classes, thresholds.tolist(), strict=False)) if thresholds.size else None,
-        "weights": _by_class(weights, model.attributes, model.classes, arguments),
+        "thresholds": weights["thresholds"] or None,
+        "weights": _by_class(weights.arrays.attributes, model.attributes, model.classes, arguments),
     }
 
 
@@ -142,7 +142,7 @@ def _anything(description: dict[str, Any], arrays: dict[str, np.ndarray], _: Any
     return dict(description) | {"arrays": {name: list(array.shape) for name, array in sorted(arrays.items())}}
 
 
-SHOWN = {"stream model": _stream_model, "stream checkpoint": _checkpoint, "learner": _learner}
+DESCRIBERS = {"stream model": _stream_model, "stream checkpoint": _checkpoint, "learner": _learner}
 
 
 def _wanted(name: str, arguments: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linmax.cluster.shards import Refused, ShardError, State, shards_of
-from linmax.cluster.workers import Outcome, workers_of
+from linmax.cluster.workers import TaskOutcome, workers_of
 from linmax.models.fusion.estimator import VoteFusion
 from linmax.models.online import Learner
 from linmax.models.streams import StreamModel, stream
@@ -143,7 +143,7 @@ def _scores(
     return known, np.concatenate(tables), labels
 
 
-def _refuse_failed(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+def _refuse_failed(names: Sequence[str], outcomes: Sequence[TaskOutcome]) -> None:
     failed = {}
     for name, outcome in zip(names, outcomes, strict=True):
         why = outcome.result.reason if isinstance(outcome.result, Refused) else outcome.error

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linmax.cluster.merging import HOW, merge_since, refuse_unmergeable
+from linmax.cluster.merge_checks import HOW, refuse_unmergeable
+from linmax.cluster.merging import merge_since
 from linmax.cluster.shards import (
-    Counts,
     Refused,
     Shard,
+    ShardCounts,
     ShardError,
     State,
     learn_shard,
@@ -25,7 +26,7 @@ from linmax.cluster.shards import (
     same_names,
     shards_of,
 )
-from linmax.cluster.workers import Outcome, workers_of
+from linmax.cluster.workers import TaskOutcome, workers_of
 from linmax.engine.composition import as_learner
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel
@@ -43,7 +44,7 @@ LATEST = "latest.linmax"
 class Epoch:
     """One epoch: the counts of each shard, in their order, and how long learning and mixing took."""
 
-    shards: list[Counts]
+    shards: list[ShardCounts]
     learning: float
     mixing: float
 
@@ -222,7 +223,9 @@ class Job:
         if self.folder is not None:
             self.folder.save(result, self.settings(merged))
 
-    def _learn(self, workers: Any, number: int, state: State, done: Mapping[int, Outcome]) -> dict[int, Outcome]:
+    def _learn(
+        self, workers: Any, number: int, state: State, done: Mapping[int, TaskOutcome]
+    ) -> dict[int, TaskOutcome]:
         places = [place for place in range(len(self.shards)) if place not in done]
         model = workers.keep(state)
         tasks = [
@@ -239,7 +242,7 @@ class Job:
 
         return dict(done) | dict(zip(places, workers.gather(tasks, told), strict=True))
 
-    def _fail(self, number: int, result: Fit, outcomes: Mapping[int, Outcome], failed: Mapping[int, str]) -> None:
+    def _fail(self, number: int, result: Fit, outcomes: Mapping[int, TaskOutcome], failed: Mapping[int, str]) -> None:
         kept = ""
         if self.folder is not None:
             good = {place: outcome for place, outcome in outcomes.items() if place not in failed}
@@ -267,7 +270,7 @@ class Job:
                 )
 
 
-def _why(outcome: Outcome) -> str:
+def _why(outcome: TaskOutcome) -> str:
     return outcome.result.reason if isinstance(outcome.result, Refused) else outcome.error
 
 
@@ -302,7 +305,7 @@ class Folder:
         description, arrays = files.read(self.path / LATEST, CHECKPOINT)
         self._refuse_others(LATEST, description["settings"], settings)
         epochs = [
-            Epoch([Counts(**counts) for counts in epoch["shards"]], epoch["learning"], epoch["mixing"])
+            Epoch([ShardCounts(**counts) for counts in epoch["shards"]], epoch["learning"], epoch["mixing"])
             for epoch in description["epochs"]
         ]
         return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, epochs)
@@ -319,7 +322,7 @@ class Folder:
         for path in self.path.glob("shard-*.linmax"):
             path.unlink()
 
-    def keep(self, number: int, outcomes: Mapping[int, Outcome], settings: Mapping[str, Any]) -> None:
+    def keep(self, number: int, outcomes: Mapping[int, TaskOutcome], settings: Mapping[str, Any]) -> None:
         """Keep the results of some shards."""
         for place, outcome in outcomes.items():
             (described, arrays), counts = outcome.result
@@ -331,15 +334,15 @@ class Folder:
             }
             files.write(self.path / f"shard-{place}.linmax", RESULT, description, arrays)
 
-    def kept(self, number: int, settings: Mapping[str, Any]) -> dict[int, Outcome]:
+    def kept(self, number: int, settings: Mapping[str, Any]) -> dict[int, TaskOutcome]:
         """The results that were kept of this epoch."""
         found = {}
         for path in sorted(self.path.glob("shard-*.linmax")):
             description, arrays = files.read(path, RESULT)
             if description["epoch"] == number:
                 self._refuse_others(path.name, description["settings"], settings)
-                counts = Counts(**description["counts"])
-                found[int(path.stem.removeprefix("shard-"))] = Outcome(((description["model"], arrays), counts))
+                counts = ShardCounts(**description["counts"])
+                found[int(path.stem.removeprefix("shard-"))] = TaskOutcome(((description["model"], arrays), counts))
         return found
 
     def _refuse_others(self, name: str, kept: Mapping[str, Any], settings: Mapping[str, Any]) -> None:

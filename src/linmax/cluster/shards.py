@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.cluster.merging import begins_with
+from linmax.cluster.unions import begins_with
 from linmax.data.instances import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.io.frames import is_table
@@ -22,7 +22,7 @@ from linmax.models.streams.model import repeats
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
 
-__all__ = ["Counts", "Refused", "Shard", "ShardError", "learn_shard", "refuse_untold", "same_names", "shards_of"]
+__all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "learn_shard", "refuse_untold", "same_names", "shards_of"]
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
 PATTERN = frozenset("*?[")
@@ -45,7 +45,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Counts:
+class ShardCounts:
     """What happened in one shard in one epoch."""
 
     trials: int
@@ -122,7 +122,7 @@ def names_of(state: State) -> Vocabulary:
     return Vocabulary.from_arrays(_names(state), state[0]["hash_bits"])
 
 
-def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, Counts] | Refused:
+def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, ShardCounts] | Refused:
     """Go on from a state through one shard, once. Depends on nothing else, and leaves what it was given as it was."""
     started = time.perf_counter()
     try:
@@ -140,12 +140,11 @@ def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[
         if not trials and rows.refusals.total:
             file, line, reason = rows.refusals.first[0]
             return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
-        model.settle()
         if len(model.vocabulary) == names:
             _met[:] = [model.vocabulary]
     except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
         return Refused(_reason(error))
-    counts = Counts(
+    counts = ShardCounts(
         trials, mistakes, model.updates - updates, unlabelled, rows.refusals.total, time.perf_counter() - started
     )
     return model.state(), counts

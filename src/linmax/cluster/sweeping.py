@@ -142,7 +142,6 @@ def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> 
         for batch in stream(source, model=model, prefetch=False, **reading):
             predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
             wrong.append((predicted != batch.codes)[batch.codes >= 0])
-        model.settle()
     except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
         return Refused(str(error))
     return model.state(), np.concatenate([np.zeros(0, bool), *wrong])

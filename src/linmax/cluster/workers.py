@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Here", "OnDask", "Outcome", "Workers", "connect", "workers_of"]
+__all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may pass
 NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """What became of a task: its result, or why there is none."""
 
     result: Any = None
@@ -39,7 +39,7 @@ class Workers:
         """Begin a task; what `keep` and `submit` returned may be among its arguments."""
         raise NotImplementedError
 
-    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
+    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         """Wait for all; outcomes in the order of the tasks. ``watch`` is told of each that ends, by its place."""
         raise NotImplementedError
 
@@ -53,13 +53,13 @@ class Here(Workers):
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:  # noqa: ARG002
         return lambda: function(*(_computed(argument) for argument in arguments))
 
-    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
+    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         found = []
         for place, task in enumerate(tasks):
             try:
-                found.append(Outcome(task()))
+                found.append(TaskOutcome(task()))
             except Exception as error:
-                found.append(Outcome(error=_told(error)))
+                found.append(TaskOutcome(error=_told(error)))
             if watch is not None:
                 watch(place)
         return found
@@ -113,12 +113,12 @@ class OnDask(Workers):
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
 
-    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[Outcome]:
+    def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         from distributed import as_completed, wait
 
         places = {task.key: place for place, task in enumerate(tasks)}
         orders = [self._orders.pop(task.key) for task in tasks]
-        found = [Outcome()] * len(tasks)
+        found = [TaskOutcome()] * len(tasks)
         killed = []
         for task in as_completed(tasks):
             place = places[task.key]
@@ -137,15 +137,15 @@ class OnDask(Workers):
             again.release()
         return found
 
-    def _outcome(self, task: Any) -> Outcome:
+    def _outcome(self, task: Any) -> TaskOutcome:
         from distributed import KilledWorker
 
         if task.status == "finished":
-            return Outcome(task.result())
+            return TaskOutcome(task.result())
         error = task.exception() if task.status == "error" else None
         if isinstance(error, KilledWorker):
-            return Outcome(error=DIED)
-        return Outcome(error=_told(error) if error is not None else f"the task was {task.status}")
+            return TaskOutcome(error=DIED)
+        return TaskOutcome(error=_told(error) if error is not None else f"the task was {task.status}")
 
 
 def _same(value: Any) -> Any:

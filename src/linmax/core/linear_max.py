@@ -17,7 +17,8 @@ from numba import int64
 
 from linmax.core.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Indices, Instances, call_spread
 from linmax.jit.compiling import kernel
-from linmax.jit.simd import add_dense, add_rows, lowest_bit, nonzero_bits, put_pairs, start_dense, start_rows
+from linmax.jit.scores import add_dense, add_rows, start_dense, start_rows
+from linmax.jit.selection import lowest_bit, nonzero_bits, put_pairs
 
 __all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"]
 

@@ -29,7 +29,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel
-from linmax.jit.simd import LANES
+from linmax.jit.panels import LANES
 
 __all__ = [
     "CHANGED",

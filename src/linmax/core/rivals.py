@@ -37,7 +37,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum, rescore, score
 from linmax.core.member import CHANGED, FAILED, PRESENT, UNCHANGED, Bench, Scratch, present
 from linmax.jit.compiling import address_of, kernel
-from linmax.jit.simd import add_dense, add_rows
+from linmax.jit.scores import add_dense, add_rows
 
 __all__ = ["RIVALS", "activation", "presenting"]
 

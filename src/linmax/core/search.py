@@ -34,7 +34,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, Bench, Scratch, only_votes
 from linmax.jit.compiling import kernel
-from linmax.jit.simd import add_lanes, next_lane, sum_codes
+from linmax.jit.panels import add_lanes, next_lane, sum_codes
 
 __all__ = ["doubt", "fill_lane", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
 

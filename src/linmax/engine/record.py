@@ -15,7 +15,7 @@ from numba import int64, types
 from linmax.core.contract import Indices, Labels, Matrix
 from linmax.jit.compiling import kernel
 
-__all__ = ["Record", "RecordT", "keep_scores", "keep_table", "latest", "new_record", "note", "note_all", "widened"]
+__all__ = ["Record", "RecordT", "begun", "keep_scores", "keep_table", "latest", "new_record", "note", "note_all"]
 
 TRIALS, MISTAKES, FILLED, STRIDE, JUDGED = range(5)  # of the counts
 POINTS = 1024  # of the curve
@@ -40,6 +40,16 @@ def new_record(k: int) -> Record:
     room = max(1, min(RING, LARGEST_RING // max(k, 1)))
     counts, curve = np.array([0, 0, 0, 1, 0], np.int64), np.zeros((POINTS, 2), np.int64)
     return Record(counts, curve, np.full((room, k), -np.inf), np.zeros(room, np.int32))
+
+
+def begun(k: int, trials: int, mistakes: int) -> Record:
+    """After trials of which no more is known than their number: the curve goes on from here."""
+    record = new_record(k)
+    stride = 1
+    while stride * POINTS < trials:
+        stride *= 2
+    record.counts[[TRIALS, MISTAKES, STRIDE]] = trials, mistakes, stride
+    return record
 
 
 def latest(record: Record) -> tuple[np.ndarray, np.ndarray]:

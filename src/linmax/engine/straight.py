@@ -40,7 +40,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
 from linmax.core.member import Scratch, ScratchT, lay_out, rescale
 from linmax.jit.compiling import kernel
-from linmax.jit.simd import best_but
+from linmax.jit.selection import best_but
 
 __all__ = ["judge_here", "play_here", "play_straight"]
 

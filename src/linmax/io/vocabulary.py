@@ -16,7 +16,7 @@ from numba import int64, typeof, types
 
 from linmax.io.scan import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
 from linmax.jit.compiling import kernel
-from linmax.jit.fetching import fetch
+from linmax.jit.prefetch import fetch
 
 __all__ = [
     "ABSENT",

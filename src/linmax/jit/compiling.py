@@ -51,7 +51,7 @@ CHECKED = JIT and bool(numba.config.BOUNDSCHECK)  # whether every access to an a
 # -- the cache ----------------------------------------------------------------------------------------------------
 
 HERE = Path(__file__).parents[1]  # the package
-KEPT = 8  # states of one file whose compiled code is kept
+STATES_KEPT = 8  # states of one file whose compiled code is kept
 
 
 @cache
@@ -61,8 +61,8 @@ def _text(path: Path) -> str:
 
 @cache
 def holds_kernels(path: Path) -> bool:
-    """Whether functions of this file are compiled."""
-    return re.search(r"^\s*@(kernel|intrinsic)\b", _text(path), re.MULTILINE) is not None
+    """Whether functions of this file are compiled, or write code that is."""
+    return re.search(r"^\s*@(kernel|intrinsic)\b|^from llvmlite import ir$", _text(path), re.MULTILINE) is not None
 
 
 _IMPORTS = re.compile(r"^from linmax([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
@@ -124,7 +124,7 @@ def cache_folder(file: str) -> str:
     if not folder.exists():
         with contextlib.suppress(OSError):
             others = sorted(folder.parent.glob(f"{stem}-*"), key=lambda path: path.stat().st_mtime, reverse=True)
-            for old in others[KEPT - 1 :]:
+            for old in others[STATES_KEPT - 1 :]:
                 shutil.rmtree(old, ignore_errors=True)
     return str(folder)
 

@@ -36,8 +36,8 @@ from linmax.core.contract import Indices, Instances, InstancesT, Labels, Matrix,
 from linmax.core.linear_max import longest_row
 from linmax.data.scaling import squash, standardise
 from linmax.jit.compiling import kernel
-from linmax.jit.fetching import fetch
-from linmax.jit.lanes import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
+from linmax.jit.float_rows import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
+from linmax.jit.prefetch import fetch
 
 __all__ = ["MEMBERS", "DenseTeam", "SparseTeam", "Task"]
 

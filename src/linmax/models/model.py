@@ -23,7 +23,7 @@ from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.nodes import BestOf, Node, Weighing
 from linmax.engine.notation import read_back, written
-from linmax.engine.record import FILLED, MISTAKES, Record, keep_table, new_record, note_all, widened
+from linmax.engine.record import FILLED, MISTAKES, Record, begun, keep_table, new_record, note_all, widened
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
 from linmax.models.trace import Trace, in_a_row
@@ -144,6 +144,17 @@ class Model:
         if counts[COUNTED] and (not len(points) or points[-1, 0] != counts[COUNTED]):
             points = np.vstack([points, counts[[COUNTED, MISTAKES]]])
         return points[:, 0].copy(), points[:, 1].copy()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How it was made, in the words of `linmax.run`."""
+        settings = self.engine.settings
+        return {
+            "learner": str(self.learner),
+            "thresholds": bool(self.layout.constant),
+            "tie": "largest" if settings.largest else "smallest",
+            "update_on_tie": settings.update_on_tie,
+        }
 
     @property
     def bounded(self) -> Any:
@@ -462,6 +473,15 @@ class Model:
         model.engine = made(model.learner, layout, len(model.classes), settings, parts["engine"])
         kept = {name: array.copy() if copied else array for name, array in parts["record"].items()}
         model.record, model.grows, model._calibration = Record(**kept), bool(header["grows"]), Calibration()
+        return model
+
+    @classmethod
+    def of(cls, engine: Engine, classes: Sequence[Any], columns: Columns, mistakes: int = 0) -> Self:
+        """The model whose engine this is, one that has learned elsewhere."""
+        model = cls.__new__(cls)
+        model.learner, model.engine, model.classes, model.columns = engine.learner, engine, list(classes), columns
+        model.record = begun(len(model.classes), int(engine.state.counts[0, TRIALS]), mistakes)
+        model.grows, model._calibration = True, Calibration()
         return model
 
     def __reduce__(self) -> Any:

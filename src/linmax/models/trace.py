@@ -73,7 +73,7 @@ class Trace:
 
         Needs matplotlib (the extra ``plot``).
         """
-        from linmax.util.report import plot_mistakes
+        from linmax.util.plots import plot_mistakes
 
         curves = {str(self.model.learner): self.mistakes}
         return plot_mistakes(curves if bound is None else curves | {"bound": np.asarray(bound)}, path)

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule
 from linmax.jit.compiling import kernel
-from linmax.jit.simd import sinh_weights, twice_sinh
+from linmax.jit.sinh import sinh_weights, twice_sinh
 from linmax.util.checks import at_least, greater
 
 __all__ = ["balanced_winnow"]

@@ -5,12 +5,15 @@ Requests become events in a log; what is on stable storage is applied in order, 
 | module | what it does |
 |---|---|
 | `server`, `protocol` | the process; connections, with a short way for single trials |
-| `app`, `openapi`, `views`, `bodies` | HTTP: operations, their description, what comes in and goes out |
+| `app`, `resource` | the ASGI application; one path of it: admits, reads, has handled, answers |
+| `operations`, `openapi` | the table of operations, and its description |
+| `handlers`, `events` | what each operation does; news as server-sent events |
+| `messages`, `bodies`, `views` | requests and answers; what comes in and goes out as JSON |
 | `keys`, `metrics`, `logs` | who may do what; what can be seen from outside |
 | `service` | models by name, snapshots, recovery, the end |
 | `pipeline` | one thread writes, one fsync serves many |
 | `model`, `accounts` | a learner and how it has fared |
-| `log`, `packing`, `ids` | events on stable storage |
+| `log`, `log_file`, `packing`, `ids` | events on stable storage |
 """
 
 from __future__ import annotations

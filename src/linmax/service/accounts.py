@@ -9,9 +9,9 @@ import numpy as np
 
 from linmax.service.packing import Instance, Label
 
-__all__ = ["POINTS", "Account", "Curve"]
+__all__ = ["ACCOUNT_POINTS", "Account", "Curve"]
 
-POINTS = 2048  # most points that a curve keeps
+ACCOUNT_POINTS = 2048  # most points that a curve keeps
 
 Point = tuple[int, int, int | None, int | None]
 
@@ -28,7 +28,7 @@ class Curve:
     ([4, 8], 4)
     """
 
-    def __init__(self, most: int = POINTS) -> None:
+    def __init__(self, most: int = ACCOUNT_POINTS) -> None:
         self.most, self.stride = most, 1
         self.points: list[Point] = []
 

@@ -21,8 +21,8 @@ __all__ = [
     "LearnBody",
     "Learned",
     "LearnedBatch",
+    "ModelOptions",
     "NewModel",
-    "Options",
     "PredictBatch",
     "PredictBody",
     "Predicted",
@@ -50,7 +50,7 @@ MOST_ITEMS = 1000
 NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 
 
-class Options(Struct, kw_only=True, forbid_unknown_fields=True):
+class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
     """How a model learns and what it takes."""
 
     learner: Text = "auto"
@@ -65,7 +65,7 @@ class Options(Struct, kw_only=True, forbid_unknown_fields=True):
     max_names: Annotated[int, Meta(ge=1, le=100_000_000)] = 1_000_000
 
 
-class NewModel(Options, kw_only=True, forbid_unknown_fields=True):
+class NewModel(ModelOptions, kw_only=True, forbid_unknown_fields=True):
     """A model to be made."""
 
     name: ModelName
@@ -184,7 +184,7 @@ class LearnedBatch(Struct, kw_only=True):
 class Choices:
     """What a model's options allow, looked up quickly."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModelOptions) -> None:
         self.kind = options.kind
         self.wanted: type = str if options.labels == "text" else int
         self.classes = None if options.classes is None else list(options.classes)

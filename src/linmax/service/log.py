@@ -27,34 +27,15 @@ from typing import Any
 import apsw
 import msgspec
 
-from linmax.service.packing import CLASS, Instance, Label, Names, Packed, pack, unpack
+from linmax.service.log_file import open_file, prepare_file, translated
+from linmax.service.packing import CLASS, Instance, Label, NameTable, Packed, pack, unpack
 from linmax.service.refusals import Refusal
 
-__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "DiskFull", "Event", "Log", "ModelRow", "StorageFailed"]
+__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Event", "EventLog", "ModelRow"]
+
 
 PREDICT, LEARN, LABEL, FORGET = 1, 2, 3, 4
-VERSION = 1
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
-SCHEMA = """
-CREATE TABLE models (
-    model INTEGER PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, created INTEGER NOT NULL,
-    deleted INTEGER  -- the last sequence number when it was deleted
-);
-CREATE UNIQUE INDEX one_name ON models (name) WHERE deleted IS NULL;
-CREATE TABLE names (
-    model INTEGER NOT NULL, kind INTEGER NOT NULL, number INTEGER NOT NULL, name NOT NULL,
-    PRIMARY KEY (model, kind, number)
-) WITHOUT ROWID;
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, model INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL,
-    id TEXT, refers INTEGER,
-    votes INTEGER, scores INTEGER, places BLOB, numbers BLOB,
-    served INTEGER, label INTEGER
-);
-CREATE UNIQUE INDEX one_trial ON events (model, id) WHERE id IS NOT NULL;
-CREATE UNIQUE INDEX one_label ON events (refers) WHERE refers IS NOT NULL;
-CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted INTEGER);
-"""
 NO_INSTANCE = (None,) * 4
 INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 FIND = (
@@ -70,14 +51,6 @@ REPLAY = (
 )
 
 
-class DiskFull(Exception):
-    """There was no room: the transaction was undone, and what is stored is whole."""
-
-
-class StorageFailed(Exception):
-    """The storage failed to write or to flush: what is on it is known only after a restart."""
-
-
 @dataclass(slots=True)
 class ModelRow:
     """A model as the log knows it."""
@@ -86,7 +59,7 @@ class ModelRow:
     name: str
     description: dict[str, Any]
     created: int
-    names: Names
+    names: NameTable
 
 
 class Event(msgspec.Struct):
@@ -101,7 +74,7 @@ class Event(msgspec.Struct):
     answered: bool = True  # `served` is known (of a learn event: it has been applied and written down)
 
 
-class Log:
+class EventLog:
     """The log in one file. Not for several threads at a time.
 
     Parameters
@@ -113,8 +86,8 @@ class Log:
 
     def __init__(self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL") -> None:
         self.path = Path(path)
-        self.database = _connect(self.path, vfs)
-        _prepare(self.database, self.path, synchronous)
+        self.database = open_file(self.path, vfs)
+        prepare_file(self.database, self.path, synchronous)
         self._pages = 0
         self.database.set_wal_hook(self._note_pages)
         execute = self.database.execute
@@ -185,7 +158,7 @@ class Log:
         try:
             self.database.wal_checkpoint(mode=mode)
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         self._pages = 0
 
     def _note_pages(self, _database: apsw.Connection, _name: str, pages: int) -> int:
@@ -300,7 +273,7 @@ class Log:
         rows = [(seq, None if label is None else names.number(CLASS, label)) for seq, label in answers]
         self._many("INSERT OR IGNORE INTO answers VALUES (?,?)", rows)
 
-    def _names(self, number: int) -> Names:
+    def _names(self, number: int) -> NameTable:
         row = self.models.get(number) or self._model(number)
         self._touched.add(number)
         return row.names
@@ -322,7 +295,7 @@ class Log:
         except apsw.ConstraintError:
             return False
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         self.seq += 1
         return True
 
@@ -364,60 +337,21 @@ class Log:
         try:
             return self.database.execute(sql, values)
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
 
     def _many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
         if rows:
             try:
                 self.database.executemany(sql, rows)
             except apsw.Error as error:
-                raise _translated(error) from error
+                raise translated(error) from error
 
 
 def _row(
     number: int, name: str, description: dict[str, Any], created: int, known: Iterable[tuple[int, Label]] = ()
 ) -> ModelRow:
-    return ModelRow(number, name, description, created, Names(known, description.get("max_names", 2**31)))
-
-
-def _translated(error: apsw.Error) -> Exception:
-    """SQLite's errors as the two that matter."""
-    if isinstance(error, apsw.FullError):
-        return DiskFull(str(error))
-    return StorageFailed(f"{type(error).__name__}: {error}")
+    return ModelRow(number, name, description, created, NameTable(known, description.get("max_names", 2**31)))
 
 
 def _conflict(id: str, known: Label | None, label: Label) -> Refusal:
     return Refusal(409, f"id {id!r} has the label {known!r} already, got {label!r}", field="label")
-
-
-def _connect(path: Path, vfs: str | None) -> apsw.Connection:
-    try:
-        return apsw.Connection(str(path), vfs=vfs)
-    except apsw.CantOpenError as error:
-        raise OSError(f"cannot open {path}: {error}") from None
-
-
-def _prepare(database: apsw.Connection, path: Path, synchronous: str) -> None:
-    """Take the file for this process alone, and make its tables when it is new."""
-    try:
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute(f"PRAGMA synchronous = {synchronous}")
-        database.execute("PRAGMA cache_size = -65536")
-        database.execute("BEGIN IMMEDIATE; COMMIT")
-        version = database.execute("PRAGMA user_version").get
-        if version == 0:
-            database.execute(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
-        elif version != VERSION:
-            raise ValueError(
-                f"{path} has version {version}, this linmax reads {VERSION}; install the linmax that wrote it"
-            )
-    except apsw.BusyError:
-        database.close()
-        raise ValueError(
-            f"{path.parent} is in use by another linmax serve; stop that one or choose another folder"
-        ) from None
-    except apsw.NotADBError:
-        database.close()
-        raise ValueError(f"{path} is not a linmax log; choose another folder") from None

@@ -7,18 +7,18 @@ import logging
 import time
 from typing import Any
 
-__all__ = ["Lines", "set_up"]
+__all__ = ["JsonFormatter", "set_up"]
 
 PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
 
 
-class Lines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object for each record.
 
     Examples
     --------
     >>> record = logging.makeLogRecord({"msg": "ready", "created": 0.0, "levelname": "INFO", "models": 2})
-    >>> Lines().format(record)
+    >>> JsonFormatter().format(record)
     '{"time": "1970-01-01T00:00:00.000Z", "level": "info", "message": "ready", "models": 2}'
     """
 
@@ -39,7 +39,7 @@ class Lines(logging.Formatter):
 def set_up() -> None:
     """Send the service's records, and uvicorn's, to standard error as lines."""
     handler = logging.StreamHandler()
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     for name, level in (("linmax", logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

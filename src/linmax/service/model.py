@@ -20,13 +20,13 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
-from linmax.service.bodies import Choices, Options
-from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event, Log, ModelRow
-from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, Names, Packed, unpack
+from linmax.service.bodies import Choices, ModelOptions
+from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event, EventLog, ModelRow
+from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, NameTable, Packed, unpack
 from linmax.service.refusals import Refusal
 from linmax.util import files
 
-__all__ = ["SNAPSHOT", "UNFIT", "Model"]
+__all__ = ["SNAPSHOT", "UNFIT", "ServedModel"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -34,11 +34,11 @@ SNAPSHOT = "service snapshot"
 NOTHING: Instance = {"attributes": {}}  # an instance that says nothing is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
 FEWEST_ROWS, MOST_ROWS = 64, 16_384  # of a replay, learned together
-LARGE = 1e6  # beyond it rows are learned one by one: an overflow must befall the same trial as it did then
+LARGE_VALUE = 1e6  # beyond it rows are learned one by one: an overflow must befall the same trial as it did then
 Noted = Callable[[int, Label | None], None]
 
 
-class Model:
+class ServedModel:
     """A model at work.
 
     Parameters
@@ -48,7 +48,7 @@ class Model:
 
     def __init__(self, row: ModelRow) -> None:
         self.number, self.name, self.created = row.number, row.name, row.created
-        self.options = msgspec.convert(row.description, Options)
+        self.options = msgspec.convert(row.description, ModelOptions)
         self.choices = Choices(self.options)
         self.learner = _learner(self.options)
         self.account = Account()
@@ -169,7 +169,7 @@ class Model:
         self.applied = self.saved = told["applied_seq"]
         self.pending, self.unlearned, self.late = told["pending"], told["unlearned"], told["late"]
 
-    def replay(self, log: Log, note: Noted) -> int:
+    def replay(self, log: EventLog, note: Noted) -> int:
         """Take in all that the log has beyond the state; the number of labelled trials among it."""
         counts = log.counts(self.number, self.applied)
         names = log.models[self.number].names
@@ -194,7 +194,7 @@ class Model:
 class _Bulk:
     """Learns rows of attributes together, when nothing in them is new to the learner."""
 
-    def __init__(self, model: Model, names: Names, written: int) -> None:
+    def __init__(self, model: ServedModel, names: NameTable, written: int) -> None:
         self.model, self.names, self.written = model, names, written
         self._columns = np.zeros(0, np.int32)  # where the learner has the attribute of each number, -1 for nowhere
         self._count = -1
@@ -209,7 +209,7 @@ class _Bulk:
         columns = self._places()[np.frombuffer(b"".join(places), "<u4")]
         codes = np.array(labels)
         known = self._known()[codes]
-        most = 1.0 if learner.bounded else LARGE
+        most = 1.0 if learner.bounded else LARGE_VALUE
         if not values.size or np.abs(values).max() > most or columns.min() < 0 or known.min() < 0:
             return False
         indptr = np.zeros(len(chunk) + 1, np.int64)
@@ -239,7 +239,7 @@ class _Bulk:
         return np.array([place.get(name, -1) for name in self.names.texts[CLASS]], np.int32)
 
 
-def _learner(options: Options) -> Learner:
+def _learner(options: ModelOptions) -> Learner:
     try:
         return Learner(
             options.learner,

@@ -13,7 +13,7 @@ from linmax import __version__
 from linmax.service import bodies
 
 if TYPE_CHECKING:
-    from linmax.service.app import Operation
+    from linmax.service.messages import Operation
 
 __all__ = ["describe"]
 

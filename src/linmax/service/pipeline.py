@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.log import DiskFull, Event, Log, StorageFailed
+from linmax.service.log import Event, EventLog
+from linmax.service.log_file import DiskFull, StorageFailed
 from linmax.service.packing import Label
 from linmax.service.refusals import Refusal
 
@@ -32,7 +33,7 @@ BATCH = 512  # entries in one transaction
 SLICE = 0.005  # seconds of applying before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
-Write = Callable[[Log], Event]
+Write = Callable[[EventLog], Event]
 
 
 class Entry(msgspec.Struct):
@@ -52,7 +53,7 @@ class _Request(msgspec.Struct):
 class _Call:
     """Some other work for the writer, in the same transaction."""
 
-    function: Callable[[Log], Any]
+    function: Callable[[EventLog], Any]
     future: asyncio.Future[Any]
     result: Any = None
 
@@ -81,7 +82,7 @@ class Pipeline:
 
     def __init__(
         self,
-        log: Log,
+        log: EventLog,
         apply: Callable[[Entry], None],
         *,
         queue: int = 8192,
@@ -125,7 +126,7 @@ class Pipeline:
         self._waiting.append(_Request(entries, done))
         self._wake()
 
-    def call(self, function: Callable[[Log], Any]) -> asyncio.Future[Any]:
+    def call(self, function: Callable[[EventLog], Any]) -> asyncio.Future[Any]:
         """Run a function on the log in a transaction, after all that was submitted before."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self._calls.append(_Call(function, future))
@@ -294,7 +295,7 @@ class Pipeline:
             logger.warning("no room to move the WAL into the log file; it stays where it is")
 
 
-def _nothing(_log: Log) -> None:
+def _nothing(_log: EventLog) -> None:
     """The transaction writes the answers."""
 
 

@@ -14,7 +14,9 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from linmax.service.app import HEADERS, Answer, App, Resource
+from linmax.service.app import App
+from linmax.service.messages import HEADERS, Answer
+from linmax.service.resource import Resource
 
 __all__ = ["Protocol"]
 

@@ -19,7 +19,7 @@ import uvicorn
 
 from linmax.service.app import App
 from linmax.service.protocol import Protocol
-from linmax.service.settings import Settings
+from linmax.service.settings import ServiceSettings
 
 __all__ = ["serve"]
 
@@ -27,13 +27,13 @@ logger = logging.getLogger("linmax.service")
 
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
-GARBAGE = 20_000  # new objects before the collector looks: a batch in flight is no garbage
+SERVER_COLLECT_AFTER = 20_000  # new objects before the collector looks: a batch in flight is no garbage
 
 
 class _Server(uvicorn.Server):
     """Tells streams to end when a signal comes, and hangs up on clients that never finish their request."""
 
-    def __init__(self, config: uvicorn.Config, app: App, settings: Settings) -> None:
+    def __init__(self, config: uvicorn.Config, app: App, settings: ServiceSettings) -> None:
         super().__init__(config)
         self.service, self.settings = app.service, settings
         self._swept = time.monotonic()
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
             connection.expire(now, self.settings.receive_seconds)
 
 
-def serve(settings: Settings, *, host: str, port: int, told: str | None = None, **options: Any) -> None:
+def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None = None, **options: Any) -> None:
     """Serve until a signal comes.
 
     Parameters
@@ -98,7 +98,7 @@ def serve(settings: Settings, *, host: str, port: int, told: str | None = None, 
     )
     gc.collect()
     gc.freeze()  # what the imports have made stays for ever: the collector need not look at it again and again
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(SERVER_COLLECT_AFTER)
     _Server(config, app, settings).run(sockets=[listener])
 
 

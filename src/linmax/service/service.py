@@ -16,12 +16,13 @@ import msgspec
 from linmax.service import bodies
 from linmax.service.bodies import LabelBody, LearnBody, Learned, NewModel, PredictBody, Predicted
 from linmax.service.ids import Ids
-from linmax.service.log import DiskFull, Event, Log, ModelRow
-from linmax.service.model import UNFIT, Model
-from linmax.service.packing import Label, Names
+from linmax.service.log import Event, EventLog, ModelRow
+from linmax.service.log_file import DiskFull
+from linmax.service.model import UNFIT, ServedModel
+from linmax.service.packing import Label, NameTable
 from linmax.service.pipeline import Entry, Pipeline
 from linmax.service.refusals import Refusal
-from linmax.service.settings import Settings
+from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
 
 __all__ = ["Service"]
@@ -47,7 +48,7 @@ class Service:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ServiceSettings,
         *,
         observe: Callable[[int, float], None] | None = None,
         fail: Callable[[BaseException], None] | None = None,
@@ -55,10 +56,10 @@ class Service:
     ) -> None:
         settings.data.mkdir(parents=True, exist_ok=True)
         self.settings = settings
-        self.log = Log(settings.data / "log.sqlite", vfs=vfs)
+        self.log = EventLog(settings.data / "log.sqlite", vfs=vfs)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
-        self.models: dict[str, Model] = {}
+        self.models: dict[str, ServedModel] = {}
         self.ready = False
         self.stopping = asyncio.Event()
         self.replayed = 0
@@ -110,7 +111,7 @@ class Service:
 
     def _recover(self) -> None:
         for row in self.log.models.values():
-            model = Model(row)
+            model = ServedModel(row)
             self.snapshots.restore(model, self.log.last(row.number))
             self.replayed += model.replay(self.log, self._noting(row.number))
             self.models[row.name] = model
@@ -126,7 +127,7 @@ class Service:
 
     # -- models ---------------------------------------------------------------------------------------
 
-    def model(self, name: str) -> Model:
+    def model(self, name: str) -> ServedModel:
         """The model of this name; 404 when there is none, 503 before recovery is done."""
         if not self.ready:
             raise Refusal(503, "the log is being replayed; try again", retry_after=1)
@@ -135,7 +136,7 @@ class Service:
             raise Refusal(404, f"no model is called {name!r}")
         return found
 
-    async def create(self, body: NewModel) -> Model:
+    async def create(self, body: NewModel) -> ServedModel:
         """Make a model."""
         if not self.ready:
             raise Refusal(503, "the log is being replayed; try again", retry_after=1)
@@ -143,14 +144,15 @@ class Service:
             raise Refusal(429, f"there are {len(self.models)} models, the most allowed; delete one")
         description = msgspec.to_builtins(body)
         del description["name"]
-        trial = Model(ModelRow(0, body.name, description, 0, Names()))  # refuses what cannot work, before it is stored
+        row = ModelRow(0, body.name, description, 0, NameTable())
+        trial = ServedModel(row)  # refuses what cannot work, before it is stored
         await asyncio.to_thread(trial.warm_up)
         row = await self.pipeline.call(lambda log: log.create(body.name, description))
-        model = self.models[body.name] = Model(row)
+        model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
 
-    async def delete(self, model: Model, confirm: str | None) -> None:
+    async def delete(self, model: ServedModel, confirm: str | None) -> None:
         """Delete a model and its log; the first asking gets a word to confirm with."""
         now = time.monotonic()
         self._confirmations = {word: (n, end) for word, (n, end) in self._confirmations.items() if end > now}
@@ -175,7 +177,7 @@ class Service:
 
     # `done` hears one answer for each item, at once or when what must be stored is stored and applied.
 
-    def predict(self, model: Model, items: list[PredictBody], done: Done) -> None:
+    def predict(self, model: ServedModel, items: list[PredictBody], done: Done) -> None:
         """Serve labels; keep the instances that expect one."""
         answers: list[Any] = []
         kept: list[tuple[int, str, Entry]] = []
@@ -206,13 +208,13 @@ class Service:
         self.pipeline.submit([entry for _, _, entry in kept], stored)
         model.arriving += len(kept)
 
-    def _serve(self, model: Model, instance: dict[str, Any]) -> Label | None:
+    def _serve(self, model: ServedModel, instance: dict[str, Any]) -> Label | None:
         try:
             return model.predict(instance)
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
 
-    def _keep(self, model: Model, id: str, instance: dict[str, Any], label: Label | None, before: int) -> Entry:
+    def _keep(self, model: ServedModel, id: str, instance: dict[str, Any], label: Label | None, before: int) -> Entry:
         waiting, most = model.pending + model.arriving + before, model.options.max_pending
         if waiting >= most:
             message = f"{waiting} predictions wait for labels, the most this model keeps; label or forget some"
@@ -220,11 +222,11 @@ class Service:
         number = model.number
         return Entry(lambda log: log.predict(number, id, instance, label), model)
 
-    def learn(self, model: Model, items: list[LearnBody], done: Done) -> None:
+    def learn(self, model: ServedModel, items: list[LearnBody], done: Done) -> None:
         """Store instances with their labels, and learn them."""
         self._teach(model, items, self._learn_entry, done)
 
-    def _learn_entry(self, model: Model, body: LearnBody) -> tuple[str, Entry]:
+    def _learn_entry(self, model: ServedModel, body: LearnBody) -> tuple[str, Entry]:
         instance = bodies.instance_of(body, model.choices)
         label = bodies.checked_label(body.label, model.choices)
         model.check(instance, label)
@@ -232,17 +234,21 @@ class Service:
         number = model.number
         return id, Entry(lambda log: log.learn(number, id, instance, label), model)
 
-    def label(self, model: Model, items: list[LabelBody], done: Done) -> None:
+    def label(self, model: ServedModel, items: list[LabelBody], done: Done) -> None:
         """Store labels of earlier predictions, and learn them."""
         self._teach(model, items, self._label_entry, done)
 
-    def _label_entry(self, model: Model, body: LabelBody) -> tuple[str, Entry]:
+    def _label_entry(self, model: ServedModel, body: LabelBody) -> tuple[str, Entry]:
         label = bodies.checked_label(body.label, model.choices)
         id, number = body.id, model.number
         return id, Entry(lambda log: log.label(number, id, label), model)
 
     def _teach(
-        self, model: Model, items: list[Any], entry_of: Callable[[Model, Any], tuple[str, Entry]], done: Done
+        self,
+        model: ServedModel,
+        items: list[Any],
+        entry_of: Callable[[ServedModel, Any], tuple[str, Entry]],
+        done: Done,
     ) -> None:
         answers: list[Any] = []
         for body in items:
@@ -269,7 +275,7 @@ class Service:
         mistake = event.served != event.label
         return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)
 
-    async def forget(self, model: Model, id: str) -> None:
+    async def forget(self, model: ServedModel, id: str) -> None:
         """No label will come for this prediction."""
         number = model.number
         entry = Entry(lambda log: log.forget(number, id), model)
@@ -292,7 +298,7 @@ class Service:
 
     # -- housekeeping ---------------------------------------------------------------------------------
 
-    async def save(self, model: Model) -> Path | None:
+    async def save(self, model: ServedModel) -> Path | None:
         """Write a snapshot when there is something new; a failure is told and survived, the log has it all."""
         async with self._saving:
             if model.applied == model.saved or self.models.get(model.name) is not model:

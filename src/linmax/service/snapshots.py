@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service.model import SNAPSHOT, Model
+from linmax.service.model import SNAPSHOT, ServedModel
 from linmax.util import files
 
-__all__ = ["KEPT", "Snapshots"]
+__all__ = ["SNAPSHOTS_KEPT", "Snapshots"]
 
 logger = logging.getLogger("linmax.service")
 
-KEPT = 2
+SNAPSHOTS_KEPT = 2
 NAME = re.compile(r"(\d+)-(\d+)\.linmax")
 
 
@@ -44,11 +44,11 @@ class Snapshots:
         description, arrays = state
         path = self.folder / f"{number}-{description['applied_seq']}.linmax"
         files.write(path, SNAPSHOT, description, arrays)
-        for _, old in self.found(number)[KEPT:]:
+        for _, old in self.found(number)[SNAPSHOTS_KEPT:]:
             old.unlink()
         return path
 
-    def restore(self, model: Model, last: int) -> None:
+    def restore(self, model: ServedModel, last: int) -> None:
         """Put the model into the newest state that is whole and not beyond the log."""
         for seq, path in self.found(model.number):
             if seq > last:

@@ -13,17 +13,17 @@ from msgspec import Struct
 
 from linmax.models.online import Learner
 from linmax.service import bodies
-from linmax.service.model import UNFIT, Model
+from linmax.service.model import UNFIT, ServedModel
 from linmax.service.refusals import Refusal
 
 __all__ = [
     "CurveView",
-    "Explanation",
+    "ExplanationView",
     "Models",
     "Ready",
     "Status",
     "Summary",
-    "Weights",
+    "WeightsView",
     "curve",
     "explanation",
     "model_file",
@@ -54,7 +54,7 @@ class Summary(Struct, kw_only=True):
     """A model in figures. Mistakes are those of the labels that were served."""
 
     name: str
-    options: bodies.Options
+    options: bodies.ModelOptions
     trials: int
     mistakes: int
     updates: int
@@ -79,7 +79,7 @@ class Weight(Struct, kw_only=True, omit_defaults=True):
     label: bodies.Label | None = None
 
 
-class Weights(Struct, kw_only=True):
+class WeightsView(Struct, kw_only=True):
     """The largest weights of each kind, by magnitude."""
 
     voters: list[Weight]
@@ -95,12 +95,12 @@ class Score(Struct, kw_only=True):
     score: float
 
 
-class Explanation(Struct, kw_only=True):
+class ExplanationView(Struct, kw_only=True):
     """The label that would be served, the score of every class, and the weights behind this instance."""
 
     label: bodies.Label | None
     scores: list[Score]
-    weights: Weights
+    weights: WeightsView
 
 
 class Bound(Struct, kw_only=True):
@@ -121,7 +121,7 @@ class CurveView(Struct, kw_only=True):
     bound: Bound | None
 
 
-def summary(model: Model) -> Summary:
+def summary(model: ServedModel) -> Summary:
     """The model in figures."""
     return Summary(
         name=model.name,
@@ -137,10 +137,10 @@ def summary(model: Model) -> Summary:
     )
 
 
-def weights(model: Model, most: int) -> Weights:
+def weights(model: ServedModel, most: int) -> WeightsView:
     """The largest weights of each kind."""
     found = model.learner.weights
-    return Weights(
+    return WeightsView(
         voters=_largest(found["voters"], most),
         raters=_largest(found["raters"], most),
         thresholds=_largest(found["thresholds"], most),
@@ -163,7 +163,7 @@ def _largest_of_classes(table: dict[str, dict[Any, float]], most: int) -> list[W
     return sorted(rows, key=lambda row: -abs(row.weight))[:most]
 
 
-def explanation(model: Model, body: bodies.ExplainBody) -> Explanation:
+def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
     """Scores of all classes, and the weights of what the instance holds."""
     instance = bodies.instance_of(body, model.choices)
     try:
@@ -176,10 +176,10 @@ def explanation(model: Model, body: bodies.ExplainBody) -> Explanation:
     for ours, theirs in (("voters", "votes"), ("raters", "scores"), ("attributes", "attributes")):
         kept[ours] = {name: found[ours][name] for name in instance.get(theirs, {}) if name in found[ours]}
     most = model.options.max_features
-    return Explanation(
+    return ExplanationView(
         label=label,
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
-        weights=Weights(
+        weights=WeightsView(
             voters=_largest(kept["voters"], most),
             raters=_largest(kept["raters"], most),
             thresholds=_largest(kept["thresholds"], most),
@@ -188,7 +188,7 @@ def explanation(model: Model, body: bodies.ExplainBody) -> Explanation:
     )
 
 
-def curve(model: Model, after: int, most: int) -> CurveView:
+def curve(model: ServedModel, after: int, most: int) -> CurveView:
     """Points beyond a trial, the present one last."""
     account = model.account
     points = account.curve.after(after, most)
@@ -197,13 +197,13 @@ def curve(model: Model, after: int, most: int) -> CurveView:
     return CurveView(trials=account.trials, points=[list(point) for point in points], bound=bound(model))
 
 
-def bound(model: Model) -> Bound | None:
+def bound(model: ServedModel) -> Bound | None:
     """The mistake bound, when one is known."""
     found = model.bound()
     return None if found is None else Bound(constant=found[0], slope=found[1])
 
 
-def reached(model: Model, last: str, after: int) -> int:
+def reached(model: ServedModel, last: str, after: int) -> int:
     """The trial after which a stream goes on: by the id of the last event seen, if it was of this very model."""
     number, _, trials = last.partition(".")
     if number.isdigit() and trials.isdigit() and len(trials) < 17 and int(number) == model.number:
@@ -211,7 +211,7 @@ def reached(model: Model, last: str, after: int) -> int:
     return after if after <= model.account.trials else 0
 
 
-def news(model: Model, after: int, latency: dict[str, float] | None, errors: list[Any]) -> dict[str, Any]:
+def news(model: ServedModel, after: int, latency: dict[str, float] | None, errors: list[Any]) -> dict[str, Any]:
     """What a stream sends."""
     account = model.account
     return {

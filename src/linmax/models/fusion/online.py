@@ -292,7 +292,7 @@ class OnLineFusion:
 
         Needs matplotlib (the extra ``plot``).
         """
-        from linmax.util.report import plot_mistakes
+        from linmax.util.plots import plot_mistakes
 
         tally, voters = self._fitted.tally, self._fitted.voters
         curves = {

@@ -174,6 +174,11 @@ class Learner:
         return self._model.known
 
     @property
+    def options(self) -> dict[str, Any]:
+        """How it was made: the learner and what else matters for what it learns."""
+        return self._model.options | {"classes": self.classes if self.fixed else None}
+
+    @property
     def voters(self) -> list[Any]:
         """Names of the voters."""
         return list(self._voters)

@@ -9,15 +9,14 @@ brings.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances
-from linmax.data.instances import Layout, concatenate, cut, without
+from linmax.core.contract import Instances
+from linmax.data.instances import Layout, cut, without
 from linmax.data.scaling import KINDS, Scaling
 from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
@@ -27,6 +26,8 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import Auto
 from linmax.learners.attributes import AttributePool, AttributeWorker, Seen
+from linmax.models.model import Model, apart
+from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
 
@@ -34,7 +35,6 @@ __all__ = ["KIND", "StreamModel"]
 
 KIND = "stream model"
 NOBODY = -1  # predicted before a class is known
-RECENT = 1000  # rows by which scores are turned into probabilities
 
 
 class StreamModel:
@@ -78,39 +78,61 @@ class StreamModel:
         self.learner = as_learner(learner)
         one_of("tie", tie, ("smallest", "largest"))
         self.thresholds = boolean("thresholds", thresholds)
-        self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), True)
+        self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), discover=True)
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
         one_of("scale", scale, KINDS)
         if scale == "auto" and isinstance(self.learner, (Auto, AttributePool)):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
-        self.engine: Engine | None = None  # made when the first batch tells what there is
+        self._model: Model | None = None  # made when the first batch tells what there is
         self.dense_names: tuple[str, ...] = ()
         self.schema: dict[str, str] = {}  # the kind of each column of a table
         self.columns = 0  # of the vocabulary, as far as the engine has met it
-        self._order: list[int] = []  # the label that is each class of the engine
-        self._places = np.zeros(0, np.int32)  # and its inverse, -1 for labels not yet learned from
-        self.temperature = 1.0
-        self._recent: deque[tuple[Instances, np.ndarray]] = deque()  # the last rows learned from, RECENT and more
-        self._kept = 0  # rows in it
+        self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
 
     # -- what it knows --------------------------------------------------------------------------------------------
 
     @property
+    def engine(self) -> Engine | None:
+        """The engine, once there is one; for the rest of the library."""
+        return None if self._model is None else self._model.engine
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How it was made: the learner and what else matters for what it learns."""
+        return {
+            "learner": str(self.learner),
+            "thresholds": self.thresholds,
+            "tie": "largest" if self._settings.largest else "smallest",
+            "update_on_tie": self._settings.update_on_tie,
+            "hash_bits": self.vocabulary.bits,
+        }
+
+    @property
     def classes(self) -> list[str]:
         """The classes learned from, in the order of their first labels."""
-        return [self.labels.names[number] for number in self._order]
+        return [] if self._model is None else self._model.classes
 
     @property
     def trials(self) -> int:
         """Trials learned from."""
-        return 0 if self.engine is None else int(self.engine.state.counts[0, TRIALS])
+        return 0 if self._model is None else self._model.trials
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far, each made before the label was seen; those of later passes count as well."""
+        return 0 if self._model is None else self._model.mistakes
 
     @property
     def updates(self) -> int:
         """Updates so far, by all members, recycled ones included."""
-        return 0 if self.engine is None else int(self.engine.state.counts[:, UPDATES].sum())
+        return 0 if self._model is None else self._model.updates
+
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trials, and the mistakes up to each (see `linmax.Learner.curve`)."""
+        return (np.zeros(0, np.int64), np.zeros(0, np.int64)) if self._model is None else self._model.curve
 
     @property
     def features(self) -> int:
@@ -124,25 +146,22 @@ class StreamModel:
         return [*names, *self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
 
     @property
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Thresholds (classes,) and weights (attributes, classes) that it predicts with, up to one positive factor."""
-        k = len(self._order)
-        if self.engine is None:
-            return np.zeros(0), np.zeros((0, 0))
-        stored, _ = self.engine.top.hypothesis(self.engine)
-        experts, stride = (int(n) for n in self.engine.state.shape[[EXPERTS, STRIDE]])
-        rows = stored[experts:].reshape(-1, stride)[: self.engine.layout.rows, :k] if stride else np.zeros((1, 0))
-        return (rows[0].copy() if self.engine.layout.constant else np.zeros(0)), rows[1:].copy()
+    def weights(self) -> Weights:
+        """The weights that it predicts with, by name, up to one positive factor (see `linmax.Learner.weights`)."""
+        if self._model is None:
+            none = np.zeros(0)
+            return Weights(WeightArrays(none, none, none, np.zeros((0, 0))), [], [], [], [])
+        return Weights(self._model.weights.arrays, self.classes, [], [], self.attributes)
 
     @property
     def pool(self) -> list[Seen]:
         """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
-        top = None if self.engine is None else self.engine.top
+        top = None if self._model is None else self._model.engine.top
         worker = getattr(top, "attributes", None) or getattr(top, "worker", None)
         return worker.members() if isinstance(worker, AttributeWorker) else []
 
     def __repr__(self) -> str:
-        return f"<{self.learner} over {len(self._order)} classes and {self.features} attributes, {self.trials} trials>"
+        return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -162,17 +181,16 @@ class StreamModel:
         """The scores of each row for each of `classes`, up to one positive factor."""
         return self._scores(self.scaled(batch, False))
 
-    def probabilities(self, batch: Batch) -> np.ndarray:
-        """Softmax of the scores, at the temperature that was found best on the last rows (see `settle`)."""
-        table = self.scores(batch) / self.temperature
-        table = np.exp(table - table.max(axis=1, initial=-np.inf, keepdims=True)) if table.size else table
-        return table / table.sum(axis=1, keepdims=True) if table.size else table
+    def predict_proba(self, batch: Batch) -> np.ndarray:
+        """The probability of each of `classes` for each row (see `linmax.models.calibration`); nothing is learned."""
+        table = self.scores(batch)
+        return self._model.probabilities(table) if self._model is not None and table.size else table
 
     def scaled(self, batch: Batch, learn: bool = True) -> Instances:
         """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made."""
         self._adopt(batch)
         if self.dense_names != batch.dense_names:
-            if self.engine is not None:
+            if self._model is not None:
                 raise ValueError(
                     f"the columns of numbers are {_short(batch.dense_names)}, but those learned from were "
                     f"{_short(self.dense_names)}"
@@ -217,11 +235,11 @@ class StreamModel:
 
     def _bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1], if there is one."""
-        engine = self.engine or Engine(self.learner, Layout(0, 0, 0, 0, 1.0), 0, self._settings)
-        return next((run.rule for run in engine.runs if run.rule.bounded), None)
+        model = self._model or Model(self.learner, Layout(0, 0, 0, 0, 1.0), (), self._settings)
+        return model.bounded
 
     def _refuse_large(self, instances: Instances) -> None:
-        rule = None if self.engine is None else self._bounded()
+        rule = None if self._model is None else self._bounded()
         if rule is None:
             return
         largest = max((float(np.abs(part).max(initial=0.0)) for part in (instances.dense, instances.values)), default=0)
@@ -229,69 +247,76 @@ class StreamModel:
             raise ValueError(f"{rule} needs attributes in [-1, 1], but they reach {largest:g}; scale them by 'max'")
 
     def _grow(self, layout: Layout) -> None:
-        if self.engine is None:
-            self.engine = Engine(self.learner, layout, 0, self._settings)
-        elif layout != self.engine.layout:
-            self.engine.grow(layout, self.engine.k)
+        if self._model is None:
+            self._model = Model(self.learner, layout, (), self._settings)
+        else:
+            self._model.grow(layout)
 
     def _numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Labels as classes of the engine, which gets those that it has not met."""
-        assert self.engine is not None
+        """Labels as classes of the model, which gets those that it has not met."""
+        assert self._model is not None
         if len(self._places) < len(self.labels):
             more = np.full(len(self.labels) - len(self._places), NOBODY, np.int32)
             self._places = np.concatenate([self._places, more])
         numbers = self._places[codes]
         if (numbers < 0).any():
-            for code in dict.fromkeys(codes[numbers < 0].tolist()):
-                self._places[code] = len(self._order)
-                self._order.append(code)
-            self.engine.grow(self.engine.layout, len(self._order))
+            new = list(dict.fromkeys(codes[numbers < 0].tolist()))
+            self._places[new] = len(self._model.classes) + np.arange(len(new))
+            self._model.grow(self._model.layout, [self.labels.names[code] for code in new])
             numbers = self._places[codes]
         return numbers
 
     def _codes(self, numbers: np.ndarray) -> np.ndarray:
-        """Classes of the engine as labels."""
-        return np.array([*self._order, NOBODY], np.int32)[numbers]
+        """Classes of the model as labels."""
+        codes = np.full(len(self.classes) + 1, NOBODY, np.int32)
+        met = np.flatnonzero(self._places >= 0)
+        codes[self._places[met]] = met
+        return codes[numbers]
 
-    def play(self, instances: Instances, codes: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
+    def play(
+        self, instances: Instances, codes: np.ndarray, times: np.ndarray | None = None, first_pass: bool = True
+    ) -> np.ndarray:
         """Predict and learn scaled rows ``times`` each (once if not given); returns the labels predicted."""
         if times is None or (times == 1).all():
-            return self._run(instances, codes)
+            return self._run(instances, codes, first_pass)
         found = np.zeros(len(codes), np.int32)
         edges = np.flatnonzero(np.diff(times)) + 1
         for begin, end in zip([0, *edges], [*edges, len(codes)], strict=True):
             if times[begin] == 0:
                 found[begin:end] = self.judge(cut(instances, begin, end))
             elif times[begin] == 1:
-                found[begin:end] = self._run(cut(instances, begin, end), codes[begin:end])
+                found[begin:end] = self._run(cut(instances, begin, end), codes[begin:end], first_pass)
             else:
                 for t in range(begin, end):
-                    one = cut(instances, t, t + 1)
-                    found[t] = self._run(one, codes[t : t + 1])[0]
-                    for _ in range(1, int(times[t])):
-                        self._run(one, codes[t : t + 1])
+                    found[t] = self._several_times(
+                        cut(instances, t, t + 1), codes[t : t + 1], int(times[t]), first_pass
+                    )
         return found
 
-    def _run(self, instances: Instances, codes: np.ndarray) -> np.ndarray:
-        assert self.engine is not None
+    def _several_times(self, instance: Instances, codes: np.ndarray, times: int, first_pass: bool) -> int:
+        """Learn one row several times; it is predicted and counted once."""
+        assert self._model is not None
+        found = self._run(instance, codes, first_pass)[0]
+        for _ in range(1, times):
+            self._model.engine.run(instance, self._numbers(codes))
+        return int(found)
+
+    def _run(self, instances: Instances, codes: np.ndarray, first_pass: bool) -> np.ndarray:
+        assert self._model is not None
         if not len(codes):
             return np.zeros(0, np.int32)
-        self._recent.append((instances, codes))
-        self._kept += len(codes)
-        while self._kept - len(self._recent[0][1]) >= RECENT:
-            self._kept -= len(self._recent.popleft()[1])
-        return self._codes(self.engine.run(instances, self._numbers(codes)).predictions)
+        return self._codes(self._model.play(instances, self._numbers(codes), first_pass=first_pass).predictions)
 
     def judge(self, instances: Instances) -> np.ndarray:
         """The labels predicted for scaled rows."""
-        if self.engine is None or not self._order:
+        if self._model is None or not self.classes:
             return np.full(len(instances.votes), NOBODY, np.int32)
-        return self._codes(self._judged(self.engine, instances)[0])
+        return self._codes(self._judged(self._model.engine, instances)[0])
 
     def _scores(self, instances: Instances) -> np.ndarray:
-        if self.engine is None or not self._order:
+        if self._model is None or not self.classes:
             return np.zeros((len(instances.votes), 0))
-        return self._judged(self.engine, instances)[1][:, : int(self.engine.state.shape[KNOWN])]
+        return self._judged(self._model.engine, instances)[1][:, : len(self.classes)]
 
     def _judged(self, engine: Engine, instances: Instances) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores. Attributes that the engine has not met have the weight that they would start with."""
@@ -303,62 +328,23 @@ class StreamModel:
                 engine = engine.hosting(replace(layout, sparse=need))
         return engine.judge(instances, len(instances.votes))
 
-    @property
-    def recent(self) -> tuple[Instances, np.ndarray]:
-        """The last rows learned from, at most RECENT, and their labels."""
-        instances, codes = self._recent[0]
-        for more, labels in list(self._recent)[1:]:
-            instances, codes = concatenate(instances, more), np.concatenate([codes, labels])
-        first = max(0, len(codes) - RECENT)
-        return cut(instances, first, len(codes)), codes[first:]
-
-    @recent.setter
-    def recent(self, given: tuple[Instances, np.ndarray]) -> None:
-        self._recent, self._kept = deque([given]), len(given[1])
-
-    def settle(self) -> None:
-        """Find the temperature at which the softmax of the scores loses least on the last rows learned from."""
-        if not self._recent or len(self._order) < 2:
-            return
-        instances, codes = self.recent
-        table, right = self._scores(instances), self._places[codes]
-        table = table - table.max(axis=1, keepdims=True)
-        spread = float(np.abs(table).max())
-        if not 0.0 < spread < np.inf:
-            return
-
-        def loss(log: float) -> float:
-            scaled = table / np.exp(log)
-            return float(np.log(np.exp(scaled).sum(axis=1)).mean() - scaled[np.arange(len(right)), right].mean())
-
-        grid = np.log(spread) + np.linspace(-9.0, 2.0, 45)
-        self.temperature = float(np.exp(min(grid, key=loss)))
-
     # -- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that it is: plain data that JSON can hold, and arrays."""
-        layout = None if self.engine is None else self.engine.layout
-        description = {
+        header, state = (None, {}) if self._model is None else self._model.state()
+        description = self.options | {
             "learner": written(self.learner),
-            "thresholds": self.thresholds,
-            "tie": "largest" if self._settings.largest else "smallest",
-            "update_on_tie": self._settings.update_on_tie,
-            "hash_bits": self.vocabulary.bits,
             "scaling": self.scaling.description,
             "labels": self.labels.names,
-            "order": self._order,
             "dense_names": list(self.dense_names),
             "schema": list(self.schema.items()),
             "columns": self.columns,
-            "layout": None if layout is None else [layout.dense, layout.sparse, layout.constant],
-            "temperature": self.temperature,
+            "model": header,
         }
         arrays = {f"names.{name}": array for name, array in self.vocabulary.arrays(self.columns).items()}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays.items()}
-        if self.engine is not None:
-            arrays |= {f"engine.{name}": array for name, array in self.engine.arrays.items()}
-        return description, arrays
+        return description, arrays | {f"model.{name}": array for name, array in state.items()}
 
     @classmethod
     def from_state(
@@ -373,11 +359,7 @@ class StreamModel:
         With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
         that are not copied comes a model that can be looked at and merged, but must not learn.
         """
-        parts: dict[str, dict[str, np.ndarray]] = {"names": {}, "scaling": {}, "engine": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            if part in parts:
-                parts[part][rest] = array
+        parts = apart(arrays)
         try:
             bits = description["hash_bits"]
             self = cls(
@@ -387,27 +369,22 @@ class StreamModel:
                 update_on_tie=description["update_on_tie"],
                 hash_bits=bits,
             )
-            self.vocabulary = Vocabulary.from_arrays(parts["names"], bits) if vocabulary is None else vocabulary
+            self.vocabulary = Vocabulary.from_arrays(parts.get("names", {}), bits) if vocabulary is None else vocabulary
             self.labels = Classes(description["labels"])
-            self.scaling = Scaling.from_state(description["scaling"], parts["scaling"])
+            self.scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
             self.schema = {str(name): str(kind) for name, kind in description["schema"]}
-            self._order = [int(code) for code in description["order"]]
             self._places = np.full(len(self.labels), NOBODY, np.int32)
-            self._places[self._order] = np.arange(len(self._order))
-            self.temperature = float(description["temperature"])
-            if description["layout"] is not None:
-                dense, sparse, constant = description["layout"]
-                layout = Layout(0, 0, int(dense), int(sparse), float(constant))
-                made = Engine.restored if copied else Engine.shown
-                self.engine = made(self.learner, layout, len(self._order), self._settings, parts["engine"])
+            if description["model"] is not None:
+                self._model = Model.from_state(description["model"], parts["model"], copied)
+                place = {name: code for code, name in enumerate(self.labels.names)}
+                self._places[[place[name] for name in self._model.classes]] = np.arange(len(self._model.classes))
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError(f"the model is damaged: {error!r}") from None
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
-        self.settle()
         files.write(path, KIND, *self.state())
 
     @classmethod

@@ -108,7 +108,7 @@ class Progressive:
         if self.delay:
             predicted = self._later(instances, batch.codes, np.ones(len(batch), np.int64) if times is None else times)
         else:
-            predicted = self.model.play(instances, batch.codes, times)
+            predicted = self.model.play(instances, batch.codes, times, first_pass=len(self.passes) == 1)
         self._count(batch, predicted, held)
         self.position, self.settled = batch.position, batch.settled
         return predicted
@@ -139,7 +139,8 @@ class Progressive:
 
     def _learn_one(self, instances: Instances, codes: np.ndarray, times: np.ndarray, t: int) -> None:
         if t >= 0 and times[t]:
-            self.model.play(cut(instances, t, t + 1), codes[t : t + 1], times[t : t + 1])
+            one = cut(instances, t, t + 1)
+            self.model.play(one, codes[t : t + 1], times[t : t + 1], first_pass=len(self.passes) == 1)
 
     def finish_pass(self, again: bool) -> None:
         """The stream has ended: the labels that are still to come arrive; with ``again`` it begins anew."""
@@ -222,8 +223,6 @@ class Progressive:
         if self._waiting is not None:
             arrays = arrays | _stored("waiting", self._waiting, self._waiting_codes)
             arrays["waiting.times"] = self._waiting_times
-        if self.model.trials:
-            arrays = arrays | _stored("recent", *self.model.recent)
         files.write(path, CHECKPOINT, description, arrays)
 
     @classmethod
@@ -248,8 +247,6 @@ class Progressive:
             if "waiting.codes" in arrays:
                 made._waiting, made._waiting_codes = _restored("waiting", arrays)
                 made._waiting_times = arrays["waiting.times"]
-            if "recent.codes" in arrays:
-                made.model.recent = _restored("recent", arrays)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
         return made, description["settings"], description["extra"]

@@ -1,32 +1,23 @@
-"""Results for people and for programs: tables, plots of mistakes, JSON files.
-
-Matplotlib and rich are imported where they are used, so that a plain table costs neither.
-"""
+"""Plots of mistakes, accuracy and error; Matplotlib is imported when a plot is made."""
 
 from __future__ import annotations
 
-import errno
 import io
-import json
 import os
-import stat
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linmax.util.checks import about
+from linmax.util.outputs import check_output, replace_file
 
 if TYPE_CHECKING:
-    import rich.table
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Column", "Table", "check_output", "plot_accuracy", "plot_error", "plot_mistakes", "table", "write_json"]
+__all__ = ["DRAWN_POINTS", "PLOT_FORMATS", "figure_class", "plot_accuracy", "plot_error", "plot_mistakes", "spread"]
 
 # Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -34,86 +25,6 @@ DASHES = ("-", "--", ":", "-.")
 PLOT_FORMATS = (".png", ".svg", ".pdf")
 DRAWN_POINTS = 2000  # more cannot be seen, and would make a vector file of a long run very large
 LABEL_GAP = 0.055  # least distance between two labels, in heights of the axes
-
-
-# -- tables --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: the rows' key, the heading (the key when empty) and a format such as ``",d"``."""
-
-    key: str
-    heading: str = ""
-    format: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text cells: ``str(table)`` is plain text, and rich prints it with lines and colours."""
-
-    headings: tuple[str, ...]
-    cells: tuple[tuple[str, ...], ...]
-    numeric: tuple[bool, ...]
-    title: str = ""
-
-    def __str__(self) -> str:
-        rows = [self.headings, *self.cells]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self._line(row, widths) for row in rows]
-        lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([self.title, *lines] if self.title else lines)
-
-    def _line(self, row: Sequence[str], widths: Sequence[int]) -> str:
-        cells = (
-            f"{cell:>{width}}" if numeric else f"{cell:<{width}}"
-            for cell, width, numeric in zip(row, widths, self.numeric, strict=True)
-        )
-        return "  ".join(cells).rstrip()
-
-    def __rich__(self) -> rich.table.Table:
-        from rich import box, table
-        from rich.text import Text
-
-        shown = table.Table(title=self.title or None, title_justify="left", box=box.SIMPLE_HEAD)
-        for heading, numeric in zip(self.headings, self.numeric, strict=True):
-            shown.add_column(Text(heading), justify="right" if numeric else "left")
-        for row in self.cells:
-            shown.add_row(*map(Text, row))  # Text: a bracket in a name is no markup
-        return shown
-
-
-def table(rows: Iterable[Mapping[str, object]], columns: Sequence[Column], title: str = "") -> Table:
-    """Lay out rows as a table; ``None`` and absent values show as a dash, numbers are set to the right.
-
-    Examples
-    --------
-    >>> rows = [{"learner": "perceptron", "mistakes": 1234}, {"learner": "plurality", "mistakes": None}]
-    >>> print(table(rows, [Column("learner"), Column("mistakes", format=",d")]))
-    learner     mistakes
-    ----------  --------
-    perceptron     1,234
-    plurality          -
-    """
-    values = [[row.get(column.key) for column in columns] for row in rows]
-    return Table(
-        headings=tuple(column.heading or column.key for column in columns),
-        cells=tuple(tuple(map(_cell, row, columns)) for row in values),
-        numeric=tuple(_all_numbers(row[i] for row in values) for i in range(len(columns))),
-        title=title,
-    )
-
-
-def _cell(value: object, column: Column) -> str:
-    return "-" if value is None else format(value, column.format)
-
-
-def _all_numbers(values: Iterable[object]) -> bool:
-    present = [value for value in values if value is not None]
-    return bool(present) and all(isinstance(value, (int, float, np.number)) for value in present)
-
-
-# -- plots ---------------------------------------------------------------------------------------------
 
 
 def plot_mistakes(
@@ -342,63 +253,4 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 def _save(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=160)
-    _replace(path, buffer.getvalue())
-
-
-# -- files ---------------------------------------------------------------------------------------------
-
-
-def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
-    """Raise now what would go wrong when `path` is written later, after the work is done."""
-    target = Path(path)
-    if endings and target.suffix.lower() not in endings:
-        raise ValueError(f"{target}: the ending must be one of {', '.join(endings)}")
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(target))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, f"no folder {target.parent}; make it first", str(target))
-
-
-def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write figures as JSON, whole or not at all; the path ``-`` means standard output.
-
-    NumPy numbers and arrays are written as plain ones. ``nan`` and infinities are no JSON: they raise
-    ``ValueError``, and nothing is written.
-
-    Examples
-    --------
-    >>> write_json({"mistakes": np.int64(3), "curve": np.array([1, 3])}, "-")
-    {
-      "mistakes": 3,
-      "curve": [
-        1,
-        3
-      ]
-    }
-    """
-    text = json.dumps(figures, indent=2, allow_nan=False, default=_plain, ensure_ascii=False) + "\n"
-    if os.fspath(path) == "-":
-        sys.stdout.write(text)
-    else:
-        _replace(Path(path), text.encode())
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    raise TypeError(f"cannot write {value!r} as JSON")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        target.write_bytes(content)  # a device or a pipe has no old content to keep, and must stay what it is
-        return
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with about(path):
-            draft.write_bytes(content)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    replace_file(path, buffer.getvalue())

@@ -1,8 +1,7 @@
-"""Rows of single-precision numbers, eight or four at a time: what members of a pool do with the cells of an attribute.
+"""Short rows of single-precision numbers in vectors of eight or four: how the pools of learners read and step cells.
 
-Arrays are contiguous, and places in them are counted through all dimensions. What is left of a row after its eights is
-done one by one. Plain loops would do the same; but rows are short, their length is not known beforehand and the arrays
-might overlap, so that the compiler makes of them mostly tests.
+Arrays are contiguous and indexed flat. Plain loops would compute the same; but rows are short, their length is known at
+run time only and the arrays might overlap, so that the compiled loops would mostly run checks.
 """
 
 from __future__ import annotations
@@ -18,77 +17,84 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import CHECKED, JIT, inside_array
+from linmax.jit.vectors import (
+    FLOAT,
+    FUSE,
+    I32,
+    I64,
+    array_struct,
+    broadcast,
+    constants,
+    data_pointer,
+    integer,
+    vector_pointer,
+)
 
 __all__ = ["add_log_rows", "add_rows", "log_row", "shrink_row", "squash_row", "sum_row"]
 
-BLOCKS = (8, 4, 1)  # numbers done at a time
-FUSE = ("contract",)
-# ln(1 + t) for 0 <= t < 1 is t times a polynomial, to 2e-7; the highest power first.
+BLOCKS = (8, 4, 1)  # elements of a row per step
+# ln(1 + t) for 0 <= t < 1 is t times this polynomial, to 2e-7; the highest power comes first.
 SERIES = (
     0.005105825797, -0.028991956381, 0.077380738367, -0.135906002346, 0.190713095830, -0.248339454568, 0.333179343220,
     -0.499994356905, 0.999999965160,
 )  # fmt: skip
-FLOAT, DOUBLE, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
 class _Row:
-    """Writes code that goes along a row."""
+    """Writes code that goes along a row in blocks; within `along`, a block is ``lanes`` elements from ``first`` on."""
 
     def __init__(self, context: Any, builder: Any) -> None:
         self.context, self.builder = context, builder
         self.lanes, self.first = 0, None
 
     def along(self, width: Any, body: Callable[[], None]) -> None:
-        """Write the body for eights, for a four, and for what is left."""
-        start = ir.Constant(I64, 0)
+        """Write the body for blocks of eight, for a block of four, and for single elements."""
+        start = integer(0)
         for lanes in BLOCKS:
-            stop = self.builder.and_(width, ir.Constant(I64, -lanes))
-            with cgutils.for_range_slice(self.builder, start, stop, ir.Constant(I64, lanes), intp=I64) as (first, _):
+            stop = self.builder.and_(width, integer(-lanes))
+            with cgutils.for_range_slice(self.builder, start, stop, integer(lanes), intp=I64) as (first, _):
                 self.lanes, self.first = lanes, first
                 body()
             start = stop
 
     def data(self, kind: Any, array: Any) -> Any:
-        """The memory of an array."""
-        return cgutils.create_struct_proxy(kind)(self.context, self.builder, array).data
+        """Pointer to the first element of an array."""
+        return data_pointer(self.context, self.builder, kind, array)
 
     def within(self, kind: Any, array: Any, place: Any, count: Any) -> None:
         """In the checked mode: so many numbers from a place on are in the array."""
         inside_array(self.context, self.builder, kind, array, place, count)
 
-    def at(self, data: Any, place: Any) -> Any:
-        """Pointer to the numbers at hand of the row that begins there."""
-        there = self.builder.gep(data, [self.builder.add(place, self.first)])
-        return self.builder.bitcast(there, ir.VectorType(data.type.pointee, self.lanes).as_pointer())
+    def block(self, data: Any, place: Any) -> Any:
+        """Pointer to the block of the row that starts at ``place``."""
+        return vector_pointer(self.builder, data, self.builder.add(place, self.first), self.lanes)
 
     def load(self, data: Any, place: Any) -> Any:
-        """The numbers at hand."""
-        return self.builder.load(self.at(data, place), align=4)
+        """Load the block of a row."""
+        return self.builder.load(self.block(data, place), align=4)
 
     def store(self, value: Any, data: Any, place: Any) -> None:
-        """Write them."""
-        self.builder.store(value, self.at(data, place), align=4)
+        """Store the block of a row."""
+        self.builder.store(value, self.block(data, place), align=4)
 
     def number(self, data: Any, place: Any) -> Any:
-        """One number, for each of those at hand."""
+        """One element of an array, in every lane."""
         return self.all(self.builder.load(self.builder.gep(data, [place])))
 
     def all(self, value: Any) -> Any:
-        """One number for each of those at hand."""
-        vector = ir.Constant(ir.VectorType(value.type, self.lanes), ir.Undefined)
-        one = self.builder.insert_element(vector, value, ir.Constant(I32, 0))
-        return self.builder.shuffle_vector(one, vector, ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes))
+        """A run-time value in every lane."""
+        return broadcast(self.builder, value, self.lanes)
 
     def same(self, number: float, kind: Any = FLOAT) -> Any:
-        """A constant for each."""
-        return ir.Constant(ir.VectorType(kind, self.lanes), [number] * self.lanes)
+        """A constant in every lane."""
+        return constants(number, self.lanes, kind)
 
     def fused(self, a: Any, b: Any, c: Any) -> Any:
-        """A b + c."""
+        """``a * b + c``."""
         return self.builder.fadd(self.builder.fmul(a, b, flags=FUSE), c, flags=FUSE)
 
     def log(self, values: Any) -> Any:
-        """Logarithm of positive numbers: the exponent is read off the bits, the rest is a polynomial."""
+        """Logarithm of positive numbers: the exponent from the bits, the significand by a polynomial."""
         builder = self.builder
         held = builder.bitcast(values, ir.VectorType(I32, self.lanes))
         power = builder.sub(builder.ashr(held, self.same(23, I32)), self.same(127, I32))
@@ -97,7 +103,7 @@ class _Row:
         return self._series(rest, builder.sitofp(power, values.type))
 
     def log1p(self, values: Any) -> Any:
-        """ln(1 + v) for v >= 0, as exact for small ones."""
+        """ln(1 + v) for v >= 0, accurate for small v too."""
         builder = self.builder
         small = builder.fcmp_ordered("<", values, self.same(1.0))
         return builder.select(
@@ -112,7 +118,7 @@ class _Row:
         return self.fused(series, rest, self.builder.fmul(power, self.same(math.log(2.0))))
 
     def total(self, vector: Any) -> Any:
-        """The sum of the numbers of a vector: halves are added to each other."""
+        """The sum of the lanes of a vector, by halves."""
         while vector.type.count > 1:
             half = vector.type.count // 2
             parts = [
@@ -138,23 +144,23 @@ if JIT:
             row = _Row(context, builder)
             to, of, at, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 6))
             lo, hi, width = args[3:6]
-            long = builder.extract_value(cgutils.create_struct_proxy(sig.args[6])(context, builder, args[6]).shape, 1)
-            rows = [builder.mul(width, ir.Constant(I64, q)) for q in range(3)]
-            factor_rows = [builder.mul(long, ir.Constant(I64, q)) for q in range(3)]
+            long = builder.extract_value(array_struct(context, builder, sig.args[6], args[6]).shape, 1)
+            rows = [builder.mul(width, integer(q)) for q in range(3)]
+            factor_rows = [builder.mul(long, integer(q)) for q in range(3)]
             if CHECKED:
-                three, many = builder.mul(width, ir.Constant(I64, 3)), builder.sub(hi, lo)
-                row.within(sig.args[0], args[0], ir.Constant(I64, 0), three)
+                three, many = builder.mul(width, integer(3)), builder.sub(hi, lo)
+                row.within(sig.args[0], args[0], integer(0), three)
                 row.within(sig.args[2], args[2], lo, many)
                 for factor_row in factor_rows:
                     row.within(sig.args[6], args[6], builder.add(factor_row, lo), many)
-                with cgutils.for_range_slice(builder, lo, hi, ir.Constant(I64, 1), intp=I64) as (j, _):
+                with cgutils.for_range_slice(builder, lo, hi, integer(1), intp=I64) as (j, _):
                     row.within(sig.args[1], args[1], builder.load(builder.gep(at, [j])), three)
 
             def add() -> None:
                 sums = [cgutils.alloca_once(builder, ir.VectorType(FLOAT, row.lanes)) for _ in rows]
                 for q, held in enumerate(sums):
                     builder.store(row.load(to, rows[q]), held)
-                with cgutils.for_range_slice(builder, lo, hi, ir.Constant(I64, 1), intp=I64) as (j, _):
+                with cgutils.for_range_slice(builder, lo, hi, integer(1), intp=I64) as (j, _):
                     place = builder.load(builder.gep(at, [j]))
                     for q, held in enumerate(sums):
                         factor = row.number(by, builder.add(factor_rows[q], j))
@@ -217,7 +223,7 @@ if JIT:
 
             def step() -> None:
                 variance = row.load(data, args[2])
-                move, shrink = row.load(steps_data, ir.Constant(I64, 0)), row.load(steps_data, args[3])
+                move, shrink = row.load(steps_data, integer(0)), row.load(steps_data, args[3])
                 along = builder.fmul(variance, row.all(args[4]))
                 row.store(row.fused(move, along, row.load(data, args[1])), data, args[1])
                 lost = builder.fmul(shrink, builder.fmul(along, along))
@@ -258,18 +264,18 @@ if JIT:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             row = _Row(context, builder)
             to, of, places, totals, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 5, 7))
-            none = ir.Constant(I64, 0)
+            none = integer(0)
             if CHECKED:
                 row.within(sig.args[0], args[0], none, args[4])
                 for array, first in ((2, none), (5, none), (7, args[8])):
                     row.within(sig.args[array], args[array], first, args[3])
-                with cgutils.for_range_slice(builder, none, args[3], ir.Constant(I64, 1), intp=I64) as (j, _):
+                with cgutils.for_range_slice(builder, none, args[3], integer(1), intp=I64) as (j, _):
                     row.within(sig.args[1], args[1], builder.load(builder.gep(places, [j])), args[4])
 
             def add() -> None:
                 held = cgutils.alloca_once(builder, ir.VectorType(FLOAT, row.lanes))
                 builder.store(row.load(to, none), held)
-                with cgutils.for_range_slice(builder, none, args[3], ir.Constant(I64, 1), intp=I64) as (j, _):
+                with cgutils.for_range_slice(builder, none, args[3], integer(1), intp=I64) as (j, _):
                     rest = builder.fsub(row.number(totals, j), row.load(of, builder.load(builder.gep(places, [j]))))
                     log = builder.fneg(row.log(builder.fadd(rest, row.all(args[6]))))
                     factor = row.number(by, builder.add(args[8], j))

@@ -1,0 +1,262 @@
+"""One run of ``linmax learn``: from the first batch, or a checkpoint, to the figures."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linmax.cli.interrupts import unbroken
+from linmax.cli.live import Live
+from linmax.cli.output import console
+from linmax.cli.prediction_file import STANDARD, Predictions
+from linmax.cli.reading import nothing_read, reading_options, show_refusals
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from linmax.models.streams import Batch, Stream, StreamModel
+    from linmax.models.streams.progressive import Progressive
+
+__all__ = ["LearnJob"]
+
+
+@dataclass
+class LearnJob:
+    """One run of the command."""
+
+    arguments: argparse.Namespace
+    work: Progressive = field(init=False)
+    stream: Stream | None = None
+    output: Predictions | None = None
+    resumed: bool = False
+    rows: int = 0  # this process has learned from
+    kept_at: int = 0  # rows at the last checkpoint
+    started: float = field(default_factory=time.perf_counter)
+
+    @cached_property
+    def screen(self) -> Console:
+        """Where its words go."""
+        from rich.console import Console
+
+        if self.arguments.predictions == STANDARD:
+            return Console(stderr=True, highlight=False)
+        return console(self.arguments)
+
+    # -- before ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Make the model, or take it from where it was left."""
+        from linmax.models.streams import StreamModel
+        from linmax.models.streams.progressive import Progressive
+
+        given, written = self.arguments, 0
+        if given.checkpoint and Path(given.checkpoint).exists():
+            self.work, settings, extra = Progressive.load(given.checkpoint)
+            self._refuse_others(settings)
+            self.resumed, written = True, int(extra["written"])
+            trials = self.work.counts.trials
+            self.screen.print(f"Going on from {given.checkpoint}, after {trials:,} trials.")
+        else:
+            model = self._model() if given.start is None else StreamModel.load(given.start)
+            self.work = Progressive(model, given.delay, given.holdout)
+        if given.predictions:
+            self.output = Predictions(given.predictions, written if self.resumed else 0)
+
+    def _model(self) -> StreamModel:
+        from linmax.models.streams import StreamModel
+
+        given = self.arguments
+        return StreamModel(
+            given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """What must not change between a checkpoint and going on from it."""
+        from linmax.models.streams.progressive import fingerprint
+
+        given = self.arguments
+        names = "data format label ignore categorical ngrams learner scale hash_bits no_thresholds start passes"
+        names += " holdout delay predictions"
+        settings = {name: getattr(given, name) for name in names.split()}
+        settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
+        return settings
+
+    def _refuse_others(self, settings: dict[str, Any]) -> None:
+        for name, value in self._settings().items():
+            if settings.get(name) != value:
+                what = "the beginning of the files" if name == "files" else f"--{name.replace('_', '-')}"
+                raise ValueError(
+                    f"{self.arguments.checkpoint} was made with another {what}: {settings.get(name)!r}, not {value!r}; "
+                    "remove it to begin anew"
+                )
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def learn(self) -> None:
+        """Go through the data as often as asked."""
+        done = len(self.work.passes) - 1
+        with Live(self) as live, unbroken() as held:
+            for number in range(done, self.arguments.passes):
+                self.stream = self._open()
+                batches = iter(self.stream)
+                live.begin()  # the first batch is being read meanwhile
+                for batch in batches:
+                    with held():
+                        self._batch(batch)
+                        live.show(batch)
+                with held():
+                    self.work.finish_pass(again=number + 1 < self.arguments.passes)
+        if not self.work.passes[0].trials + self.work.passes[0].unlabelled:
+            assert self.stream is not None
+            raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
+
+    def _open(self) -> Stream:
+        from linmax.models.streams import Position, stream
+
+        options = reading_options(self.arguments)
+        work, place = self.work, self.work.position
+        if place != Position():
+            options |= {"position": place, "settled": work.settled, "format": work.kind}
+        data = self.arguments.data
+        return stream(data[0] if len(data) == 1 else [Path(name) for name in data], model=work.model, **options)
+
+    def _batch(self, batch: Batch) -> None:
+        predicted = self.work.play(batch)
+        assert self.stream is not None
+        self.work.kind = self.stream.format
+        self.rows += len(batch)
+        if self.output is not None and len(self.work.passes) == 1:
+            self.output.write(batch, predicted)
+        if self.arguments.checkpoint and self.rows - self.kept_at >= self.arguments.every:
+            self._keep()
+
+    def _keep(self) -> None:
+        written = 0 if self.output is None else self.output.sync()
+        self.work.save(self.arguments.checkpoint, self._settings(), {"written": written})
+        self.kept_at = self.rows
+
+    # -- after ----------------------------------------------------------------------------------------------------
+
+    def rescue(self, error: BaseException) -> None:
+        """Save what was learned before things went wrong, where the user asked for it."""
+        given = self.arguments
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if self.stream is not None and not (given.quiet or given.strict):
+            show_refusals(self.screen, self.stream.refusals)
+        if interrupted and self.work.passes[0].trials:
+            self._tell(self._figures(time.perf_counter() - self.started))
+        for save in (self._save_model, self._save_predictions):
+            try:
+                save(interrupted)
+            except OSError as second:  # the first error is the one to be told, and this beside it
+                self.screen.print(f"It could not be saved: {second}", soft_wrap=True)
+
+    def _save_model(self, interrupted: bool) -> None:
+        given, trials = self.arguments, self.work.model.trials
+        if trials and given.checkpoint and interrupted:
+            self._keep()
+        if trials and given.model:
+            self.work.model.save(given.model)
+            told = f"What was learned from {trials:,} trials is saved in {given.model}."
+            self.screen.print(told, soft_wrap=True)
+
+    def _save_predictions(self, interrupted: bool) -> None:
+        if self.output is None:
+            return
+        self.output.close(keep=False, part=interrupted)
+        if interrupted and self.output.path != STANDARD:
+            self.screen.print(f"The predictions so far are in {self.output.draft}.", soft_wrap=True)
+
+    def finish(self) -> None:
+        """Save, test and tell."""
+        from linmax.util import outputs, plots
+
+        given, assert_stream = self.arguments, self.stream
+        assert assert_stream is not None
+        seconds, failed = time.perf_counter() - self.started, None
+        try:
+            if self.output is not None:
+                self.output.close(keep=True)
+            if given.model:
+                self.work.model.save(given.model)
+        except OSError as error:  # what came out is told all the same
+            failed = error
+        if not given.quiet:
+            show_refusals(self.screen, assert_stream.refusals)
+        figures = self._figures(seconds)
+        if given.test:
+            figures |= self._test()
+        self._tell(figures)
+        if given.plot:
+            trials, mistakes = zip(*self.work.points, strict=True)
+            plots.plot_error(trials, mistakes, given.plot, subtitle=str(self.work.model.learner))
+        if given.json:
+            outputs.write_json(figures, given.json)
+        if failed is not None:
+            raise failed
+        if given.checkpoint:
+            Path(given.checkpoint).unlink(missing_ok=True)
+
+    def _figures(self, seconds: float) -> dict[str, Any]:
+        first, model = self.work.passes[0], self.work.model
+        assert self.stream is not None
+        figures: dict[str, Any] = {
+            "learner": str(model.learner),
+            "scale": model.scaling.kind,
+            "format": self.stream.format,
+            "trials": first.trials,
+            "mistakes": first.mistakes,
+            "progressive_error": first.error,
+            "updates": model.updates,
+            "classes": len(model.classes),
+            "features": model.features,
+            "unlabelled": first.unlabelled,
+            "refused": self.stream.refusals.total,
+            "seconds": seconds,
+            "trials_per_second": self.rows / seconds if seconds else None,
+        }
+        if self.arguments.passes > 1:
+            figures["passes"] = [
+                {"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in self.work.passes
+            ]
+        if self.arguments.holdout:
+            figures["holdout_error"] = self.work.passes[-1].held_out_error
+        return figures
+
+    def _test(self) -> dict[str, Any]:
+        """The error on a file that is not learned from."""
+        from linmax.models.streams import stream
+
+        model, trials, mistakes = self.work.model, 0, 0
+        rows = stream(self.arguments.test, model=model, grow=False, **reading_options(self.arguments))
+        for batch in rows:
+            known = batch.codes >= 0
+            wrong = model.judge(model.scaled(batch, learn=False)) != batch.codes
+            trials, mistakes = trials + int(known.sum()), mistakes + int((wrong & known).sum())
+        if not trials:
+            raise ValueError(f"{self.arguments.test}: there is no line with a label")
+        return {"test_trials": trials, "test_error": mistakes / trials}
+
+    def _tell(self, figures: dict[str, Any]) -> None:
+        error = figures["progressive_error"]
+        told = "no labels" if error is None else f"progressive error {error:.4f}"
+        scaled = "" if figures["scale"] == "none" else f", scaled: {figures['scale']}"  # pools do it by themselves
+        self.screen.print(
+            f"{figures['learner']}: {told}, {_many(figures['mistakes'], 'mistake')} in "
+            f"{_many(figures['trials'], 'trial')}; {_many(figures['classes'], 'class', 'classes')}, "
+            f"{_many(figures['features'], 'attribute')}{scaled}; {figures['seconds']:.1f} s",
+            soft_wrap=True,
+        )
+        if figures["unlabelled"]:
+            self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
+        for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
+            if figures.get(name) is not None:
+                self.screen.print(f"{what} {figures[name]:.4f}")
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"

@@ -1,0 +1,88 @@
+"""Which models can be merged, and with which shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from linmax.data.instances import Layout
+from linmax.engine.composition import as_learner
+from linmax.engine.engine import Engine, Settings
+from linmax.engine.nodes import BestOf, Leaf, Stacking, Voting, Weighing
+from linmax.models.online import Learner
+from linmax.models.streams.model import StreamModel
+from linmax.rules.mixtures import refuse_unmixable
+from linmax.util.checks import finite, one_of
+
+__all__ = ["HOW", "Mergeable", "checked_models", "refuse_different", "refuse_unmergeable", "shares_of"]
+
+Mergeable = TypeVar("Mergeable", Learner, StreamModel)
+HOW = ("uniform", "mistakes")
+REASONS = {
+    Voting: "its saved hypotheses were judged on the recent instances of one stream; merge what it votes over",
+    Stacking: "its fusion has learned to weigh the scores of other members than the merged ones",
+}
+
+
+def refuse_unmergeable(learner: Any) -> None:
+    """Raise with the reason where a learner has no sound mixture."""
+    described = as_learner(learner)
+    engine = Engine(described, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True))
+    for node in engine.top.walk():
+        if not isinstance(node, (Leaf, BestOf, Weighing)):
+            reason = REASONS.get(type(node), "no mixture of its states is known")
+            raise ValueError(f"{described} cannot be merged: {reason}")
+    for run in engine.runs:
+        refuse_unmixable(run.rule)
+
+
+def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
+    if isinstance(models, (Learner, StreamModel)) or not isinstance(models, Iterable):
+        raise TypeError(f"models must be a list, got {models!r}; put it in square brackets")
+    models = list(models)
+    if not models:
+        raise ValueError("models must hold at least one model, got none")
+    for place, model in enumerate(models):
+        if not isinstance(model, (Learner, StreamModel)) or type(model) is not type(models[0]):
+            raise TypeError(
+                f"models must all be Learner objects or all stream models; number {place} is a "
+                f"{type(model).__name__}, number 0 a {type(models[0]).__name__}"
+            )
+    return models
+
+
+def refuse_different(models: Sequence[Any]) -> None:
+    """Raise if the models were not made alike, or wait for labels."""
+    first = models[0].options
+    for place, model in enumerate(models[1:], 1):
+        for name, value in model.options.items():
+            if first[name] != value:
+                raise ValueError(
+                    f"models must have the same {name}: number {place} has {value!r}, number 0 {first[name]!r}"
+                )
+    if len(models) > 1:
+        for place, model in enumerate(models):
+            if isinstance(model, Learner) and model.pending:
+                raise ValueError(
+                    f"{model.pending} instances of model {place} wait for their labels; learn or forget() them first"
+                )
+
+
+def shares_of(models: Sequence[Any], base: Any, how: str | Sequence[float]) -> np.ndarray:
+    """mu_i: at least 0, with the sum 1."""
+    if isinstance(how, str):
+        one_of("how", how, HOW)
+        trials, updates = (0, 0) if base is None else (base.trials, base.updates)
+        learned = np.array([float(model.trials > trials) for model in models])
+        counts = np.array([float(model.updates - updates) for model in models]) if how == "mistakes" else learned
+        for shares in (counts, learned, np.ones(len(models))):
+            if shares.sum() > 0.0:
+                return shares / shares.sum()
+    shares = np.array([finite("how", share) for share in how], float)
+    if len(shares) != len(models) or (shares < 0.0).any() or not shares.sum() > 0.0:
+        raise ValueError(
+            f"how must be {', '.join(map(repr, HOW))}, or {len(models)} numbers >= 0 that are not all 0, got {how!r}"
+        )
+    return shares / shares.sum()

@@ -1,0 +1,117 @@
+"""One engine over the union of voters, raters, attributes and classes, from engines of the same learner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from linmax.cluster.coordinates import Placed, read_existing, write_existing
+from linmax.cluster.merge_averages import add_averages
+from linmax.core import averages
+from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Rule
+from linmax.data.instances import Layout
+from linmax.engine.engine import Engine
+from linmax.engine.loop import start_means
+from linmax.engine.nodes import BestOf, Node, Weighing
+from linmax.rules.mixtures import Part, mix
+
+__all__ = ["merge_engines"]
+
+
+def merge_engines(
+    base: Placed | None,
+    placed: Sequence[Placed],
+    layout: Layout,
+    classes: int,
+    known: int,
+    shares: np.ndarray,
+    multiplicative: str,
+) -> Engine:
+    """One engine over the union from engines of the same learner."""
+    first = placed[0].engine
+    merged = Engine(first.learner, layout, classes, first.settings)
+    merged.state.shape[KNOWN] = known
+    spots = [one.places(merged) for one in placed]
+    _count(base, placed, merged)
+    for member, run in enumerate(merged.runs):
+        rule, state = run.rule, merged.state
+        blank = _part(rule, merged, member)
+        parts = [_spread_out(rule, one.engine, member, there, blank) for one, there in zip(placed, spots, strict=True)]
+        target = Part(*(array.copy() for array in blank))
+        mix(rule, parts, shares, multiplicative, target)
+        _write(rule, merged, member, target)
+        if not np.isfinite(target.weights).all():
+            raise OverflowError(f"the mixed weights of {rule} left the range of floats")
+        if run.averaging:
+            add_averages(run.averaging, merged, member, [*zip(placed, spots, strict=True)], base)
+        state.means[member, averages.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
+        if merged.tracked:
+            start_means(merged.members, state, member)
+        if run.fade:
+            state.means[member, [averages.IDLE, averages.AGE]] = state.counts[member, TRIALS] + 1
+    return merged
+
+
+def _part(rule: Rule, engine: Engine, member: int) -> Part:
+    """A member's state at the coordinates that exist, copied."""
+    state, slots = engine.state, len(rule.slots)
+    memory = state.memory[member, :slots]
+    if rule.matrix:
+        memory = state.memory[member][np.concatenate([np.arange(slots), slots + _numbers(engine)])]
+    return Part(
+        read_existing(engine, state.weights[member]),
+        read_existing(engine, memory),
+        state.scalars[member, : OWN + len(rule.scalars)].copy(),
+    )
+
+
+def _numbers(engine: Engine) -> np.ndarray:
+    """Where the coordinates that exist are kept."""
+    return read_existing(engine, np.arange(engine.state.weights.shape[1]))
+
+
+def _spread_out(rule: Rule, engine: Engine, member: int, there: np.ndarray | None, blank: Part) -> Part:
+    """A member's state over the union: what it has not met is as it was at first."""
+    own, slots = _part(rule, engine, member), len(rule.slots)
+    if there is None:
+        return own
+    weights, memory = blank.weights.copy(), blank.memory.copy()
+    weights[:] = rule.start * math.exp(-own.scalars[SHIFT])
+    weights[there] = own.weights
+    memory[:slots, there] = own.memory[:slots]
+    if rule.matrix:
+        memory[np.ix_(slots + there, there)] = own.memory[slots:]
+    return Part(weights, memory, own.scalars)
+
+
+def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
+    state, slots = engine.state, len(rule.slots)
+    write_existing(engine, state.weights[member], part.weights)
+    write_existing(engine, state.memory[member, :slots], part.memory[:slots])
+    if rule.matrix:
+        places = _numbers(engine)
+        state.memory[member][np.ix_(slots + places, places)] = part.memory[slots:]
+    state.scalars[member, : len(part.scalars)] = part.scalars
+
+
+def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:
+    """Counts of trials and updates, and of the mistakes and sizes by which nodes choose."""
+
+    def together(count: np.ndarray, others: Sequence[np.ndarray], before: np.ndarray | None) -> None:
+        count[...] = sum(others) - (len(others) - 1) * (0 if before is None else before)
+
+    engines = [one.engine for one in placed]
+    together(
+        merged.state.counts,
+        [engine.state.counts for engine in engines],
+        None if base is None else base.engine.state.counts,
+    )
+    walks: list[list[Node]] = [engine.top.walk() for engine in engines]
+    start = None if base is None else base.engine.top.walk()
+    for place, node in enumerate(merged.top.walk()):
+        if isinstance(node, (BestOf, Weighing)):
+            for name, array in node.arrays.items():
+                others = [walk[place].arrays[name] for walk in walks]
+                together(array, others, None if start is None else start[place].arrays[name])

@@ -1,0 +1,33 @@
+"""Prefetching array elements for compiled functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import int64, types
+from numba.extending import intrinsic
+
+from linmax.jit.compiling import JIT
+from linmax.jit.vectors import data_pointer, prefetch_pointer
+
+__all__ = ["fetch"]
+
+if JIT:
+
+    @intrinsic
+    def fetch(_, array, place):  # type: ignore[no-untyped-def]
+        """Prefetch the element at a flat index of a contiguous array into the second-level cache.
+
+        Not into the first: it is small, and many prefetches at once would evict each other.
+        """
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            prefetch_pointer(builder, data_pointer(context, builder, sig.args[0], *args), locality=2)
+            return context.get_dummy_value()
+
+        return types.void(array, int64), codegen
+
+else:
+
+    def fetch(array: Any, place: int) -> None:
+        """Do nothing: interpreted code gains nothing from a prefetch."""

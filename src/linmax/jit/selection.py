@@ -1,0 +1,233 @@
+"""Searching and packing short rows: the best class but the label, which values are not 0, paired coordinates.
+
+The functions ``plain_...`` define the results; they run when the compiler is off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import float64, int32, int64, types
+from numba.extending import intrinsic
+
+from linmax.jit.compiling import JIT, inside, inside_array
+from linmax.jit.vectors import (
+    BIT,
+    DOUBLE,
+    EIGHT_INTS,
+    I8,
+    I32,
+    I64,
+    VOID,
+    array_struct,
+    broadcast,
+    call_own,
+    constants,
+    data_pointer,
+    integer,
+    larger,
+    largest_lane,
+    loop,
+    vector_pointer,
+)
+
+__all__ = [
+    "best_but",
+    "lowest_bit",
+    "nonzero_bits",
+    "plain_best_but",
+    "plain_lowest_bit",
+    "plain_nonzero_bits",
+    "plain_put_pairs",
+    "put_pairs",
+]
+
+
+def plain_best_but(scores: np.ndarray, known: int, skip: int, largest: int) -> int:
+    """Index of the largest of ``scores[:known]`` except ``skip``, or -1 when there is none.
+
+    Ties go to the first, or to the last if ``largest``. ``scores`` has room for whole vectors of 8.
+    """
+    best = -1
+    for j in range(known):
+        if j != skip and (best < 0 or scores[j] > scores[best] or (largest and scores[j] == scores[best])):
+            best = j
+    return best
+
+
+def plain_nonzero_bits(values: np.ndarray, first: int) -> int:
+    """A mask of those of ``values[first : first + 64]`` that are not 0, the first in the lowest bit."""
+    return sum(1 << j for j, value in enumerate(values[first : first + 64].tolist()) if value != 0.0)
+
+
+def plain_lowest_bit(bits: int) -> int:
+    """Position of the lowest set bit; at least one must be set."""
+    return (bits & -bits).bit_length() - 1
+
+
+def plain_put_pairs(
+    index: np.ndarray,
+    z: np.ndarray,
+    count: int,
+    places: tuple[int, int, int],
+    sign: float,
+    rows: np.ndarray,
+    values: np.ndarray,
+    lo: int,
+    hi: int,
+) -> None:
+    """Write two coordinates for each j in lo..hi, from ``count`` on: z = sign * values[j] and its opposite.
+
+    ``places`` holds the coordinate of z in row 0, that of the opposite, and the stride of a row.
+    """
+    low, high, stride = places
+    for j in range(lo, hi):
+        at, value = rows[j] * stride, sign * values[j]
+        index[count], index[count + 1] = at + low, at + high
+        z[count], z[count + 1] = value, -value
+        count += 2
+
+
+def _write_best_but(builder: Any, scores: Any, known: Any, skip: Any, largest: Any) -> None:
+    """One pass for the largest score, a second from either end for where it is."""
+    limit, skipped, never = broadcast(builder, known, 8), broadcast(builder, skip, 8), constants(-math.inf, 8, DOUBLE)
+
+    def eight(first: Any) -> Any:
+        place = builder.add(broadcast(builder, first, 8), ir.Constant(EIGHT_INTS, list(range(8))))
+        out = builder.or_(builder.icmp_signed("==", place, skipped), builder.icmp_signed(">=", place, limit))
+        return builder.select(out, never, builder.load(vector_pointer(builder, scores, first, 8), align=8))
+
+    def most(first: Any, carried: list[Any]) -> list[Any]:
+        return [larger(builder, eight(first), carried[0])]
+
+    last, best = loop(builder, integer(0), 8, builder.add(known, integer(7)), [never], most)
+    best = largest_lane(builder, best)
+    none, ends, find, found = (builder.append_basic_block(name) for name in ("none", "ends", "find", "found"))
+    top = builder.extract_element(best, ir.Constant(I32, 0))
+    builder.cbranch(builder.fcmp_ordered(">", top, ir.Constant(DOUBLE, -math.inf)), ends, none)
+
+    builder.position_at_end(none)  # every score is nan or minus infinity: any class but the skipped one
+    other = builder.zext(builder.icmp_signed("==", skip, integer(0)), I64)
+    builder.ret(builder.select(builder.icmp_signed("<", other, known), other, integer(-1)))
+
+    builder.position_at_end(ends)
+    backwards = builder.icmp_signed("!=", largest, integer(0))
+    begin = builder.select(backwards, builder.sub(last, integer(8)), integer(0))
+    step = builder.select(backwards, integer(-8), integer(8))
+    builder.branch(find)
+    builder.position_at_end(find)
+    first = builder.phi(I64)
+    first.add_incoming(begin, ends)
+    equal = builder.bitcast(builder.fcmp_ordered("==", eight(first), best), I8)
+    first.add_incoming(builder.add(first, step), find)
+    builder.cbranch(builder.icmp_unsigned("!=", equal, ir.Constant(I8, 0)), found, find)
+    builder.position_at_end(found)
+    low = builder.cttz(equal, ir.Constant(BIT, 1))
+    high = builder.sub(ir.Constant(I8, 7), builder.ctlz(equal, ir.Constant(BIT, 1)))
+    builder.ret(builder.add(first, builder.zext(builder.select(backwards, high, low), I64)))
+
+
+def _write_nonzero_bits(builder: Any, values: Any, count: Any) -> None:
+    """Eight comparisons at a time become eight bits."""
+    length = builder.select(builder.icmp_signed("<", count, integer(64)), count, integer(64))
+
+    def some(lanes: int) -> Callable[[Any, list[Any]], list[Any]]:
+        def body(j: Any, bits: list[Any]) -> list[Any]:
+            vector = builder.load(vector_pointer(builder, values, j, lanes), align=8)
+            there = builder.fcmp_unordered("!=", vector, ir.Constant(vector.type, None))
+            found = builder.zext(builder.bitcast(there, ir.IntType(lanes)), I64)
+            return [builder.or_(bits[0], builder.shl(found, j))]
+
+        return body
+
+    j, bits = loop(builder, integer(0), 8, length, [integer(0)], some(8))
+    _, bits = loop(builder, j, 1, length, [bits], some(1))
+    builder.ret(bits)
+
+
+def _write_pairs(builder: Any, *arguments: Any) -> None:
+    """Four pairs at a time, then one: the two halves of a pair are interleaved by a shuffle."""
+    index, z, low, high, stride, sign, rows, values, count = arguments
+
+    def some(lanes: int) -> Callable[[Any, list[Any]], list[Any]]:
+        zipped = ir.Constant(ir.VectorType(I32, 2 * lanes), [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)])
+
+        def store(pointer: Any, j: Any, first: Any, second: Any) -> None:
+            pairs = builder.shuffle_vector(first, second, zipped)
+            builder.store(pairs, vector_pointer(builder, pointer, builder.add(j, j), 2 * lanes), align=8)
+
+        def body(j: Any, _: list[Any]) -> list[Any]:
+            place = builder.sext(
+                builder.load(vector_pointer(builder, rows, j, lanes), align=4), ir.VectorType(I64, lanes)
+            )
+            at = builder.mul(place, broadcast(builder, stride, lanes))
+            value = builder.load(vector_pointer(builder, values, j, lanes), align=8)
+            value = builder.fmul(value, broadcast(builder, sign, lanes))
+            store(index, j, *(builder.add(at, broadcast(builder, first, lanes)) for first in (low, high)))
+            store(z, j, value, builder.fneg(value))
+            return []
+
+        return body
+
+    (j,) = loop(builder, integer(0), 4, count, [], some(4))
+    loop(builder, j, 1, count, [], some(1))
+    builder.ret_void()
+
+
+if JIT:
+
+    @intrinsic
+    def best_but(_, scores, known, skip, largest):  # type: ignore[no-untyped-def]
+        """See `plain_best_but`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            data = data_pointer(context, builder, sig.args[0], args[0])
+            eights = builder.and_(builder.add(args[1], integer(7)), integer(-8))
+            inside_array(context, builder, sig.args[0], args[0], integer(0), eights)
+            return call_own(builder, "linmax_best_but", I64, _write_best_but, data, *args[1:])
+
+        return int64(scores, int64, int64, int64), codegen
+
+    @intrinsic
+    def nonzero_bits(_, values, first):  # type: ignore[no-untyped-def]
+        """See `plain_nonzero_bits`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            row = array_struct(context, builder, sig.args[0], args[0])
+            inside(context, builder, args[1], integer(1), row.nitems)
+            there, left = builder.gep(row.data, [args[1]]), builder.sub(row.nitems, args[1])
+            return call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, there, left, how="alwaysinline")
+
+        return int64(values, int64), codegen
+
+    @intrinsic
+    def lowest_bit(_, bits):  # type: ignore[no-untyped-def]
+        """See `plain_lowest_bit`."""
+        return int64(int64), lambda _context, builder, _signature, args: builder.cttz(args[0], ir.Constant(BIT, 1))
+
+    @intrinsic
+    def put_pairs(_, index, z, count, places, sign, rows, values, lo, hi):  # type: ignore[no-untyped-def]
+        """See `plain_put_pairs`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            starts = (args[2], args[2], args[7], args[7])
+            four = zip((0, 1, 5, 6), starts, strict=True)
+            data = [data_pointer(context, builder, sig.args[i], args[i], start) for i, start in four]
+            places = [builder.extract_value(args[3], i) for i in range(3)]
+            length = builder.sub(args[8], args[7])
+            lengths = [builder.mul(length, integer(2))] * 2 + [length] * 2
+            for i, start, many in zip((0, 1, 5, 6), starts, lengths, strict=True):
+                inside_array(context, builder, sig.args[i], args[i], start, many)
+            call_own(builder, "linmax_pairs", VOID, _write_pairs, *data[:2], *places, args[4], *data[2:], length)
+            return context.get_dummy_value()
+
+        three = types.UniTuple(int64, 3)
+        return types.void(index, z, int64, three, float64, int32[::1], float64[::1], int64, int64), codegen
+
+else:
+    best_but, nonzero_bits, lowest_bit = plain_best_but, plain_nonzero_bits, plain_lowest_bit
+    put_pairs = plain_put_pairs

@@ -1,0 +1,53 @@
+"""News of a model as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Receive, Send
+
+from linmax.service import views
+from linmax.service.handlers import query_number
+from linmax.service.messages import HEADERS, Request, encode
+from linmax.service.refusals import Refusal
+
+__all__ = ["stream_events"]
+
+STREAM_SECONDS = 0.2
+QUIET_SECONDS = 10.0
+MOST_STREAMS = 200
+
+
+async def stream_events(request: Request, receive: Receive, send: Send) -> None:
+    """Send points as they come, at most five a second; an event's id is where to go on after a reconnection."""
+    app = request.app
+    service, model = app.service, app.service.model(request.parameters["model"])
+    if app.streams >= MOST_STREAMS:
+        raise Refusal(503, "too many streams are open", retry_after=10)
+    last = request.headers.get(b"last-event-id", b"").decode("latin-1")
+    reached = views.reached(model, last, query_number(request, "after", 0, 2**53, least=0))
+    kind = (b"content-type", b"text/event-stream; charset=utf-8")
+    await send({"type": "http.response.start", "status": 200, "headers": [kind, *HEADERS]})
+    ends = [asyncio.create_task(_hung_up(receive)), asyncio.create_task(service.stopping.wait())]
+    app.streams += 1
+    try:
+        told, quiet = None, 0.0
+        while not any(end.done() for end in ends) and service.models.get(model.name) is model:
+            state = (model.account.trials, len(service.errors) and service.errors[-1])
+            if state != told or quiet > QUIET_SECONDS:
+                news = encode(views.news(model, reached, app.metrics.latency(), list(service.errors))).decode()
+                text = f"id: {model.number}.{model.account.trials}\ndata: {news}\n\n"
+                await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+                told, reached, quiet = state, model.account.trials, 0.0
+            quiet += STREAM_SECONDS
+            await asyncio.wait(ends, timeout=STREAM_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        app.streams -= 1
+        for end in ends:
+            end.cancel()
+
+
+async def _hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

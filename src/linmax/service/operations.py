@@ -1,0 +1,113 @@
+"""The table of operations, from which come the routes and the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linmax.service import bodies, views
+from linmax.service.handlers import (
+    answer_trial,
+    answer_trials,
+    create_model,
+    delete_model,
+    explain,
+    forget,
+    health,
+    list_models,
+    log_in,
+    log_out,
+    metrics_text,
+    no_answer,
+    openapi_description,
+    page_index,
+    page_part,
+    ready,
+    send_snapshot,
+    show_curve,
+    show_model,
+    show_weights,
+)
+from linmax.service.messages import Operation
+from linmax.service.service import Service
+
+__all__ = ["MODEL", "OPERATIONS"]
+
+MODEL = "/v1/models/{model}"
+NUMBER = {"type": "integer", "minimum": 0}
+LEARNING = (404, 409, 429, 503, 507)
+# The paths that are asked most come first: they are looked for in this order.
+OPERATIONS: list[Operation] = [
+    Operation(
+        "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",
+        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=Service.predict,
+    ),
+    Operation(
+        "learn", "POST", f"{MODEL}/learn", "learn", "Store an instance with its label and learn it",
+        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=Service.learn,
+    ),
+    Operation(
+        "label", "POST", f"{MODEL}/label", "learn", "Store the label of an earlier prediction and learn it",
+        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=Service.label,
+    ),
+    Operation(
+        "predictBatch", "POST", f"{MODEL}/predict/batch", "predict", "Predict several instances",
+        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), begin=Service.predict,
+    ),
+    Operation(
+        "learnBatch", "POST", f"{MODEL}/learn/batch", "learn", "Learn several instances in this order",
+        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Service.learn,
+    ),
+    Operation(
+        "labelBatch", "POST", f"{MODEL}/label/batch", "learn", "Learn the labels of several earlier predictions",
+        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Service.label,
+    ),
+    Operation(
+        "forget", "DELETE", f"{MODEL}/predictions/{{id}}", "learn", "Give up a prediction whose label will not come",
+        forget, status=204, refuses=LEARNING,
+    ),
+    Operation(
+        "explain", "POST", f"{MODEL}/explain", "predict", "Scores of all classes, and what speaks for them",
+        explain, bodies.ExplainBody, views.ExplanationView, refuses=(404, 503),
+    ),
+    Operation("models", "GET", "/v1/models", "predict", "All models", list_models, None, views.Models, refuses=(503,)),
+    Operation(
+        "create", "POST", "/v1/models", "admin", "Make a model",
+        create_model, bodies.NewModel, views.Summary, 201, refuses=(409, 429, 503, 507),
+    ),
+    Operation("model", "GET", MODEL, "predict", "One model", show_model, None, views.Summary, refuses=(404, 503)),
+    Operation(
+        "delete", "DELETE", MODEL, "admin", "Delete a model with its log; must be asked twice",
+        delete_model, status=204, refuses=(404, 428, 503, 507),
+        query=(("confirm", {"type": "string"}, "the word that the first asking was answered with"),),
+    ),
+    Operation(
+        "weights", "GET", f"{MODEL}/weights", "predict", "The largest weights",
+        show_weights, None, views.WeightsView, refuses=(404, 503),
+        query=(("limit", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 100}, "how many of a kind"),),
+    ),
+    Operation(
+        "curve", "GET", f"{MODEL}/curve", "predict", "Mistakes along the trials",
+        show_curve, None, views.CurveView, refuses=(404, 503),
+        query=(
+            ("after", {**NUMBER, "maximum": 2**53, "default": 0}, "only points beyond this trial"),
+            ("points", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 1000}, "at most so many"),
+        ),
+    ),
+    Operation(
+        "stream", "GET", f"{MODEL}/events", "predict", "News of a model as server-sent events",
+        no_answer, refuses=(404, 503), kind="text/event-stream",
+        query=(("after", {**NUMBER, "maximum": 2**53}, "only points beyond this trial"),),
+    ),
+    Operation(
+        "snapshot", "GET", f"{MODEL}/snapshot", "admin", "The model as a file that linmax.Learner.load reads",
+        send_snapshot, refuses=(404, 503), kind="application/octet-stream",
+    ),
+    Operation("health", "GET", "/health", "", "Whether the process is alive", health, None, views.Status),
+    Operation("ready", "GET", "/ready", "", "Whether requests are taken", ready, None, views.Ready, refuses=(503,)),
+    Operation("metrics", "GET", "/metrics", "predict", "Figures for Prometheus", metrics_text, kind="text/plain"),
+    Operation("logIn", "POST", "/v1/session", "predict", "A cookie for the page", log_in, status=204),
+    Operation("logOut", "DELETE", "/v1/session", "", "Give the cookie up", log_out, status=204),
+    Operation("openapi", "GET", "/openapi.json", "", "This description", openapi_description, None, dict[str, Any]),
+    Operation("page", "GET", "/", "", "The page", page_index, kind="text/html"),
+    Operation("part", "GET", "/static/{name}", "", "A part of the page", page_part, refuses=(404,), kind="*/*"),
+]  # fmt: skip

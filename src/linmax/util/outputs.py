@@ -1,0 +1,74 @@
+"""Output files: checked before the work, written whole or not at all; figures as JSON."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmax.util.checks import about
+
+__all__ = ["check_output", "replace_file", "write_json"]
+
+
+def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
+    """Raise now what would go wrong when `path` is written later, after the work is done."""
+    target = Path(path)
+    if endings and target.suffix.lower() not in endings:
+        raise ValueError(f"{target}: the ending must be one of {', '.join(endings)}")
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"no folder {target.parent}; make it first", str(target))
+
+
+def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write figures as JSON, whole or not at all; the path ``-`` means standard output.
+
+    NumPy numbers and arrays are written as plain ones. ``nan`` and infinities are no JSON: they raise
+    ``ValueError``, and nothing is written.
+
+    Examples
+    --------
+    >>> write_json({"mistakes": np.int64(3), "curve": np.array([1, 3])}, "-")
+    {
+      "mistakes": 3,
+      "curve": [
+        1,
+        3
+      ]
+    }
+    """
+    text = json.dumps(figures, indent=2, allow_nan=False, default=_plain, ensure_ascii=False) + "\n"
+    if os.fspath(path) == "-":
+        sys.stdout.write(text)
+    else:
+        replace_file(Path(path), text.encode())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"cannot write {value!r} as JSON")
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        target.write_bytes(content)  # a device or a pipe has no old content to keep, and must stay what it is
+        return
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with about(path):
+            draft.write_bytes(content)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
