@@ -16,7 +16,19 @@ from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.checks import one_of
 
-__all__ = ["StreamReader", "read_columns"]
+__all__ = ["StreamReader", "open_source", "read_columns"]
+
+
+def open_source(path: Any, kind: str | None = None, columns: bool = False) -> tuple[Source, str]:
+    """A source and its format: the one given, else the one that it is recognised as, which has columns if it must."""
+    if kind is not None:
+        one_of("format", kind, FORMATS)
+    source = Source.of(path)
+    try:
+        return source, format_of(source.name, source.head(), columns) if kind is None else kind
+    except BaseException:
+        source.close()
+        raise
 
 
 class StreamReader:
@@ -40,12 +52,7 @@ class StreamReader:
         """Batches of rows, until the input ends."""
         first = self.options.position.file
         if self.kind is None and first < len(self.paths):
-            source = self.paths[first] = Source.of(self.paths[first])
-            try:
-                self.kind = format_of(source.name, source.head())
-            except BaseException:
-                source.close()
-                raise
+            self.paths[first], self.kind = open_source(self.paths[first])
         if self.kind is None:
             return
         reader = self._reader(self.kind)
@@ -74,11 +81,8 @@ def read_columns(path: Any, kind: str | None = None) -> Columns:
 
     The table may be any whose format has columns, packed or not; "-" is standard input.
     """
-    if kind is not None:
-        one_of("format", kind, FORMATS)
-    source = Source.of(path)
+    source, found = open_source(path, kind, columns=True)
     try:
-        found = format_of(source.name, source.head(), columns=True) if kind is None else kind
         made = make_format(found, ReadOptions())
         if not made.has_columns():
             raise ValueError(f"{source.name} is {found}, which has no columns; give a table")
