@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.output import add_json_option, console
@@ -134,9 +135,10 @@ def _read(arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     from linmax.io.reader import open_source
 
     source, kind = open_source(arguments.data, arguments.format)
-    if arguments.votes or format_class(kind).rectangular:
-        return _from_columns(source, kind, arguments)
-    return _from_rows(source, kind, arguments)
+    with closing(source):
+        if arguments.votes or format_class(kind).rectangular:
+            return _from_columns(source, kind, arguments)
+        return _from_rows(source, kind, arguments)
 
 
 def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:

@@ -122,7 +122,7 @@ class Csv(ScratchFormat):
 
     def _cells(self, source: Source) -> Columns:
         met: dict[str, str | None] = {"": None}
-        reader = csv.reader(source.text(), delimiter=self.separator)
+        reader = csv.reader(source.text(), delimiter=self.separator, strict=True)
         try:
             header = next(reader, [])
             cells: list[list[Any]] = [[] for _ in header]
@@ -135,8 +135,8 @@ class Csv(ScratchFormat):
                 for column, field in zip(cells, row, strict=True):
                     column.append(met.setdefault(field, field))  # one object for all fields that are alike
         except csv.Error as error:
-            told = f"{source.name} cannot be read: {error}, in line {reader.line_num}; is a quote left open before?"
-            raise ValueError(told) from None
+            told = f"{error}, at line {reader.line_num}; close quotes, and double them within a field"
+            raise ValueError(f"{source.name} cannot be read: {told}") from None
         refuse_repeated(source.name, header)
         return dict(zip(header, cells, strict=True))
 
