@@ -8,7 +8,9 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +57,7 @@ def registry() -> Iterator[None]:
     formats.REGISTRY.update(before)
 
 
+@pytest.mark.small
 def test_a_format_is_one_file_and_one_line(tmp_path, monkeypatch, registry, capsys):
     package = tmp_path / "their_package"
     package.mkdir()
@@ -213,6 +216,7 @@ def test_a_format_without_columns(tmp_path):
 # -- streams --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.small
 def test_parquet_and_arrow_from_pipes_and_packed_files(tmp_path):
     data = written(tmp_path)
     expected = [list(batch.dicts()) for batch in linmax.stream(tmp_path / "t.parquet")]
@@ -223,6 +227,7 @@ def test_parquet_and_arrow_from_pipes_and_packed_files(tmp_path):
             assert [list(batch.dicts()) for batch in linmax.stream(source)] == expected
 
 
+@pytest.mark.small
 def test_a_stream_of_tables_goes_on_from_a_position(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     from pyarrow import parquet
@@ -236,6 +241,19 @@ def test_a_stream_of_tables_goes_on_from_a_position(tmp_path):
     assert again.dense.tolist() == rest.dense.tolist() == [[3.0]]
 
 
+@pytest.mark.small
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_with_a_name_loses_nothing(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("1 1:1\n2 2:1\n",))
+    writer.start()
+    found = [row for batch in linmax.stream(path) for row in batch.dicts()]
+    writer.join()
+    assert found == [{"1": 1.0}, {"2": 1.0}]
+
+
+@pytest.mark.small
 def test_standard_input_among_files(tmp_path, monkeypatch):
     path = tmp_path / "a.svm"
     path.write_text("1 1:1\n")

@@ -68,7 +68,7 @@ def is_standard_input(path: Any) -> bool:
 
 
 def refuse_unreadable(path: Any) -> None:
-    """Raise now what opening this path would raise."""
+    """Raise now if this is a path where there is no file; opening it might take from a pipe."""
     if isinstance(path, (str, os.PathLike)) and not is_standard_input(path):
         if Path(path).is_dir():
             raise ValueError(f"{path} is a folder; give a file")
