@@ -271,7 +271,7 @@ class TestDemo:
 
 
 class TestReadme:
-    README = Path(__file__).parent.parent / "README.md"
+    README = Path(__file__).parents[2] / "README.md"
 
     def test_the_example_runs(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)

@@ -246,7 +246,7 @@ def test_a_full_disk_leaves_the_good_file(data: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "src")}
+    return os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 
 
 KILLED = """
