@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import add_format_option, labelled_columns, listed, shown_name
+from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
 
 if TYPE_CHECKING:
     from linmax.data.instances import Experts
@@ -145,7 +145,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
     """Columns of numbers are attributes, others are voters."""
     from linmax.data.instances import experts
 
-    ignored = listed(arguments.ignore)
+    ignored = cells_listed(arguments.ignore)
     columns, labels, label = labelled_columns(source, kind, arguments.label, ignored)
     used = {name: values for name, values in columns.items() if name not in ignored}
     numbers = {} if arguments.votes else {n: v for n, c in used.items() if (v := _numbers(c)) is not None}

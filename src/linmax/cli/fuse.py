@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from linmax import __version__
 from linmax.cli.beside import compiling_beside
 from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import add_format_option, labelled_columns, shown_name
+from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,11 +156,10 @@ def _headline(
 
 def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
     """Voters, side columns and labels of the file; None abstains, or is missing."""
-    ignored, by = _listed(arguments.ignore), list(dict.fromkeys(_listed(arguments.by)))
+    ignored, by = cells_listed(arguments.ignore), list(dict.fromkeys(cells_listed(arguments.by)))
     if arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    others = [name for name in [*ignored, *by] if name != arguments.label]
-    columns, labels, label = labelled_columns(arguments.votes, arguments.format, arguments.label, others)
+    columns, labels, label = labelled_columns(arguments.votes, arguments.format, arguments.label, [*ignored, *by])
     sides = {name: columns[name] for name in by}
     voters = {name: values for name, values in columns.items() if name not in [*ignored, *by]}
     if not voters:
@@ -170,10 +169,6 @@ def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     return voters, sides, labels
-
-
-def _listed(text: str) -> list[str]:
-    return [part for part in text.split(",") if part]
 
 
 def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:
@@ -186,7 +181,7 @@ def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[An
     if strangers:
         raise ValueError(
             f"{shown_name(arguments.votes)}: {', '.join(map(repr, strangers))} never name a label such as "
-            f"{classes[0]!r}; leave them out with --ignore {','.join([*_listed(arguments.ignore), *strangers])}"
+            f"{classes[0]!r}; leave them out with --ignore {','.join([*cells_listed(arguments.ignore), *strangers])}"
         )
     if arguments.classes:
         return classes, []
@@ -202,7 +197,7 @@ def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[An
 def _given_classes(text: str, labels: Sequence[Any]) -> list[Any]:
     """The classes given as text, in the type that the labels have."""
     written = {str(label): label for label in labels}
-    return [written.get(name, name) for name in _listed(text)]
+    return [written.get(name, name) for name in cells_listed(text)]
 
 
 def _sorted(labels: Sequence[Any]) -> list[Any]:

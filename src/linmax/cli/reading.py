@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_format_option",
     "add_reading_options",
+    "cells_listed",
     "labelled_columns",
     "listed",
     "nothing_read",
@@ -49,6 +50,11 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 def listed(text: str) -> list[str]:
     """Names between commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def cells_listed(text: str) -> list[str]:
+    """Names between commas exactly as they stand in the cells of a table, with their spaces (RFC 4180)."""
+    return [name for name in text.split(",") if name]
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from linmax.io.options import ReadOptions
 
-__all__ = ["MISSING", "Schema", "column_kinds", "dense_columns", "refuse_repeated"]
+__all__ = ["MISSING", "column_kinds", "dense_columns", "refuse_repeated"]
 
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that say that there is no number, in small letters
-
-Schema = dict[str, list[str]]  # the names of the columns as "header", and their "kinds"
 
 
 def column_kinds(
