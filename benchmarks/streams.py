@@ -87,13 +87,13 @@ def parsing(path: Path, repeat: int) -> float:
 
     Every batch is timed in every run and its fastest time taken, so that what else the machine does counts little.
     """
-    from linmax.io.reader import LineReader
+    from linmax.io.reader import StreamReader
     from linmax.io.vocabulary import Vocabulary
 
     vocabulary, runs = Vocabulary(), []
     for _ in range(2 * repeat + 1):
         moments = [time.perf_counter()]
-        moments += [time.perf_counter() for _batch in LineReader([path], vocabulary=vocabulary)]
+        moments += [time.perf_counter() for _batch in StreamReader([path], vocabulary=vocabulary)]
         runs.append(np.diff(moments))
     return float(path.stat().st_size / 1e6 / np.min(runs[1:], axis=0).sum())
 

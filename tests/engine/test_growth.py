@@ -13,9 +13,9 @@ from compare import ROUNDING, doubt
 from compare_techniques import slow_of
 from linmax import experts, run
 from linmax.data.instances import Experts
-from linmax.engine.composition import as_learner
-from linmax.engine.engine import Engine
+from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
+from linmax.models.model import Model
 
 LEARNERS = [
     "perceptron",
@@ -82,12 +82,12 @@ class Stream:
             self.labels += labels.tolist()
 
 
-def machine_for(learner: Any, stream: Stream) -> Machine:
+def machine_for(learner: Any, stream: Stream) -> Model:
     first = stream.phases[0][0]
-    return Machine(as_learner(learner), first, first.names, tie="smallest", update_on_tie=True, discover=True)
+    return Model(learner, first.layout, first.names, Settings(discover=True))
 
 
-def played(learner: Any, stream: Stream, piece: int = 10**9) -> tuple[Machine, list[Any]]:
+def played(learner: Any, stream: Stream, piece: int = 10**9) -> tuple[Model, list[Any]]:
     machine, predictions = machine_for(learner, stream), []
     for instances, labels in stream.phases:
         for begin in range(0, len(labels), piece):
@@ -149,7 +149,7 @@ def test_new_classes(learner: str, shape: str) -> None:
     compare(learner, CLASSES[shape])
 
 
-def state_of(machine: Machine) -> dict[str, Any]:
+def state_of(machine: Model) -> dict[str, Any]:
     return {name: array.copy() for name, array in machine.engine.arrays.items()}
 
 

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from linmax.streams import Model
+from linmax.streams import StreamModel
 from scipy import sparse
 
 import linmax
 from linmax import Learner, VoteFusion, experts, run, vr_combine
 from linmax.data.instances import Experts
 from linmax.engine.composition import POOLS, as_learner
+from linmax.engine.engine import Settings
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model
 
@@ -144,7 +145,7 @@ def _shuffled(named: dict[Any, Any], rng: np.random.Generator, share: float) -> 
     return {names[i]: named[names[i]] for i in rng.permutation(len(names))[:kept]}
 
 
-def assert_same_weights(learner: Learner, machine: Machine, story: Story) -> None:
+def assert_same_weights(learner: Learner, machine: Model, story: Story) -> None:
     try:
         expected, found = machine.weights, learner.weights
     except ValueError:  # no single weight vector
@@ -189,10 +190,10 @@ def test_a_learner_is_a_run(text: str, kind: str) -> None:
         assert_same_weights(learner, trace.model, story)
 
 
-def grown(text: str, story: Story) -> tuple[Machine, list[Any]]:
+def grown(text: str, story: Story) -> tuple[Model, list[Any]]:
     """What a machine predicts that is given the columns and classes as they appear."""
     first = story.arrays(0, 1)
-    machine = Machine(as_learner(text), first, first.names, tie="smallest", update_on_tie=True, discover=True)
+    machine = Model(text, first.layout, first.names, Settings(discover=True))
     said = []
     for t, label in enumerate(story.labels):
         said += machine.run(story.arrays(t, t + 1), [label], grow=True).predictions.tolist()
@@ -280,7 +281,7 @@ def line_of(instance: dict[str, dict[Any, Any]], label: str = "") -> str:
 def test_a_model_of_streams_is_a_learner(learner: Any) -> None:
     """Row by row it predicts what a `Learner` does, also for names not met before."""
     story = Story(6, "attributes", SIZE)
-    one, model = Learner(learner), Model(learner, scale="none")
+    one, model = Learner(learner), StreamModel(learner, scale="none")
     for instance, label in counted(story):
         (unlabelled,) = linmax.stream([line_of(instance)], model=model)
         predicted, scores = one.predict(**instance), one.scores(**instance)
@@ -294,7 +295,7 @@ def test_a_model_of_streams_is_a_learner(learner: Any) -> None:
 
 @pytest.mark.parametrize("learner", EVERY, ids=str)
 def test_a_model_of_streams_is_asked_about_names_never_met(learner: Any) -> None:
-    model = Model(learner, scale="none")
+    model = StreamModel(learner, scale="none")
     for batch in linmax.stream([f"{'ab'[i % 2]} |w x:0.5 y{i % 2}:0.25" for i in range(8)], model=model):
         model.learn(batch)
     before = {name: array.copy() for name, array in model.engine.arrays.items()}
@@ -323,8 +324,7 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
         instances = replace(story.arrays(t, t + 1), fixed=False)
         if machine is None:
             said = sorted({label, *instance["votes"].values()})
-            described = as_learner(learner)
-            machine = Machine(described, instances[:0], said, tie="smallest", update_on_tie=True, discover=False)
+            machine = Model(learner, instances.layout, said)
         wrong += int(machine.run(instances, [label], grow=True).wrong.sum())
         fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
     assert machine is not None

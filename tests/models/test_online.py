@@ -17,9 +17,10 @@ from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 from linmax import Learner, experts, majority_problem, run
 from linmax.data.instances import Experts
 from linmax.engine import one_trial, sitting
-from linmax.engine.composition import as_learner
+from linmax.engine.engine import Settings
 from linmax.engine.one_trial import REFUSED
 from linmax.jit.compiling import JIT
+from linmax.models.model import Model
 
 PLAIN = ["perceptron", "winnow(1.3)", "balanced-winnow(1.3)", "alma(2.5, alpha=0.9)", "p-norm(3)"]
 
@@ -47,7 +48,7 @@ def test_the_same_as_a_machine(text: str, shape: str) -> None:
     stream = Stream(2, *SHAPES[shape], size=30)
     learner = Learner(text, classes=range(3))
     first = sparsely(stream.phases[0][0])
-    machine = Machine(as_learner(text), first, range(3), tie="smallest", update_on_tie=True, discover=False)
+    machine = Model(text, first.layout, range(3), Settings(discover=False))
     predictions: list[Any] = []
     for instances, labels in stream.phases:
         predictions += machine.run(sparsely(instances), labels, grow=True).predictions.tolist()

@@ -11,8 +11,8 @@ import pytest
 
 from compare import CASES, Case, Problem, follow, problem, problems
 from linmax import experts, majority_problem, rules, run
+from linmax.data.labels import unique_labels
 from linmax.jit.compiling import JIT
-from linmax.models.run import unique_labels
 from reference import LinearMax
 
 TRIALS = 60 if JIT else 10

@@ -21,13 +21,15 @@ from linmax.streams import stream
 import linmax
 import streams_reference as reference
 from linmax.io.formats import format_of
-from linmax.io.reader import LineReader, Refusals
+from linmax.io.lines import LineReader
+from linmax.io.options import ReadOptions
+from linmax.io.refusals import Refusals
 from linmax.io.vocabulary import SERIAL, Vocabulary
 
 
 def rows_of(data: bytes, kind: str, block: int = 1 << 16, rows: int = 4096, **options) -> tuple[list[tuple], Refusals]:
     """(label, {name: value}, importance, tag) of every row, and what was refused."""
-    reader = LineReader([io.BytesIO(data)], kind, options, block=block, rows=rows)
+    reader = LineReader([io.BytesIO(data)], kind, ReadOptions(block=block, rows=rows, **options))
     found = []
     for batch in reader:
         tags = batch.tags or [""] * len(batch)
@@ -292,7 +294,7 @@ def test_tables(rows, block, end):
             parsed.append(reference.table(line, kinds))
         except reference.Refused:
             refused += 1
-    reader = LineReader([io.BytesIO(data)], "csv", {"categorical": ("c", "d"), "ignore": ()}, block=block)
+    reader = LineReader([io.BytesIO(data)], "csv", ReadOptions(categorical=("c", "d"), block=block))
     reader.settled = {"header": list(kinds), "kinds": list(kinds.values())}
     found = []
     for batch in reader:
@@ -407,9 +409,7 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
     models = []
     for block in (64, 333, 1 << 20):
         model = linmax.streams.StreamModel("A-perceptron")
-        reader = LineReader(
-            [io.BytesIO(data)], "vw", vocabulary=model.vocabulary, classes=model.labels, block=block, rows=64
-        )
+        reader = LineReader([io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model.vocabulary, model.labels)
         predicted = np.concatenate([model.learn(batch) for batch in reader])
         models.append((predicted.tolist(), {name: array.tobytes() for name, array in model.state()[1].items()}))
     assert models[0] == models[1] == models[2]
@@ -417,15 +417,15 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
 
 def test_memory_of_a_batch_is_used_again_when_nothing_of_it_is_held():
     lines = "".join(f"1 {i + 1}:{i + 1}\n" for i in range(40)).encode()
-    held = [batch.values for batch in LineReader([io.BytesIO(lines)], "svmlight", rows=1)]
+    held = [batch.values for batch in LineReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))]
     assert [float(values[0]) for values in held] == list(range(1, 41))
     assert len({values.ctypes.data for values in held}) == 40
-    places = {batch.values.ctypes.data for batch in LineReader([io.BytesIO(lines)], "svmlight", rows=1)}
+    places = {batch.values.ctypes.data for batch in LineReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))}
     assert len(places) <= 3
 
 
 def test_lines_that_are_too_long(monkeypatch):
-    monkeypatch.setattr("linmax.io.reader.LONGEST_LINE", 256)
+    monkeypatch.setattr("linmax.io.lines.LONGEST_LINE", 256)
     long = b"1 " + b"7:1 " * 500
     data = b"1 1:1\n" + long + b"\n2 2:2\n" + long
     found, refusals = rows_of(data, "svmlight", block=64)
@@ -706,7 +706,7 @@ def test_reading_begins_at_once_and_ends_when_nobody_takes_batches(taken: int) -
 @pytest.mark.small
 @pytest.mark.parametrize("learner", ["perceptron", "A-winnow(1.3)", "naive-bayes"])
 def test_names_never_learned_from_are_left_out_of_a_prediction(learner: str) -> None:
-    model = linmax.streams.Model(learner, scale="none")
+    model = linmax.streams.StreamModel(learner, scale="none")
     lines = ["a |w x:1", "b |w y:1", "a |w x:0.5 y:0.25"]
     for batch in stream(lines, format="vw", model=model):
         model.learn(batch)

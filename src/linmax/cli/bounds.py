@@ -1,8 +1,9 @@
 """Which rule does theory recommend for these data, and which makes the fewest mistakes?
 
-DATA is a table with a header (.csv, .tsv) or svmlight (.svm, .svmlight,
-.libsvm). In a table, columns of numbers are attributes and columns of text
-are voters that name classes; --votes takes all columns as voters.
+DATA is a file that linmax learn reads, packed or not, or - for standard input.
+In a table (CSV, TSV, Parquet, Arrow), columns of numbers are attributes and
+columns of text are voters that name classes; --votes takes all columns as
+voters, also those of JSON lines.
 
 For each rule the best comparator of the data is sought; its margin and noise
 give the mistake bound, which stands beside the mistakes really made.
@@ -11,28 +12,29 @@ give the mistake bound, which stands beside the mistakes really made.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.output import add_json_option, console
+from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
 
 if TYPE_CHECKING:
     from linmax.data.instances import Experts
+    from linmax.io.batches import Batch
+    from linmax.io.sources import Source
     from linmax.theory.certificates import Certificate
 
 __all__ = ["configure", "run"]
-
-SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-TABLES = {".csv": ",", ".tsv": "\t"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax bounds``."""
     add = parser.add_argument
-    add("data", metavar="DATA", help="a .csv, .tsv or svmlight file")
-    add("--label", metavar="COLUMN", help="the column of labels (default: the last)")
+    add("data", metavar="DATA", help="a file in any format, packed or not; - is standard input")
+    add_format_option(parser)
+    add("--label", metavar="COLUMN", help="the column, or the key, of the label (default: the last column, 'label')")
     add("--ignore", metavar="A,B", default="", help="columns to leave out")
     add("--votes", action="store_true", help="take every column as a voter, numbers too")
     add("--learners", metavar="L;L", help="rules to compare, separated by ';' (default: one of each family)")
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
         outputs.check_output(arguments.json)
     screen = console(arguments)
     instances, labels = _read(arguments)
-    screen.print(f"{Path(arguments.data).name}: {instances!r}".replace("<", "").replace(">", ""))
+    screen.print(f"{shown_name(arguments.data)}: {instances!r}".replace("<", "").replace(">", ""))
     if not arguments.no_scale and (instances.layout.dense or instances.layout.sparse):
         screen.print("Attributes are divided by their largest magnitude over the whole file (--no-scale leaves them).")
     certificates = [certify(instances, labels, learner) for learner in _learners(arguments, instances)]
@@ -129,57 +131,27 @@ def _figures(arguments: argparse.Namespace, certificates: list[Certificate]) -> 
 
 def _read(arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     """Instances and labels of a file."""
-    path = Path(arguments.data)
-    ending = path.suffix.lower()
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a file")
-    if ending in SVMLIGHT:
-        return _read_svmlight(path, arguments)
-    if ending not in TABLES:
-        known = ", ".join([*TABLES, *SVMLIGHT])
-        raise ValueError(f"{path.name}: the ending {ending!r} is not known; known: {known}")
-    return _read_table(path, arguments)
+    from linmax.io.formats import format_class
+    from linmax.io.reader import open_source
+
+    source, kind = open_source(arguments.data, arguments.format)
+    with closing(source):
+        if arguments.votes or format_class(kind).rectangular:
+            return _from_columns(source, kind, arguments)
+        return _from_rows(source, kind, arguments)
 
 
-def _scale(arguments: argparse.Namespace) -> str | None:
-    return None if arguments.no_scale else "max"
-
-
-def _read_svmlight(path: Path, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
-    from sklearn.datasets import load_svmlight_file
-
+def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
+    """Columns of numbers are attributes, others are voters."""
     from linmax.data.instances import experts
 
-    try:
-        attributes, labels = load_svmlight_file(str(path))
-    except ValueError as error:
-        raise ValueError(f"{path.name} cannot be read as svmlight: {error}") from None
-    names = [int(label) if float(label).is_integer() else label for label in labels.tolist()]
-    return experts(attributes=attributes, scale=_scale(arguments), thresholds=not arguments.no_thresholds), names
-
-
-def _read_table(path: Path, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
-    from linmax.data.instances import experts
-
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = list(csv.reader(file, delimiter=TABLES[path.suffix.lower()])) or [[]]
-    if not header or not rows:
-        raise ValueError(f"{path.name} has no rows below its header")
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise ValueError(f"{path.name}, line {number}: {len(row)} fields where the header has {len(header)}")
-    label = arguments.label or header[-1]
-    ignored = [name for name in arguments.ignore.split(",") if name]
-    for name in [label, *ignored]:
-        if name not in header:
-            raise ValueError(f"{path.name} has no column {name!r}; it has {', '.join(header)}")
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
-    labels = columns.pop(label)
+    ignored = cells_listed(arguments.ignore)
+    columns, labels, label = labelled_columns(source, kind, arguments.label, ignored)
     used = {name: values for name, values in columns.items() if name not in ignored}
     numbers = {} if arguments.votes else {n: v for n, c in used.items() if (v := _numbers(c)) is not None}
-    voters = {name: [v or None for v in values] for name, values in used.items() if name not in numbers}
+    voters = {name: values for name, values in used.items() if name not in numbers}
     if not numbers and not voters:
-        raise ValueError(f"{path.name} has no column besides the label {label!r}")
+        raise ValueError(f"{source.name} has no column besides the label {label!r}")
     instances = experts(
         votes=[list(row) for row in zip(*voters.values(), strict=True)] if voters else None,
         attributes=[list(row) for row in zip(*numbers.values(), strict=True)] if numbers else None,
@@ -189,9 +161,55 @@ def _read_table(path: Path, arguments: argparse.Namespace) -> tuple[Experts, lis
     return instances, labels
 
 
-def _numbers(values: list[str]) -> list[float] | None:
+def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
+    """The rows of a stream; its first bad line is told."""
+    from linmax.data.instances import experts
+    from linmax.io.collecting import CollectedRows
+    from linmax.io.options import ReadOptions
+    from linmax.io.reader import StreamReader
+
+    if arguments.ignore:
+        raise ValueError(f"--ignore leaves out columns of a table, and {source.name} is {kind}; leave out --ignore")
+    reader = StreamReader([source], kind, ReadOptions(label=arguments.label, strict=True))
+    rows = CollectedRows(_counted_once(source.name, reader))
+    if not rows.labels:
+        raise ValueError(f"{source.name} has no rows")
+    names = [reader.vocabulary[i] for i in range(len(reader.vocabulary))]
+    attributes = rows.matrix(_by_index(names) if kind == "svmlight" else range(len(names)))
+    numbers = _numbers(rows.labels)
+    labels: list[Any] = rows.labels
+    if numbers is not None and all(map(math.isfinite, numbers)):
+        labels = [int(number) if number.is_integer() else number for number in numbers]
+    return experts(attributes=attributes, scale=_scale(arguments), thresholds=not arguments.no_thresholds), labels
+
+
+def _counted_once(name: str, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The batches, whose rows must have a label and count once."""
+    for batch in batches:
+        for code, weight, line in zip(batch.codes, batch.importance, batch.lines, strict=True):
+            if code < 0:
+                raise ValueError(f"{name}, line {line}: no label; fill it in or drop the line")
+            if weight != 1.0:
+                raise ValueError(
+                    f"{name}, line {line}: the importance is {weight:g}, and bounds are for 1; take it out"
+                )
+        yield batch
+
+
+def _by_index(names: list[str]) -> list[int]:
+    """The column of each index of svmlight, which count from 1 unless there is a 0."""
+    indices = [int(name) for name in names]
+    first = min([1, *indices])
+    return [index - first for index in indices]
+
+
+def _scale(arguments: argparse.Namespace) -> str | None:
+    return None if arguments.no_scale else "max"
+
+
+def _numbers(values: list[Any]) -> list[float] | None:
     """The column as numbers, or None when some value is not one."""
     try:
         return [float(value) for value in values]
-    except ValueError:
+    except (TypeError, ValueError):
         return None

@@ -1,26 +1,26 @@
 """Fuse the votes in a table, on-line, and say whether it beats plurality and the best voter.
 
-VOTES is a table with a header (.csv, .tsv or .parquet): one column holds the
-right label, every other one is a voter that names a class in each row, but
-for those that --ignore leaves out and those that --by names: on each value
-of such a column, say a subject, the voters get weights of their own. An
-empty field abstains, and so does a vote for what is never a label. Rows are
-learned in their order, each predicted before its label is seen.
+VOTES is a table (CSV or TSV with a header, Parquet, Arrow, or JSON lines of
+objects), packed or not, or - for standard input: one column holds the right
+label, every other one is a voter that names a class in each row, but for
+those that --ignore leaves out and those that --by names: on each value of
+such a column, say a subject, the voters get weights of their own. An empty
+field abstains, and so does a vote for what is never a label. Rows are learned
+in their order, each predicted before its label is seen.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
 from linmax.cli.beside import compiling_beside
 from linmax.cli.output import add_json_option, console
+from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
-TABLES = {".csv": ",", ".tsv": "\t"}
 STEP = 500  # rows learned between two looks at the progress bar
 PIPED = 120  # columns where no terminal is attached
 REST = """
@@ -50,7 +49,8 @@ Columns = dict[str, list[Any]]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax fuse``."""
     add = parser.add_argument
-    add("votes", metavar="VOTES", help="a .csv, .tsv or .parquet file with a column for each voter")
+    add("votes", metavar="VOTES", help="a table with a column for each voter; - is standard input")
+    add_format_option(parser)
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
@@ -146,7 +146,7 @@ def _headline(
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
     by = "".join(f", by {name} ({len(set(values) - {None})} values)" for name, values in sides.items())
     return (
-        f"{Path(arguments.votes).name}: {len(votes):,d} rows{shuffled}, {votes.shape[1]} voters{by}, "
+        f"{shown_name(arguments.votes)}: {len(votes):,d} rows{shuffled}, {votes.shape[1]} voters{by}, "
         f"{len(classes)} classes; {100.0 * silent:.1f} % of the votes abstain"
     )
 
@@ -156,86 +156,19 @@ def _headline(
 
 def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
     """Voters, side columns and labels of the file; None abstains, or is missing."""
-    path = Path(arguments.votes)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a file")
-    ending = path.suffix.lower()
-    if ending == ".parquet":
-        columns = _read_parquet(path)
-    elif ending in TABLES:
-        columns = _read_text(path, TABLES[ending])
-    else:
-        raise ValueError(f"{path.name}: the ending {ending!r} is not known; known: {', '.join([*TABLES, '.parquet'])}")
-    ignored, by = _listed(arguments.ignore), list(dict.fromkeys(_listed(arguments.by)))
-    for name in [arguments.label, *ignored, *by]:
-        if name not in columns:
-            raise ValueError(f"{path.name} has no column {name!r}; it has {', '.join(columns)}")
+    ignored, by = cells_listed(arguments.ignore), list(dict.fromkeys(cells_listed(arguments.by)))
     if arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    labels = columns.pop(arguments.label)
+    columns, labels, label = labelled_columns(arguments.votes, arguments.format, arguments.label, [*ignored, *by])
     sides = {name: columns[name] for name in by}
     voters = {name: values for name, values in columns.items() if name not in [*ignored, *by]}
-    if not labels:
-        raise ValueError(f"{path.name} has no rows below its header")
     if not voters:
-        raise ValueError(f"{path.name} has no column besides {arguments.label!r} that may be a voter")
-    unlabelled = next((row for row, label in enumerate(labels, start=1) if label is None), None)
-    if unlabelled is not None:
-        raise ValueError(
-            f"{path.name}, row {unlabelled}: no label in column {arguments.label!r}; fill it in or drop it"
-        )
+        raise ValueError(f"{shown_name(arguments.votes)} has no column besides {label!r} that may be a voter")
     if arguments.abstain is not None:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     return voters, sides, labels
-
-
-def _listed(text: str) -> list[str]:
-    return [part for part in text.split(",") if part]
-
-
-def _read_text(path: Path, delimiter: str) -> Columns:
-    try:
-        return _fields(path, delimiter)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not UTF-8 text ({error.reason}); convert it") from None
-    except csv.Error as error:
-        raise ValueError(f"{path.name} cannot be read: {error}") from None
-
-
-def _fields(path: Path, delimiter: str) -> Columns:
-    """Columns of text; an empty field is None."""
-    met: dict[str, str | None] = {"": None}
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        header = next(reader, [])
-        columns: list[list[Any]] = [[] for _ in header]
-        for row in reader:
-            if not row and len(header) != 1:
-                continue  # a blank line
-            if len(row) != len(header):
-                raise ValueError(
-                    f"{path.name}, line {reader.line_num}: {len(row)} fields where the header has {len(header)}"
-                )
-            for column, field in zip(columns, row, strict=True):
-                column.append(met.setdefault(field, field))  # one object for all fields that are alike
-    repeated = next((name for i, name in enumerate(header) if name in header[:i]), None)
-    if repeated is not None:
-        raise ValueError(f"{path.name} has two columns {repeated!r}; rename one")
-    return dict(zip(header, columns, strict=True))
-
-
-def _read_parquet(path: Path) -> Columns:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise ValueError(f'{path.name}: Parquet needs pyarrow: pip install "linmax[parquet]"') from None
-    try:
-        table = parquet.read_table(path)
-    except ArrowException as error:
-        raise ValueError(f"{path.name} cannot be read as Parquet: {error}") from None
-    return {name: [None if v in ("", None) else v for v in table[name].to_pylist()] for name in table.column_names}
 
 
 def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:
@@ -247,8 +180,8 @@ def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[An
     ]
     if strangers:
         raise ValueError(
-            f"{Path(arguments.votes).name}: {', '.join(map(repr, strangers))} never name a label such as "
-            f"{classes[0]!r}; leave them out with --ignore {','.join([*_listed(arguments.ignore), *strangers])}"
+            f"{shown_name(arguments.votes)}: {', '.join(map(repr, strangers))} never name a label such as "
+            f"{classes[0]!r}; leave them out with --ignore {','.join([*cells_listed(arguments.ignore), *strangers])}"
         )
     if arguments.classes:
         return classes, []
@@ -264,7 +197,7 @@ def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[An
 def _given_classes(text: str, labels: Sequence[Any]) -> list[Any]:
     """The classes given as text, in the type that the labels have."""
     written = {str(label): label for label in labels}
-    return [written.get(name, name) for name in _listed(text)]
+    return [written.get(name, name) for name in cells_listed(text)]
 
 
 def _sorted(labels: Sequence[Any]) -> list[Any]:

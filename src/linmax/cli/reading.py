@@ -1,25 +1,45 @@
-"""What `learn` and `predict` have in common: the arguments that say how data are read, and what could not be."""
+"""What the commands have in common in reading data: the arguments that say how, tables as columns, what was refused."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from linmax.io.formats import FORMATS, format_class
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.models.streams import Refusals
 
-__all__ = ["add_reading_options", "listed", "nothing_read", "reading_options", "show_refusals"]
+__all__ = [
+    "add_format_option",
+    "add_reading_options",
+    "cells_listed",
+    "labelled_columns",
+    "listed",
+    "nothing_read",
+    "reading_options",
+    "show_refusals",
+    "shown_name",
+]
 
 REFUSALS_SHOWN = 5  # refused lines that are shown
+
+
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--format``."""
+    *others, last = FORMATS
+    parser.add_argument("--format", metavar="F", help=f"{', '.join(others)} or {last} (default: by ending and content)")
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
     add("data", metavar="DATA", nargs="+", help="files, packed (gzip, bzip2, xz, zstd) or not; - is standard input")
-    add("--format", metavar="F", help="svmlight, vw, csv, tsv, jsonl, text, parquet or arrow (default: by content)")
+    add_format_option(parser)
     add("--label", metavar="COLUMN", help="the column, or the key, of the label (default: the last column, 'label')")
     add("--ignore", metavar="A,B", default="", help="columns to leave out")
     add("--categorical", metavar="A,B", default="", help="columns whose numbers are categories")
@@ -32,6 +52,11 @@ def listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def cells_listed(text: str) -> list[str]:
+    """Names between commas exactly as they stand in the cells of a table, with their spaces (RFC 4180)."""
+    return [name for name in text.split(",") if name]
+
+
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The arguments as `linmax.stream` takes them."""
     return {
@@ -42,6 +67,35 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "ngrams": arguments.ngrams,
         "strict": arguments.strict,
     }
+
+
+def shown_name(path: str) -> str:
+    """The name of the data, without folders."""
+    return "standard input" if path == "-" else Path(path).name
+
+
+def labelled_columns(
+    path: Any, kind: str | None, label: str | None, others: Sequence[str] = ()
+) -> tuple[dict[str, list[Any]], list[Any], str]:
+    """The columns of a table without that of the label, the labels, and the name of their column.
+
+    The label is the last column unless one is named, and the key "label" of objects; ``others`` must be there as well.
+    """
+    from linmax.io.reader import open_source, read_columns
+
+    source, kind = open_source(path, kind, columns=True)
+    columns, name = read_columns(source, kind), source.name
+    label = label or (next(reversed(columns), "") if format_class(kind).rectangular else "label")
+    for wanted in [label, *others]:
+        if wanted not in columns:
+            raise ValueError(f"{name} has no column {wanted!r}; it has {', '.join(columns)}")
+    labels = columns.pop(label)
+    if not labels:
+        raise ValueError(f"{name} has no rows below its header")
+    unlabelled = next((row for row, value in enumerate(labels, start=1) if value is None), None)
+    if unlabelled is not None:
+        raise ValueError(f"{name}, row {unlabelled}: no label in column {label!r}; fill it in or drop it")
+    return columns, labels, label
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:

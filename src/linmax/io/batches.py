@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.data.instances import Experts, Scale
+from linmax.io.options import Position
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.lazy import Later
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-__all__ = ["Batch", "Classes", "Position", "canonical"]
+__all__ = ["Batch", "Classes", "canonical"]
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 MOST_CLASSES = 2**16
@@ -73,15 +74,6 @@ class Classes:
             self.numbers = np.concatenate([self.numbers, np.zeros_like(self.numbers)])
         self.numbers[text] = number
         return number
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where a stream stands: the next byte of which file, and what was read before it."""
-
-    file: int = 0
-    offset: int = 0
-    line: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Tables that are in memory or know their types: Parquet and Arrow files, pandas and polars frames, (X, y) pairs.
+"""Tables that know their types: those of Parquet and Arrow files, pandas and polars frames, (X, y) pairs.
 
 Columns of numbers are dense attributes (null and nan are missing), columns of text and categories become attributes
 ``column=value``. Rows come in the order of the table, however it is cut.
@@ -6,16 +6,16 @@ Columns of numbers are dense attributes (null and nan are missing), columns of t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.io.batches import Batch, Classes, Position
-from linmax.io.formats import dense_columns, known_kinds
+from linmax.io.batches import Batch, Classes
+from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import LARGEST, NOT_FINITE, REASONS
-from linmax.io.reader import ROWS, Refusals
+from linmax.io.refusals import Refusals
+from linmax.io.schema import column_kinds, dense_columns
 from linmax.io.vocabulary import ABSENT, Vocabulary
 from linmax.util.lazy import Later
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-__all__ = ["TableReader", "is_table", "open_tables"]
+__all__ = ["TableReader", "is_table"]
 
 
 def is_table(data: Any) -> bool:
@@ -44,62 +44,25 @@ def _pair(data: Any) -> bool:
     return isinstance(data, tuple) and len(data) == 2 and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
 
 
-def open_tables(path: Any, kind: str) -> Iterator[Any]:
-    """Record batches of a Parquet or Arrow file."""
-    try:
-        import pyarrow
-        from pyarrow import ipc, parquet
-    except ImportError:
-        raise ValueError(f"{kind} needs the package pyarrow; try pip install 'linmax[parquet]'") from None
-    if not isinstance(path, (str, Path)) or str(path) == "-":
-        raise ValueError(f"{kind} is read from files, not from a pipe")
-    if Path(path).is_dir():
-        raise ValueError(f"{path} is a folder; give a file")
-    try:
-        if kind == "parquet":
-            with parquet.ParquetFile(path) as file:
-                yield from file.iter_batches(batch_size=ROWS)
-            return
-        with pyarrow.memory_map(str(path)) as file:
-            try:
-                opened = ipc.open_file(file)
-            except pyarrow.ArrowInvalid:
-                file.seek(0)
-                yield from ipc.open_stream(file)
-                return
-            for i in range(opened.num_record_batches):
-                yield opened.get_batch(i)
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} cannot be read as {kind}: {error}") from None
-
-
 class TableReader:
-    """Reads tables into batches; the counterpart of `linmax.io.reader.LineReader`."""
+    """Reads tables into batches; the counterpart of `linmax.io.lines.LineReader`."""
+
+    kind = "table"
 
     def __init__(
         self,
         tables: Iterable[Any],
-        *,
-        label: str | None = None,
-        ignore: Sequence[str] = (),
-        categorical: Sequence[str] = (),
+        options: ReadOptions | None = None,
         vocabulary: Vocabulary | None = None,
         classes: Classes | None = None,
-        grows: bool = True,
-        strict: bool = False,
-        rows: int = ROWS,
         name: str = "the table",
-        position: Position | None = None,
-        known: Mapping[str, str] | None = None,
     ) -> None:
-        self.tables, self.label, self.ignore, self.categorical = tables, label, ignore, categorical
+        self.tables, self.name = tables, name
+        self.options = options = ReadOptions() if options is None else options
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
-        self.grows, self.strict, self.rows, self.name = grows, strict, rows, name
-        self.known = known
+        self.grows, self.rows, self.start = options.grows, options.rows, options.position
         self.refusals = Refusals()
-        self.kind = "table"
-        self.start = position or Position()
         self.settled: dict[str, Any] = {}
         self._passed = 0
 
@@ -148,33 +111,19 @@ class TableReader:
 
     def _batch(self, columns: dict[str, np.ndarray], size: int, first: int) -> Batch:
         header = list(columns)
-        if self.known:
-            kinds = known_kinds(self.name, header, self.known, self.label)
-        else:
-            kinds = self._kinds(columns)
+        kinds = column_kinds(self.name, header, lambda name: columns[name].dtype.kind == "f", self.options)
         of = dict(zip(header, kinds, strict=True))
         self.settled = {"header": header, "kinds": kinds}
         label = next((name for name, kind in of.items() if kind == "label"), None)
         labels: list[Any] = [None] * size if label is None else list(columns[label])
         used = {name: c for name, c in columns.items() if of[name] == "category"}
-        numbers = dense_columns(header, kinds, self.known)
+        numbers = dense_columns(header, kinds, self.options.known)
         dense = np.column_stack([columns[name] for name in numbers]) if numbers else np.zeros((size, 0))
         if dense.dtype.kind != "f":
             raise ValueError(f"{self.name} has text where numbers were learned from, in one of {', '.join(numbers)}")
         indptr, indices = self._categories(used, size)
         values = np.ones(len(indices))
         return self._made(np.ascontiguousarray(dense), indptr, indices, values, labels, numbers, first)
-
-    def _kinds(self, columns: dict[str, np.ndarray]) -> list[str]:
-        label = self.label if self.label is not None else list(columns)[-1]
-        for name in [label, *self.ignore, *self.categorical]:
-            if name not in columns:
-                raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(columns)}")
-        kinds = []
-        for name, column in columns.items():
-            kind = "number" if column.dtype.kind == "f" and name not in self.categorical else "category"
-            kinds.append("label" if name == label else "ignored" if name in self.ignore else kind)
-        return kinds
 
     def _categories(self, columns: dict[str, np.ndarray], size: int) -> tuple[np.ndarray, np.ndarray]:
         """Sparse rows of ``column=value``; names are numbered in the order of the rows."""
@@ -216,7 +165,7 @@ class TableReader:
         lines = np.arange(first + 1, first + size + 1)
         for t in np.flatnonzero(wild).tolist():
             self.refusals.add(self.name, int(lines[t]), REASONS[NOT_FINITE])
-            if self.strict:
+            if self.options.strict:
                 raise ValueError(f"{self.name}, row {int(lines[t])}: {REASONS[NOT_FINITE]}")
         if wild.any():
             keep = ~wild

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import typeof
 
-from linmax.io.scan import BAD, GOOD, HARD, VECTOR, WILD, byte, number, plain_number
+from linmax.io.decimals import BAD, GOOD, HARD, WILD, number, plain_number
+from linmax.io.scan import VECTOR, byte
 from linmax.io.vocabulary import (
     ABSENT,
     HASHED,
@@ -27,7 +28,7 @@ from linmax.io.vocabulary import (
     START,
     TOKEN,
     WHOLE,
-    Names,
+    NameTable,
     approach,
     cell,
     find,
@@ -127,7 +128,7 @@ LARGEST = 1e100
 NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
-PLAIN = 5  # numbers about a word with its value, see `linmax.io.plain`
+PLAIN = 5  # numbers about a word with its value, see `linmax.io.parsers.plain`
 SUMMED, TURNED_DOWN = range(2)  # what happens to an attribute that comes twice
 
 
@@ -229,7 +230,7 @@ def read_value(work: Work, block: np.ndarray, at: int, end: int) -> tuple[float,
 
 
 @kernel(hot=True)
-def class_of(work: Work, labels: Names, block: np.ndarray, start: int, end: int) -> int:
+def class_of(work: Work, labels: NameTable, block: np.ndarray, start: int, end: int) -> int:
     """The class that a label names; below NO_CLASS when it is new, with its bytes left for Python."""
     slot = look_up(labels, block, start, end - start, 0, False)
     if slot == ABSENT:
@@ -263,7 +264,7 @@ def end_row(work: Work, block: np.ndarray, place: int, put: int, label: int, wei
 @kernel()
 def put_row(
     work: Work,
-    names: Names,
+    names: NameTable,
     source: np.ndarray,
     block: np.ndarray,
     place: int,

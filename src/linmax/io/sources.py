@@ -12,17 +12,18 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
-__all__ = ["STANDARD_INPUT", "Lines", "Source"]
+__all__ = ["STANDARD_INPUT", "LinesAsFile", "Source", "is_standard_input", "refuse_unreadable"]
 
 STANDARD_INPUT = "-"
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 LONGEST = max(map(len, MAGIC))
+HEAD = 2**16  # bytes by which a format is recognised
 
 
 def _zstd(raw: BinaryIO) -> BinaryIO:
@@ -61,21 +62,36 @@ def _unpacked(raw: io.BufferedReader) -> BinaryIO:
     return _zstd(cast("BinaryIO", raw)) if kind == "zstd" else cast("BinaryIO", raw)
 
 
+def is_standard_input(path: Any) -> bool:
+    """Whether this stands for standard input."""
+    return isinstance(path, (str, os.PathLike)) and os.fspath(path) == STANDARD_INPUT
+
+
+def refuse_unreadable(path: Any) -> None:
+    """Raise now if this is a path where there is no file; opening it might take from a pipe."""
+    if isinstance(path, (str, os.PathLike)) and not is_standard_input(path):
+        if Path(path).is_dir():
+            raise ValueError(f"{path} is a folder; give a file")
+        os.stat(path)
+
+
 class Source:
-    """One file, pipe or open binary file. ``position`` counts bytes after decompression."""
+    """One file, pipe or open binary file, unpacked as it is read."""
 
     def __init__(self, path: Any) -> None:
         self.name, self.size, self.raw_size = "standard input", None, None
         self.path = path
-        if path == STANDARD_INPUT:
+        self._ahead = b""  # read already, but not yet taken
+        self._opened = isinstance(path, (str, os.PathLike)) and not is_standard_input(path)
+        if is_standard_input(path):
             self._raw: Any = sys.stdin.buffer
-        elif isinstance(path, (str, os.PathLike)):
+        elif self._opened:
             self.name = str(path)
             if Path(path).is_dir():
                 raise ValueError(f"{path} is a folder; give a file")
             self._raw = open(path, "rb")  # noqa: SIM115
         else:
-            self.name, self._raw = getattr(path, "name", type(path).__name__), path
+            self.name, self._raw = str(getattr(path, "name", type(path).__name__)), path
         if not hasattr(self._raw, "peek"):
             self._raw = io.BufferedReader(self._raw)
         self._file = self._raw
@@ -85,9 +101,43 @@ class Source:
             self.close()
             raise
         self.packed = self._file is not self._raw
-        if isinstance(path, (str, os.PathLike)) and path != STANDARD_INPUT and Path(path).is_file():
+        if self._opened and Path(path).is_file():
             self.raw_size = os.path.getsize(path)
             self.size = None if self.packed else self.raw_size
+
+    @classmethod
+    def of(cls, path: Any) -> Source:
+        """The source of a path or an open file; one that is a source already is taken as it is."""
+        return path if isinstance(path, cls) else cls(path)
+
+    @property
+    def plain_file(self) -> bool:
+        """Whether it is a file that others can open by its path, and read as it is."""
+        return self.size is not None
+
+    def head(self, size: int = HEAD) -> bytes:
+        """The first bytes, in whole lines if there is one; they are read again later."""
+        if len(self._ahead) < size:
+            room = np.zeros(size, np.uint8)
+            self._ahead = room[: self.read_into(room)].tobytes()
+        whole = len(self._ahead) < size
+        return self._ahead if whole else self._ahead[: self._ahead.rfind(b"\n") + 1] or self._ahead
+
+    def read_all(self) -> bytes:
+        """All that is left."""
+        parts: list[bytes] = []
+        room = np.zeros(2**20, np.uint8)
+        while got := self.read_into(room):
+            parts.append(room[:got].tobytes())
+        return b"".join(parts)
+
+    def text(self) -> TextIO:
+        """All that is left, as UTF-8 with any ends of lines."""
+        return io.TextIOWrapper(io.BufferedReader(SourceFile(self), 2**16), encoding="utf-8-sig", newline="")
+
+    def lines(self) -> Iterator[bytes]:
+        """All that is left, line by line."""
+        return iter(io.BufferedReader(SourceFile(self), 2**16))
 
     def done(self) -> float | None:
         """The share of the file that has been read, when its size is known."""
@@ -116,6 +166,10 @@ class Source:
         return count
 
     def _read(self, view: memoryview) -> int:
+        if self._ahead:
+            part, self._ahead = self._ahead[: len(view)], self._ahead[len(view) :]
+            view[: len(part)] = part
+            return len(part)
         if hasattr(self._file, "readinto"):
             return int(self._file.readinto(view) or 0)
         data = self._file.read(len(view))
@@ -124,6 +178,8 @@ class Source:
 
     def skip(self, count: int) -> None:
         """Go on that many bytes."""
+        known = min(count, len(self._ahead))
+        self._ahead, count = self._ahead[known:], count - known
         if not self.packed and self.size is not None:
             self._file.seek(count, os.SEEK_CUR)
             return
@@ -136,13 +192,30 @@ class Source:
 
     def close(self) -> None:
         """Close what was opened here."""
-        if isinstance(self.path, (str, os.PathLike)) and self.path != STANDARD_INPUT:
+        if self._opened:
             self._file.close()
             self._raw.close()
 
 
-class Lines(io.RawIOBase):
+class SourceFile(io.RawIOBase):
+    """A source as a file that Python's own readers take."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        """It is read from."""
+        return True
+
+    def readinto(self, room: Any) -> int:
+        """Fill the room."""
+        return self._source.read_into(np.frombuffer(room, np.uint8))
+
+
+class LinesAsFile(io.RawIOBase):
     """Lines from an iterable, of text or bytes, as one binary file."""
+
+    name = "Lines"
 
     def __init__(self, lines: Iterable[str | bytes]) -> None:
         self._lines = iter(lines)

@@ -24,8 +24,8 @@ __all__ = [
     "HASHED",
     "SERIAL",
     "USED",
-    "Names",
-    "NamesT",
+    "NameTable",
+    "NameTableT",
     "Vocabulary",
     "cell",
     "has_room",
@@ -45,7 +45,7 @@ MOST_BITS = 30
 DIRECT = 4  # whole numbers looked up directly, for each slot
 
 
-class Names(NamedTuple):
+class NameTable(NamedTuple):
     """What the kernels see of a vocabulary."""
 
     slots: np.ndarray  # int64, WIDTH a slot, or only the stamp when names are hashed
@@ -79,7 +79,7 @@ def hash_of(block: np.ndarray, start: int, length: int, mixed: int, carry: int, 
 
 
 @kernel(hot=True)
-def short_key(names: Names, block: np.ndarray, start: int, total: int, prefix: int) -> int:
+def short_key(names: NameTable, block: np.ndarray, start: int, total: int, prefix: int) -> int:
     """The 1 to 8 bytes of a name with its prefix, as a word."""
     lifted = 8 * names.prefixes[prefix, REST]
     return (names.prefixes[prefix, CARRY] | (word(block, start) << lifted)) & ones(total)
@@ -93,7 +93,7 @@ def short_hash(key: int) -> int:
 
 @kernel(hot=True)
 def find(
-    names: Names, block: np.ndarray, start: int, length: int, prefix: int, key: int, total: int, slot: int
+    names: NameTable, block: np.ndarray, start: int, length: int, prefix: int, key: int, total: int, slot: int
 ) -> tuple[int, bool]:
     """The slot of a name from its first slot on, and True; or the empty one where it belongs, and False."""
     slots = names.slots
@@ -112,7 +112,7 @@ def find(
 
 
 @kernel()
-def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: int, add: bool) -> int:
+def look_up(names: NameTable, block: np.ndarray, start: int, length: int, prefix: int, add: bool) -> int:
     """The slot of a name, ABSENT when it has none and may not be added. There must be room for one name more."""
     total = length + names.prefixes[prefix, SIZE]
     mixed, carry, rest = names.prefixes[prefix, MIXED], names.prefixes[prefix, CARRY], names.prefixes[prefix, REST]
@@ -141,7 +141,7 @@ def look_up(names: Names, block: np.ndarray, start: int, length: int, prefix: in
 
 
 @kernel(hot=True)
-def approach(names: Names, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
+def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
     """Note the key and the first slot of each name of a row, and have ready all that `find` will look at."""
     shift, slots = names.sizes[SHIFT], names.slots
     many = 0  # names of more than eight bytes
@@ -166,7 +166,7 @@ def approach(names: Names, source: np.ndarray, tokens: np.ndarray, count: int) -
 
 
 @kernel(hot=True)
-def whole_name(names: Names, index: int) -> int:
+def whole_name(names: NameTable, index: int) -> int:
     """A whole number if the table of them can tell the name's number, which will then be wanted soon; else ABSENT."""
     if not 0 <= index < names.direct.size:
         return ABSENT
@@ -175,7 +175,7 @@ def whole_name(names: Names, index: int) -> int:
 
 
 @kernel(hot=True)
-def has_room(names: Names, count: int, size: int) -> bool:
+def has_room(names: NameTable, count: int, size: int) -> bool:
     """Whether that many more names of ``size`` bytes in all can be added."""
     if names.sizes[HASHED]:
         return True
@@ -187,17 +187,17 @@ def has_room(names: Names, count: int, size: int) -> bool:
     )
 
 
-NamesT = typeof(
-    Names(
+NameTableT = typeof(
+    NameTable(
         np.zeros(1, np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64),
         np.zeros((1, 1), np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int32),
     )
 )  # fmt: skip
 
 
-@kernel(types.void(NamesT, Block, int64[::1], int64[::1], int64, types.boolean))
+@kernel(types.void(NameTableT, Block, int64[::1], int64[::1], int64, types.boolean))
 def number_names(
-    names: Names, block: np.ndarray, offsets: np.ndarray, numbers: np.ndarray, prefix: int, add: bool
+    names: NameTable, block: np.ndarray, offsets: np.ndarray, numbers: np.ndarray, prefix: int, add: bool
 ) -> None:
     """The number of each name that the block holds one after the other."""
     for i in range(numbers.size):
@@ -229,7 +229,7 @@ class Vocabulary:
         self._heads: list[bytes] = [b""]
         sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0], np.int64)
         slots = np.zeros(2**bits, np.int64) if bits else np.full(64 * WIDTH, -1, np.int64)
-        self.names = Names(
+        self.names = NameTable(
             slots,
             np.zeros(1024, np.uint8),
             np.zeros(65, np.int64),
@@ -322,8 +322,8 @@ class Vocabulary:
         return made
 
 
-@kernel(types.void(NamesT))
-def refill(names: Names) -> None:
+@kernel(types.void(NameTableT))
+def refill(names: NameTable) -> None:
     """Put every name into its slot again, after the slots were replaced by empty ones."""
     last = names.slots.size // WIDTH - 1
     for number in range(names.sizes[COUNT]):

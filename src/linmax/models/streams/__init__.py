@@ -9,25 +9,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from linmax.io.batches import Batch, Classes, Position
-from linmax.io.formats import FORMATS, format_of
-from linmax.io.frames import TableReader, is_table, open_tables
-from linmax.io.reader import ROWS, LineReader, Refusals, ahead
-from linmax.io.sources import STANDARD_INPUT, Lines
+from linmax.io.batches import Batch, Classes
+from linmax.io.formats import FORMATS, register_format
+from linmax.io.frames import TableReader, is_table
+from linmax.io.options import ROWS, Position, ReadOptions
+from linmax.io.prefetch import ahead
+from linmax.io.reader import StreamReader
+from linmax.io.refusals import Refusals
+from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole
 
-__all__ = ["FORMATS", "Batch", "Position", "Refusals", "Stream", "StreamModel", "stream"]
+__all__ = ["FORMATS", "Batch", "Position", "Refusals", "Stream", "StreamModel", "register_format", "stream"]
 
 
 class Stream:
     """Batches of a stream, to be gone through once. Made by `stream`."""
 
-    def __init__(self, reader: LineReader | TableReader, prefetch: bool) -> None:
+    def __init__(self, reader: StreamReader | TableReader, prefetch: bool) -> None:
         self._reader, self._prefetch = reader, prefetch
 
     def __iter__(self) -> Iterator[Batch]:
@@ -80,7 +82,8 @@ def stream(
         A path ("-" is standard input), a list of `pathlib.Path`, an open binary file, an iterable of lines, a pandas
         or polars frame, an Arrow table or batch, a pair (X, y) as of ``load_svmlight_file``, or an iterable of these.
     format
-        One of svmlight, vw, csv, tsv, jsonl, text, parquet, arrow; else it is told by the file's ending and content.
+        One of `FORMATS`: svmlight, vw, text, csv, tsv, parquet, arrow, jsonl, and what `register_format` has added;
+        else it is told by the file's ending and content.
     label, ignore, categorical
         Columns of a table: the label (the last one if not given), those to leave out, and those whose numbers are
         categories. For JSON lines ``label`` is the key of the label.
@@ -121,33 +124,24 @@ def stream(
         raise TypeError("ignore and categorical must be lists of columns")
     vocabulary = model.vocabulary if model is not None else Vocabulary(hash_bits)
     classes = model.labels if model is not None else Classes()
-    known = None if model is None or not model.schema else dict(model.schema)
-    shared: dict[str, Any] = {
-        "vocabulary": vocabulary,
-        "classes": classes,
-        "grows": grow,
-        "strict": strict,
-        "rows": rows,
-        "position": position,
-    }
-    columns: dict[str, Any] = {
-        "label": label,
-        "ignore": tuple(ignore),
-        "categorical": tuple(categorical),
-        "known": known,
-    }
+    options = ReadOptions(
+        label=label,
+        ignore=tuple(ignore),
+        categorical=tuple(categorical),
+        ngrams=ngrams,
+        known=None if model is None or not model.schema else dict(model.schema),
+        grows=grow,
+        strict=strict,
+        rows=rows,
+        position=position or Position(),
+        settled=settled,
+    )
     tables, paths = _sorted_out(source)
-    if tables is None and format is None:
-        format = _table_format(paths[0])
-    if tables is None and format in ("parquet", "arrow"):
-        kind = format
-        name = str(paths[0])
-        tables = chain.from_iterable(open_tables(path, kind) for path in paths)
-        return Stream(TableReader(tables, **columns, **shared, name=name), prefetch)
     if tables is not None:
-        return Stream(TableReader(tables, **columns, **shared), prefetch)
-    options = columns | {"ngrams": ngrams}
-    return Stream(LineReader(paths, format, options, **shared, settled=settled), prefetch)
+        return Stream(TableReader(tables, options, vocabulary, classes), prefetch)
+    for path in paths:
+        refuse_unreadable(path)
+    return Stream(StreamReader(paths, format, options, vocabulary, classes), prefetch)
 
 
 def _sorted_out(source: Any) -> tuple[Iterable[Any] | None, list[Any]]:
@@ -163,19 +157,5 @@ def _sorted_out(source: Any) -> tuple[Iterable[Any] | None, list[Any]]:
     items = iter(source)
     first = next(items, None)
     if first is None or isinstance(first, (str, bytes)):
-        return None, [Lines(chain([] if first is None else [first], items))]
+        return None, [LinesAsFile(chain([] if first is None else [first], items))]
     return chain([first], items), []
-
-
-def _table_format(path: Any) -> str | None:
-    """The format of a file that is not made of lines; None for all others."""
-    if not isinstance(path, (str, os.PathLike)) or path == STANDARD_INPUT:
-        return None
-    if Path(path).is_dir():
-        raise ValueError(f"{path} is a folder; give a file")
-    with open(path, "rb") as file:
-        start = file.read(8)
-    if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        return format_of(str(path), start)
-    ending = Path(path).suffix.lower()
-    return "parquet" if ending == ".parquet" else None

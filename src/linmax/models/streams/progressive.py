@@ -17,7 +17,8 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.instances import concatenate, cut
-from linmax.io.batches import Batch, Position
+from linmax.io.batches import Batch
+from linmax.io.options import Position
 from linmax.models.streams.model import StreamModel, repeats
 from linmax.util import files
 

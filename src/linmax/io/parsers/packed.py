@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64
 
+from linmax.io.parsers.text import words_of
 from linmax.io.parsing import (
     ASIDE,
     AT,
@@ -24,8 +25,7 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block
-from linmax.io.text import words_of
-from linmax.io.vocabulary import Names, NamesT
+from linmax.io.vocabulary import NameTable, NameTableT
 from linmax.jit.compiling import kernel
 
 __all__ = ["parse_packed"]
@@ -33,12 +33,14 @@ __all__ = ["parse_packed"]
 LABEL_FROM, LABEL_TO, TEXT, FEATURES, REASON, AFTER = range(6)
 
 
-@kernel(int64(Block, WorkT, NamesT, NamesT, Block, Block, Block, int64, int64[:, ::1], int64[:, ::1], float64[::1]))
+@kernel(
+    int64(Block, WorkT, NameTableT, NameTableT, Block, Block, Block, int64, int64[:, ::1], int64[:, ::1], float64[::1])
+)
 def parse_packed(
     block: np.ndarray,
     work: Work,
-    names: Names,
-    labels: Names,
+    names: NameTable,
+    labels: NameTable,
     source: np.ndarray,
     scratch: np.ndarray,
     folded: np.ndarray,

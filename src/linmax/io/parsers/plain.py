@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linmax.io.decimals import GOOD, POINT, ZEROS, eight_digits
 from linmax.io.parsing import (
     COLON,
     GROWS,
@@ -26,23 +27,8 @@ from linmax.io.parsing import (
     end_row,
     read_value,
 )
-from linmax.io.scan import (
-    GOOD,
-    POINT,
-    VECTOR,
-    ZEROS,
-    byte,
-    eight_digits,
-    equals,
-    lifted,
-    others,
-    population,
-    shifted,
-    stops,
-    trailing,
-    word,
-)
-from linmax.io.vocabulary import ABSENT, NUMBER, Names, cell, has_room, look_up
+from linmax.io.scan import VECTOR, byte, equals, lifted, others, population, shifted, stops, trailing, word
+from linmax.io.vocabulary import ABSENT, NUMBER, NameTable, cell, has_room, look_up
 from linmax.jit.compiling import kernel
 
 __all__ = ["put_plain_row"]
@@ -149,7 +135,9 @@ def other_values(work: Work, block: np.ndarray, pairs: int) -> bool:
 
 
 @kernel(hot=True)
-def put_plain_row(work: Work, names: Names, block: np.ndarray, at: int, other: int, label: int, weight: float) -> bool:
+def put_plain_row(
+    work: Work, names: NameTable, block: np.ndarray, at: int, other: int, label: int, weight: float
+) -> bool:
     """Make a row of the rest of a line, from ``at`` on, if it is plain and there is room; else nothing has happened.
 
     ``other`` ends a word as a colon does.

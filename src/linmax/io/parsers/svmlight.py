@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
+from linmax.io.decimals import GOOD, HARD, WILD, whole_number
+from linmax.io.parsers.plain import put_plain_row
 from linmax.io.parsing import (
     ASK_NUMBER,
     AT,
@@ -42,9 +44,8 @@ from linmax.io.parsing import (
     read_value,
     refuse,
 )
-from linmax.io.plain import put_plain_row
-from linmax.io.scan import GOOD, HARD, WILD, Block, byte, next_stop, stops, whole_number, word
-from linmax.io.vocabulary import Names, NamesT, whole_name
+from linmax.io.scan import Block, byte, next_stop, stops, word
+from linmax.io.vocabulary import NameTable, NameTableT, whole_name
 from linmax.jit.compiling import kernel
 
 __all__ = ["parse_svmlight"]
@@ -76,8 +77,8 @@ def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
     return index, 0
 
 
-@kernel(int64(Block, WorkT, NamesT, NamesT))
-def parse_svmlight(block: np.ndarray, work: Work, names: Names, labels: Names) -> int:
+@kernel(int64(Block, WorkT, NameTableT, NameTableT))
+def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: NameTable) -> int:
     """Take lines until something is needed; returns what."""
     state = work.state
     while state[ROWS] < work.labels.size:

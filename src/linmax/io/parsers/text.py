@@ -33,7 +33,7 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte
-from linmax.io.vocabulary import Names, NamesT
+from linmax.io.vocabulary import NameTable, NameTableT
 from linmax.jit.compiling import kernel
 
 __all__ = ["FOLDED", "parse_text"]
@@ -95,9 +95,15 @@ def words_of(
     return count, at, size
 
 
-@kernel(int64(Block, WorkT, NamesT, NamesT, Block, Block, int64))
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, Block, int64))
 def parse_text(
-    block: np.ndarray, work: Work, names: Names, labels: Names, scratch: np.ndarray, folded: np.ndarray, most: int
+    block: np.ndarray,
+    work: Work,
+    names: NameTable,
+    labels: NameTable,
+    scratch: np.ndarray,
+    folded: np.ndarray,
+    most: int,
 ) -> int:
     """Take lines until something is needed; returns what. The scratch must hold the longest line."""
     state = work.state

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
+from linmax.io.decimals import GOOD, HARD, WILD
 from linmax.io.parsing import (
     ASIDE,
     ASK_NUMBER,
@@ -37,16 +38,16 @@ from linmax.io.parsing import (
     read_number,
     refuse,
 )
-from linmax.io.scan import GOOD, HARD, WILD, Block, byte
-from linmax.io.vocabulary import SIZE, Names, NamesT
+from linmax.io.scan import Block, byte
+from linmax.io.schema import MISSING
+from linmax.io.vocabulary import SIZE, NameTable, NameTableT
 from linmax.jit.compiling import kernel
 
-__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING", "NUMERIC", "parse_table"]
+__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "parse_table"]
 
 IGNORED, LABEL, NUMERIC, CATEGORY = range(4)
-MISSING = ("", "na", "nan", "null", "none", "?")
 QUOTE = 34
-_WORDS = np.array([int.from_bytes(text.encode().ljust(8, b"\0"), "little") for text in MISSING], np.int64)
+MISSING_WORDS = np.array([int.from_bytes(text.encode().ljust(8, b"\0"), "little") for text in MISSING], np.int64)
 
 
 @kernel(hot=True)
@@ -64,12 +65,12 @@ def is_missing(scratch: np.ndarray, start: int, length: int, missing: np.ndarray
     return False
 
 
-@kernel(int64(Block, WorkT, NamesT, NamesT, Block, int64, int64[:, ::1], int64[::1]))
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, int64, int64[:, ::1], int64[::1]))
 def parse_table(
     block: np.ndarray,
     work: Work,
-    names: Names,
-    labels: Names,
+    names: NameTable,
+    labels: NameTable,
     scratch: np.ndarray,
     separator: int,
     columns: np.ndarray,

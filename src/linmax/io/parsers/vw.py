@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
+from linmax.io.decimals import GOOD, HARD, WILD, whole_number
+from linmax.io.parsers.plain import put_plain_row
 from linmax.io.parsing import (
     ASK_NUMBER,
     AT,
@@ -48,9 +50,8 @@ from linmax.io.parsing import (
     read_value,
     refuse,
 )
-from linmax.io.plain import put_plain_row
-from linmax.io.scan import GOOD, HARD, WILD, Block, byte, next_stop, stops, whole_number
-from linmax.io.vocabulary import ABSENT, NUMBER, SIZE, Names, NamesT, cell, look_up, whole_name
+from linmax.io.scan import Block, byte, next_stop, stops
+from linmax.io.vocabulary import ABSENT, NUMBER, SIZE, NameTable, NameTableT, cell, look_up, whole_name
 from linmax.jit.compiling import kernel
 
 __all__ = ["parse_vw"]
@@ -58,8 +59,8 @@ __all__ = ["parse_vw"]
 BAR, QUOTE = 124, 39
 
 
-@kernel(int64(Block, WorkT, NamesT, NamesT, NamesT))
-def parse_vw(block: np.ndarray, work: Work, names: Names, labels: Names, spaces: Names) -> int:
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, NameTableT))
+def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable, spaces: NameTable) -> int:
     """Take lines until something is needed; returns what. ``spaces`` number the namespaces as prefixes, from 1."""
     state = work.state
     while state[ROWS] < work.labels.size:

@@ -1,0 +1,125 @@
+"""The registry of stream formats: one line for each, which names the class that reads it.
+
+A format is a class in a file of its own, derived from one in `linmax.io.formats.base`. It says by which endings of
+file names, first bytes and first lines it is recognised, takes the options that concern it, and parses. Everything
+that lists, recognises or makes formats asks this registry; a class is imported when it is first wanted.
+
+`register_format` adds one from outside::
+
+    register_format("pairs", "my_package.pairs:Pairs")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linmax.io.formats.base import StreamFormat
+    from linmax.io.options import ReadOptions
+
+__all__ = ["FORMATS", "endings", "format_class", "format_of", "make_format", "register_format"]
+
+# In the order in which they are asked whether first lines are theirs, from the particular to the general.
+REGISTRY: dict[str, str | type[StreamFormat]] = {
+    "svmlight": "linmax.io.formats.svmlight:Svmlight",
+    "vw": "linmax.io.formats.vw:VowpalWabbit",
+    "text": "linmax.io.formats.text:Text",
+    "csv": "linmax.io.formats.csv:Csv",
+    "tsv": "linmax.io.formats.tsv:Tsv",
+    "parquet": "linmax.io.formats.parquet:Parquet",
+    "arrow": "linmax.io.formats.arrow:Arrow",
+    "jsonl": "linmax.io.formats.jsonl:JsonLines",
+}
+FORMATS = REGISTRY.keys()  # the names, always up to date
+WITHOUT_LINES = ("svmlight", "csv")  # which one an empty input is: the first that will do
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
+SHOWN = 40  # bytes of a line that cannot be recognised
+
+
+def register_format(name: str, where: str | type[StreamFormat]) -> None:
+    """Add a format, by its class or by "module:class"; it is asked before all others.
+
+    Examples
+    --------
+    >>> register_format("csv", "my_package.csv:Csv")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is a format 'csv' already; choose another name
+    """
+    if name in REGISTRY:
+        raise ValueError(f"there is a format {name!r} already; choose another name")
+    if isinstance(where, str) and where.count(":") != 1:
+        raise ValueError(f"a format is named by 'module:class', got {where!r}")
+    others = dict(REGISTRY)
+    REGISTRY.clear()
+    REGISTRY.update({name: where, **others})
+
+
+def format_class(name: str) -> type[StreamFormat]:
+    """The class of a format."""
+    where = REGISTRY[name]
+    if not isinstance(where, str):
+        return where
+    module, wanted = where.split(":")
+    found: type[StreamFormat] = getattr(import_module(module), wanted)
+    return found
+
+
+def make_format(name: str, options: ReadOptions) -> StreamFormat:
+    """The format of this name, with its options."""
+    return format_class(name)(options)
+
+
+def endings(columns: bool = False) -> list[str]:
+    """Endings of file names that are known; with ``columns``, those of formats that have columns."""
+    return list(dict.fromkeys(ending for found in _classes(columns).values() for ending in found.endings))
+
+
+def _classes(columns: bool) -> dict[str, type[StreamFormat]]:
+    found = {name: format_class(name) for name in FORMATS}
+    return {name: one for name, one in found.items() if one.has_columns() or not columns}
+
+
+def format_of(name: str, head: bytes, columns: bool = False) -> str:
+    """The format of a file, from the ending of its name or else its first bytes.
+
+    With ``columns`` it is one that has columns.
+
+    Examples
+    --------
+    >>> format_of("-", b"1 3:0.5 7:1"), format_of("-", b"1 |f a b"), format_of("data.svm.gz", b"")
+    ('svmlight', 'vw', 'svmlight')
+    """
+    known = _classes(columns)
+    ending = _ending(name)
+    claimed = [kind for kind, one in known.items() if ending in one.endings]
+    if not claimed and columns and ending in endings():
+        raise ValueError(f"{name}: files that end in {ending} have no columns; known: {', '.join(endings(columns))}")
+    if len(claimed) == 1:
+        return claimed[0]
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for kind, one in known.items():
+        if head.startswith(one.first_bytes):
+            return kind
+    lines = [line.strip() for line in head.split(b"\n") if line.strip() and not line.startswith(b"#")]
+    if not lines:
+        if ending and not claimed:
+            listed = ", ".join(endings(columns))
+            raise ValueError(f"{name} is empty, and the ending {ending!r} is not known; known: {listed}")
+        return claimed[-1] if claimed else next(kind for kind in WITHOUT_LINES if kind in known)
+    if b"\0" in head:
+        raise ValueError(f"{name} is not text: its first bytes are {head[:16]!r}; give a format if it is")
+    for kind in [*claimed, *known]:
+        if known[kind].looks_like(lines):
+            return kind
+    raise ValueError(f"the format of {name} cannot be told from {lines[0][:SHOWN]!r}; give it: {', '.join(known)}")
+
+
+def _ending(name: str) -> str:
+    """The ending that tells a format, in small letters, without those of compression."""
+    found = [ending.lower() for ending in Path(name).suffixes]
+    while found and found[-1] in COMPRESSED:
+        found.pop()
+    return found[-1] if found else ""

@@ -1,0 +1,43 @@
+"""Vowpal Wabbit's text: ``label |namespace name:value ...``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linmax.io.batches import Classes
+from linmax.io.formats.base import LineFormat
+from linmax.io.options import ReadOptions
+from linmax.io.parsing import Work
+from linmax.io.vocabulary import Vocabulary
+from linmax.util.lazy import Later
+
+__all__ = ["VowpalWabbit"]
+
+parser = Later("linmax.io.parsers.vw")
+
+
+class VowpalWabbit(LineFormat):
+    """``label |namespace name:value ...``."""
+
+    endings = (".vw",)
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._spaces = Vocabulary()
+
+    @classmethod
+    def looks_like(cls, lines: Sequence[bytes]) -> bool:
+        """A bar, unless it stands in the text behind the only tab."""
+        line = lines[0]
+        return b"|" in line and not (line.count(b"\t") == 1 and line.index(b"\t") < line.index(b"|"))
+
+    def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
+        """Take lines."""
+        return int(parser.parse_vw(block, work, vocabulary.names, classes.texts.names, self._spaces.names))
+
+    def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
+        """Number the namespace like its prefix, less one."""
+        number = int(self._spaces.numbers([raw])[0])
+        assert vocabulary.prefix(raw + b"^") == number + 1

@@ -1,0 +1,332 @@
+"""Lines to batches: blocks of bytes are read, parsed and put together, in memory that does not grow with the input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from linmax.io import parsing
+from linmax.io.batches import Batch, Classes
+from linmax.io.decimals import powers
+from linmax.io.formats import make_format
+from linmax.io.formats.base import LineFormat
+from linmax.io.options import Position, ReadOptions
+from linmax.io.parsing import REASONS, Work
+from linmax.io.refusals import KEPT, Refusals
+from linmax.io.scan import PADDING, last_line_end
+from linmax.io.sources import Source
+from linmax.io.vocabulary import Vocabulary
+
+__all__ = ["LONGEST_LINE", "LineReader"]
+
+LONGEST_LINE = 2**24
+VALUES = 2**18  # of a batch, unless one row has more
+ROOMS = 8  # batches whose memory may be used again
+
+
+class LineReader:
+    """Reads files of lines, all of one format, into batches."""
+
+    def __init__(
+        self,
+        paths: Sequence[Any],
+        kind: str,
+        options: ReadOptions | None = None,
+        vocabulary: Vocabulary | None = None,
+        classes: Classes | None = None,
+    ) -> None:
+        self.options = options = ReadOptions() if options is None else options
+        self.paths, self.kind = list(paths), kind
+        self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
+        self.classes = Classes() if classes is None else classes
+        self.refusals = Refusals()
+        self.strict, self.rows, self.values = options.strict, options.rows, VALUES
+        self.format: LineFormat | None = None
+        self.settled = options.settled
+        self.start = options.position
+        self._file = self.start.file - 1
+        self._source: Source | None = None
+        self._block = np.zeros(options.block + PADDING, np.uint8)
+        self._base = self._filled = 0
+        self._ended = True  # the current source
+        self._rooms: list[dict[str, np.ndarray]] = []
+        tens, table = powers()
+        self._work = Work(
+            state=np.zeros(parsing.WIDTH, np.int64),
+            **parsing.room_for_tokens(1024),
+            classes=self.classes.numbers,
+            refusals=np.zeros((KEPT, 2), np.int64),
+            reasons=np.zeros(len(REASONS), np.int64),
+            answers=np.zeros((16, 2)),
+            tens=tens,
+            table=table,
+            **self._rows_room(0),
+        )
+        self._work.state[parsing.GROWS] = options.grows
+
+    def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
+        """Fresh arrays for a batch: the last one keeps its own."""
+        return {
+            "labels": np.zeros(self.rows, np.int32),
+            "importance": np.ones(self.rows),
+            "tags": np.zeros((self.rows, 2), np.int64),
+            "lines": np.zeros(self.rows, np.int64),
+            "indptr": np.zeros(self.rows + 1, np.int64),
+            "dense": np.zeros((self.rows, wide)),
+            **self._values_room(),
+        }
+
+    def _values_room(self) -> dict[str, np.ndarray]:
+        """Room for the values of a batch: that of an earlier one of which nothing is held, before there is a new one.
+
+        Fresh memory is cleared by the operating system, which takes a tenth of the time of parsing.
+        """
+        for room in self._rooms:
+            # Referred to by the dict and by the call itself; every view, and so every user of the batch, counts.
+            if len(room["values"]) == self.values and all(sys.getrefcount(room[name]) == 2 for name in room):
+                return room
+        room = {"indices": np.empty(self.values, np.int32), "values": np.empty(self.values)}
+        self._rooms = [*self._rooms[1 - ROOMS :], room]
+        return room
+
+    @property
+    def _state(self) -> np.ndarray:
+        return self._work.state
+
+    # -- bytes --------------------------------------------------------------------------------------------------
+
+    def _next_file(self) -> bool:
+        """Open the next file and look at its first lines; False when there is none."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+        self._file += 1
+        if self._file >= len(self.paths):
+            return False
+        source = self._source = Source.of(self.paths[self._file])
+        self._base = self._filled = 0
+        self._ended = False
+        state = self._state
+        state[parsing.AT] = state[parsing.END] = 0
+        state[parsing.LINE] = 1
+        if self.format is None:
+            self.format = self._made()
+        if self._file == self.start.file and self.start.offset > 0:
+            if self.settled is None:
+                raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
+            source.skip(self.start.offset)
+            self._base = self.start.offset
+            state[parsing.LINE] = self.start.line
+            return True
+        self._fill()
+        skipped, lines = self.format.begin(source.name, self._block[: self._filled].tobytes())
+        state[parsing.AT] += min(skipped, self._filled)
+        state[parsing.LINE] += lines
+        return True
+
+    def _made(self) -> LineFormat:
+        """The format, with what was found out about the input before."""
+        made = make_format(self.kind, self.options)
+        assert isinstance(made, LineFormat)
+        if self.settled:
+            made.restore(self.settled)
+        return made
+
+    def _fill(self) -> bool:
+        """Read on behind what is left of the block; False when there is nothing more."""
+        source, state = self._source, self._state
+        if source is None or self._ended:
+            return False
+        at = int(state[parsing.AT])
+        left = self._filled - at
+        room = self._block.size - PADDING
+        if left >= room:  # one line fills the block
+            if room >= LONGEST_LINE:
+                return self._skip_line()
+            self._block = np.concatenate([self._block, np.zeros(room, np.uint8)])
+            room *= 2
+        if at and left:
+            self._block[:left] = self._block[at : self._filled].copy()
+        self._base += at
+        got = source.read_into(self._block[left:room])
+        self._ended = got < room - left
+        self._filled = left + got
+        state[parsing.AT] = 0
+        if self._ended and self._filled and self._block[self._filled - 1] != parsing.NEWLINE:
+            self._block[self._filled] = parsing.NEWLINE
+            self._filled += 1
+        self._block[self._filled : self._filled + PADDING] = parsing.NEWLINE
+        state[parsing.END] = last_line_end(self._block, 0, self._filled)
+        if self.format is not None:
+            self.format.renewed()
+        return self._filled > 0
+
+    def _skip_line(self) -> bool:
+        """Pass over a line that is longer than any may be."""
+        source, state = self._source, self._state
+        assert source is not None
+        room = self._block.size - PADDING
+        self._base += self._filled
+        while True:
+            got = source.read_into(self._block[:room])
+            found = np.flatnonzero(self._block[:got] == parsing.NEWLINE)
+            if found.size or not got:
+                break
+            self._base += got
+        end = int(found[0]) + 1 if found.size else got
+        self._refused(int(state[parsing.LINE]), parsing.TOO_LONG)
+        state[parsing.LINE] += 1
+        self._ended = got < room
+        self._filled = got
+        if self._ended and got and self._block[got - 1] != parsing.NEWLINE:
+            self._block[got] = parsing.NEWLINE
+            self._filled += 1
+        self._block[self._filled : self._filled + PADDING] = parsing.NEWLINE
+        state[parsing.AT] = end
+        state[parsing.END] = max(end, int(last_line_end(self._block, 0, self._filled)))
+        if self.format is not None:
+            self.format.renewed()
+        return True
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def _refused(self, line: int, reason: int) -> None:
+        name = self._source.name if self._source is not None else ""
+        self.refusals.add(name, line, REASONS[reason])
+
+    def _drain(self) -> None:
+        """Take over the refusals of a parser."""
+        state, work = self._state, self._work
+        count = int(state[parsing.REFUSED])
+        if not count:
+            return
+        kept = work.refusals[: min(count, KEPT)]
+        for line, reason in kept.tolist():
+            self._refused(line, reason)
+            work.reasons[reason] -= 1
+        for reason, more in enumerate(work.reasons.tolist()):
+            if more:
+                self.refusals.counts[REASONS[reason]] = self.refusals.counts.get(REASONS[reason], 0) + more
+        work.reasons[:] = 0
+        state[parsing.REFUSED] = 0
+
+    def _serve(self, needs: int) -> None:
+        """Give a parser what it asks for."""
+        state, work = self._state, self._work
+        begin, end = int(state[parsing.FROM]), int(state[parsing.TO])
+        assert self.format is not None
+        if needs == parsing.MORE_VALUES:
+            self.values *= 2
+            self._work = work._replace(**self._values_room())
+        elif needs == parsing.MORE_TOKENS:
+            self._work = work._replace(**parsing.room_for_tokens(2 * work.amounts.size))
+        elif needs == parsing.MORE_NAMES:
+            self.vocabulary.reserve(begin, end)
+        else:
+            raw = (self.format.aside() if state[parsing.ASIDE] else self._block)[begin:end].tobytes()
+            if needs == parsing.NEW_CLASS:
+                self.classes.number(raw)
+                self._work = work._replace(classes=self.classes.numbers)
+            elif needs == parsing.NEW_PREFIX:
+                self.format.new_prefix(raw, self.vocabulary)
+            elif needs == parsing.ASK_NUMBER:
+                count = int(state[parsing.ANSWERS])
+                answers = work.answers if count < len(work.answers) else np.concatenate([work.answers] * 2)
+                answers[count] = begin, float(raw)
+                state[parsing.ANSWERS] = count + 1
+                self._work = work._replace(answers=answers)
+
+    def _tags(self, before: int, tags: list[str]) -> None:
+        """Keep the tags of the rows since ``before``, while their bytes are there."""
+        if not self._state[parsing.TAGGED]:
+            return
+        tags += [""] * (before - len(tags))
+        for begin, end in self._work.tags[before : int(self._state[parsing.ROWS])].tolist():
+            tags.append(self._block[begin:end].tobytes().decode("utf-8", "backslashreplace"))
+
+    def __iter__(self) -> Generator[Batch, None, None]:
+        """Batches of rows, as full as they go, until the input ends."""
+        try:
+            yield from self._batches()
+        finally:
+            if self._source is not None:
+                self._source.close()
+
+    def _batches(self) -> Iterator[Batch]:
+        state = self._state
+        wide = 0
+        more = True
+        while more:
+            if self.format is not None:
+                wide = len(self.format.dense_names)
+            self._renew(wide)
+            tags: list[str] = []
+            unknown = int(state[parsing.UNKNOWN])
+            while True:
+                if self.format is None or (state[parsing.AT] >= state[parsing.END] and not self._fill()):
+                    more = self._next_file()
+                    if not more:
+                        break
+                    continue
+                before = int(state[parsing.ROWS])
+                if self._work.dense.shape[1] != self._wide():
+                    if before:
+                        break
+                    self._renew(self._wide())
+                needs = self.format.parse(self._block, self._work, self.vocabulary, self.classes)
+                self._tags(before, tags)
+                self._drain()
+                if self.strict and self.refusals.total:
+                    more = False
+                    break
+                if needs == parsing.FILLED:
+                    break
+                if needs != parsing.ENDED:
+                    self._serve(needs)
+            if state[parsing.ROWS]:
+                yield self._batch(tags, int(state[parsing.UNKNOWN]) - unknown)
+            if self.strict and self.refusals.total:
+                file, line, reason = self.refusals.first[0]
+                raise ValueError(f"{file}, line {line}: {reason}")
+
+    def _wide(self) -> int:
+        """Dense attributes: known before the first line is parsed, when there are any."""
+        assert self.format is not None
+        return sum(kind == "number" for kind in self.format.settled.get("kinds", ()))
+
+    def _renew(self, wide: int) -> None:
+        """Begin a batch."""
+        self._work = self._work._replace(**self._rows_room(wide))
+        state = self._state
+        state[parsing.ROWS] = state[parsing.PLACED] = state[parsing.TAGGED] = 0
+
+    def _batch(self, tags: list[str], unknown: int) -> Batch:
+        state, work = self._state, self._work
+        rows, placed = int(state[parsing.ROWS]), int(state[parsing.PLACED])
+        assert self.format is not None
+        over = self._file >= len(self.paths)
+        offset, line = self._base + int(state[parsing.AT]), int(state[parsing.LINE])
+        position = Position(self._file, 0, 1) if over else Position(self._file, offset, line)
+        done = self._source.done() if self._source is not None else 1.0
+        share = (self._file + (done or 0.0)) / len(self.paths) if done is not None else None
+        return Batch(
+            work.dense[:rows],
+            work.indptr[: rows + 1],
+            work.indices[:placed],
+            work.values[:placed],
+            work.labels[:rows],
+            work.importance[:rows],
+            work.lines[:rows],
+            tags + [""] * (rows - len(tags)) if state[parsing.TAGGED] else None,
+            len(self.vocabulary),
+            self.vocabulary,
+            self.classes,
+            self.format.dense_names,
+            position,
+            unknown,
+            share,
+            self.format.settled,
+        )

@@ -1,0 +1,32 @@
+"""What could not be read: lines and rows, counted by reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["KEPT", "Refusals"]
+
+KEPT = 20  # refused lines that are remembered
+
+
+@dataclass
+class Refusals:
+    """Lines that could not be read: how many for each reason, and the first of them."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: list[tuple[str, int, str]] = field(default_factory=list)  # file, line, reason
+
+    @property
+    def total(self) -> int:
+        """How many."""
+        return sum(self.counts.values())
+
+    def add(self, file: str, line: int, reason: str) -> None:
+        """Count one."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        if len(self.first) < KEPT:
+            self.first.append((file, line, reason))
+
+    def copy(self) -> Refusals:
+        """As it is now."""
+        return Refusals(dict(self.counts), list(self.first))
