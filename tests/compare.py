@@ -392,7 +392,7 @@ def follow(
             assert machine.updates == slow.updates, where
             level = float(np.abs(slow.rule.w).max(initial=0.0))
             peak = max(peak, level)
-            weights = machine.weights
+            weights = machine.weights.arrays
             if level < 1e-12 * peak and slow.log_scale == 0.0 and (level > 0.0 or weights.flat.any()):
                 return t  # what is left of the weights is rounding
             flat = in_order(weights.flat, machine, given.k)

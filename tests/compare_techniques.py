@@ -219,7 +219,7 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
         theirs += [slow.voting_mistakes, slow.basic_mistakes, slow.wait, slow.restarts]
         assert ours == theirs, where
     if linear(described):
-        weights, expected = machine.weights, slow.snapshot()
+        weights, expected = machine.weights.arrays, slow.snapshot()
         flat = in_order(weights.flat, machine, given.k)
         assert_same_hypothesis(flat, weights.log_scale, expected, where)
     known = [machine.classes.index(c) for c in slow.linear.known]

@@ -48,11 +48,11 @@ def hypotheses(learner: Any, instances: Experts, labels: np.ndarray) -> list[tup
     found = []
     begin = 0
     for end in [*(changed + 1).tolist(), len(labels)]:
-        weights = machine.weights
+        weights = machine.weights.arrays
         found.append((end - begin, weights.flat, weights.log_scale))
         machine.run(instances[begin:end], labels[begin:end])
         begin = end
-    weights = machine.weights
+    weights = machine.weights.arrays
     return [*found, (1, weights.flat, weights.log_scale)]
 
 

@@ -102,8 +102,8 @@ def test_adding_a_constant_to_a_sub_expert_changes_nothing(case: Case) -> None:
     if case.exact and case.rule.name in ("perceptron", "quasi_additive", "p_norm"):
         assert agree.size == 0
     if agree.size == 0:
-        expected = second.model.weights
-        got = first.model.weights
+        expected = second.model.weights.arrays
+        got = first.model.weights.arrays
         scale = math.exp(got.log_scale - expected.log_scale)
         np.testing.assert_allclose(got.flat * scale, expected.flat, rtol=1e-9, atol=1e-12)
     else:  # a tie that rounding broke: it must be one

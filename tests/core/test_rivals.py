@@ -91,7 +91,7 @@ def test_on_attributes_all_is_one_two_class_learner_for_each_class(rule: str, na
     machine = run(rivals(rule, "all"), given.instances, given.labels).model
     x = given.instances.dense if given.instances.csr is None else given.instances.csr.toarray()
     labels = np.array(given.labels)
-    weights = machine.weights
+    weights = machine.weights.arrays
     updates = 0
     for c in range(given.k):
         alone = LinearThreshold(rule, labels=(-1, 1), constant=thresholds)

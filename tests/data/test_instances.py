@@ -28,7 +28,7 @@ def outcome(instances: Any, labels: Any = LABELS) -> list[Any]:
     found: list[Any] = []
     for rule in RULES:
         trace = run(rule, instances, labels)
-        weights = trace.model.weights
+        weights = trace.model.weights.arrays
         found.append((trace.predictions.tolist(), trace.changed.tolist(), weights.flat.tolist(), weights.log_scale))
     return found
 

@@ -116,10 +116,10 @@ def test_values_and_voters_join() -> None:
     whole = VoteFusion("AR-perceptron", classes=list("abc"), by="subject").fit(frame, labels)
     parts = VoteFusion("AR-perceptron", classes=list("abc"), by="subject")
     parts.partial_fit(frame[:cut].drop(columns="v3"), labels[:cut])
-    assert parts._state.machine.layout.voters == 3 * 2
+    assert parts._state.model.layout.voters == 3 * 2
     parts.partial_fit(frame[cut : cut + 20], labels[cut : cut + 20])
     parts.partial_fit(frame[cut + 20 :], labels[cut + 20 :])
-    assert parts._state.machine.layout.voters == 4 * 4
+    assert parts._state.model.layout.voters == 4 * 4
     np.testing.assert_allclose(parts.decision_function(frame), whole.decision_function(frame), atol=1e-12)
     for name, found in whole.weights(copies=True).items():
         assert parts.weights(copies=True)[name] == pytest.approx(found, abs=1e-12)
@@ -141,7 +141,7 @@ def test_where_a_value_is_not_known_the_voters_decide() -> None:
     votes = frame[["v0", "v1", "v2", "v3"]]
     unseen, missing = (fusion.decision_function(votes.assign(subject=value)) for value in ("music", None))
     np.testing.assert_array_equal(unseen, missing)
-    weights = fusion._state.machine.weights
+    weights = fusion._state.model.weights.arrays
     total = fusion._state.unit()[0]
     expected = by_hand(frame, [], []).transpose(0, 2, 1) @ weights.voters[:VOTERS] + weights.thresholds
     np.testing.assert_allclose(unseen, expected / total, atol=1e-12)
@@ -196,7 +196,7 @@ def test_weights_and_contributions(learner: str, by: list[str]) -> None:
 def _own(fusion: VoteFusion, name: str) -> float:
     """Weight of the voter itself."""
     state = fusion._state
-    return float(state.machine.weights.arrays.voters[state.voters.index(name)] / state.unit()[0])
+    return float(state.model.weights.arrays.voters[state.voters.index(name)] / state.unit()[0])
 
 
 def test_the_report_tells_each_value() -> None:

@@ -14,13 +14,13 @@ FACES = ["run-votes", "run-scores", "run-dense", "run-sparse", "run-mixed", "run
 def told(trace: Any, instances: Any, labels: Any) -> dict[str, Any]:
     """What a trace and its machine hold."""
     machine = trace.model
-    found = answers(trace.predictions.tolist(), [*labels] * trace.epochs)
+    found = answers(trace.predictions.tolist(), [*labels] * trace.passes)
     found |= {
         "trials": machine.trials,
         "updates": machine.updates,
         "recycled": machine.recycled,
         "changed": digest(trace.changed.tolist()),
-        "epochs": trace.epochs,
+        "epochs": trace.passes,
         "consistent": trace.consistent,
         "classes": machine.classes,
         "known": len(machine.known),
@@ -29,7 +29,7 @@ def told(trace: Any, instances: Any, labels: Any) -> dict[str, Any]:
         "members": [[member.name, member.mistakes] for member in machine.members][:4],
     }
     try:
-        weights = machine.weights
+        weights = machine.weights.arrays
     except ValueError:  # no single weight vector
         return found
     found["weights"] = sample(weights.flat)
@@ -112,8 +112,8 @@ OPTIONS: list[tuple[str, Any, dict[str, Any]]] = [
     ("discover-votes", votes_given, {"discover": True}),
     ("discover-dense", dense_given, {"discover": True}),
     ("discover-sparse", sparse_given, {"discover": True}),
-    ("passes-dense", dense_given, {"max_epochs": 4}),
-    ("passes-votes", votes_given, {"max_epochs": 3}),
+    ("passes-dense", dense_given, {"passes": 4}),
+    ("passes-votes", votes_given, {"passes": 3}),
     ("largest-scores", scores_given, {"tie": "largest"}),
     ("no-update-on-tie-sparse", sparse_given, {"update_on_tie": False}),
     ("dicts", by_dicts, {}),

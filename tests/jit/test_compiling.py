@@ -62,7 +62,7 @@ learners = [
 found = {}
 for text in learners:
     trace = run(text, instances, labels, margins=True)
-    weights = trace.model.weights
+    weights = trace.model.weights.arrays
     found[text] = [
         trace.predictions.tolist(), trace.changed.tolist(), trace.margins.tolist(), weights.flat.tolist(),
         weights.log_scale, trace.model.scores(instances[:5]).tolist(),

@@ -48,10 +48,10 @@ def problem(kind: str) -> tuple[Any, Any, np.ndarray]:
 def learned(model: Any) -> dict[str, np.ndarray]:
     """All that it has learned and counted, but for the calibration of its probabilities."""
     if isinstance(model, LinearMaxClassifier):
-        counts = {"mistakes": np.array(model.mistakes_), "classes": np.array(model._machine.classes)}
-        return model._machine.engine.arrays | counts
+        counts = {"mistakes": np.array(model.mistakes_), "classes": np.array(model._model.classes)}
+        return model._model.engine.arrays | counts
     state = model._fitted
-    return state.machine.engine.arrays | state.tally.arrays | {"classes": model.classes_}
+    return state.model.engine.arrays | state.tally.arrays | {"classes": model.classes_}
 
 
 @pytest.mark.parametrize("kind", ["votes", "sides", "scores", "attributes"])

@@ -147,7 +147,7 @@ def _shuffled(named: dict[Any, Any], rng: np.random.Generator, share: float) -> 
 
 def assert_same_weights(learner: Learner, machine: Model, story: Story) -> None:
     try:
-        expected, found = machine.weights, learner.weights
+        expected, found = machine.weights.arrays, learner.weights
     except ValueError:  # no single weight vector
         return
     np.testing.assert_allclose(list(found["voters"].values()), expected.voters, rtol=1e-7, atol=1e-9)
@@ -329,7 +329,7 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
         fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
     assert machine is not None
     assert fusion.report().online.mistakes == wrong
-    assert fusion._state.machine.updates == machine.updates
+    assert fusion._state.model.updates == machine.updates
     assert fusion.classes_.tolist()[: len(machine.known)] == machine.known
 
 

@@ -153,7 +153,7 @@ def test_a_sitting_changes_no_bit(text: str, kind: str, monkeypatch: pytest.Monk
         else:
             rare["attributes"] = {name: np.float32(value) for name, value in rare["attributes"].items()}
         for name, learner in learners.items():
-            monkeypatch.setattr("linmax.models.online.JIT", name != "slow")
+            monkeypatch.setattr("linmax.models.online.learner.JIT", name != "slow")
             given = rare if name == "mixed" and t % 50 == 40 else instance
             if t % 3 == 0:
                 told[name].append(learner.predict(**given))
@@ -419,7 +419,7 @@ def test_asking_about_names_never_met(text: str, shape: str) -> None:
     for instances, _ in others:
         for t in range(3):
             met = Learner.from_state(*before.state())
-            met._engine.grow(met._columns(met._read(**(nothing | by_name(instances, t)))), 3)
+            met._engine.grow(met._columns(met._reading.read(**(nothing | by_name(instances, t)))), 3)
             met._renamed()
             assert learner.predict(**by_name(instances, t)) == met.predict(**by_name(instances, t))
             assert learner.scores(**by_name(instances, t)) == pytest.approx(met.scores(**by_name(instances, t)))

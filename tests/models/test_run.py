@@ -21,7 +21,7 @@ lifted = pytest.mark.parametrize("case", CASES, ids=str)
 
 def state(machine: Any) -> tuple[Any, ...]:
     """All that a user sees of a machine."""
-    weights = machine.weights
+    weights = machine.weights.arrays
     return (
         weights.flat.tolist(),
         weights.log_scale,

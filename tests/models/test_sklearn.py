@@ -477,8 +477,8 @@ def test_goes_on_as_if_it_had_never_stopped(learner, kind, tmp_path):
         assert other.get_params() == model.get_params()
         np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
         np.testing.assert_array_equal(other.coef_, model.coef_) if learner in ONE_VECTOR else None
-        for name, array in model._machine.engine.arrays.items():
-            np.testing.assert_array_equal(array, other._machine.engine.arrays[name], err_msg=name)
+        for name, array in model._model.engine.arrays.items():
+            np.testing.assert_array_equal(array, other._model.engine.arrays[name], err_msg=name)
 
 
 def test_a_file_keeps_what_is_asked_of_a_model(tmp_path):

@@ -32,7 +32,7 @@ def separable(points: int, d: int, k: int, seed: int, gap: float = 0.1) -> tuple
 def test_equals_reference(d: int, k: int, as_sparse: bool) -> None:
     points = 40 if JIT else 10
     x, labels = separable(points, d, k, seed=d + k)
-    slow = reference.multiclass_perceptron(x, labels.tolist(), k, passes=500)
+    slow = reference.multiclass_perceptron(x, labels.tolist(), k, max_epochs=500)
     block = sparse.csr_array(x) if as_sparse else x
     instances = experts(attributes=block, classes=range(k), thresholds=False)
     trace = run("perceptron", instances, labels, passes=500, update_on_tie=False)
@@ -55,7 +55,7 @@ def test_identical_on_small_whole_points(seed: int, d: int, k: int, points: int)
     """Ties everywhere, separable or not: the same weights to the last bit, and the same number of passes."""
     rng = np.random.default_rng(seed)
     x, labels = rng.integers(-2, 3, size=(points, d)).astype(float), rng.integers(k, size=points)
-    slow = reference.multiclass_perceptron(x, labels.tolist(), k, passes=12)
+    slow = reference.multiclass_perceptron(x, labels.tolist(), k, max_epochs=12)
     instances = experts(attributes=x, classes=range(k), thresholds=False)
     trace = run("perceptron", instances, labels, passes=12, update_on_tie=False)
     assert np.array_equal(trace.model.weights.arrays.attributes.T, slow.weights)

@@ -285,7 +285,7 @@ def test_a_million_updates_of_alma(a_million: Any, p: float, project: bool) -> N
     """A margin that is never reached: with one coordinate theta is 1 after each projection, or the sum of steps."""
     trace = run(rules.alma(p, alpha=0.5, B=1e9, project=project), a_million, labels(0, MILLION))
     assert trace.changed.all()
-    weights = trace.model.weights
+    weights = trace.model.weights.arrays
     steps = math.sqrt(2.0 / (p - 1.0)) / np.sqrt(np.arange(1.0, MILLION + 1.0))
     expected = 1.0 if project else steps.sum()
     assert weights.voters[0] * math.exp(weights.log_scale) == pytest.approx(expected, rel=1e-6)
@@ -410,7 +410,7 @@ def test_mistakes_alone_can_take_weights_anywhere_and_back(alpha: float) -> None
     assert shrunk.changed.all()
     exact.s[:3] = [s - back for s in exact.s[:3]]
     ask_everything()
-    weights = machine.weights
+    weights = machine.weights.arrays
     true = np.log(weights.voters[3:]) + weights.log_scale
     assert true == pytest.approx([s * math.log(alpha) for s in exact.s[3:]], abs=1e-9)
 

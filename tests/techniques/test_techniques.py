@@ -185,7 +185,7 @@ def test_raters_that_appear_are_raters_that_rated_nothing(text: str, technique: 
     for t in range(TRIALS):
         here = int((begin <= t).sum())
         assert trace.predictions[t] == slow.trial(ratings[t, :here].T.copy(), int(labels[t])), t
-    weights = trace.model.weights
+    weights = trace.model.weights.arrays
     got = weights.flat * np.exp(weights.log_scale - slow.log_scale)
     np.testing.assert_allclose(got, slow.hypothesis(), rtol=1e-9, atol=1e-12)
 

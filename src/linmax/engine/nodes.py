@@ -200,6 +200,10 @@ class Node:
         """Weights over the coordinates and the logarithm of their scale."""
         raise ValueError("this learner is no single weight vector; look at its members")
 
+    def unit(self, engine: Engine) -> float:
+        """How many times as large the scores of `judge` are as those of `play`."""
+        return 1.0
+
     def scoring(self, engine: Engine) -> np.ndarray:
         """The weights that give its scores: its hypothesis at the scale at which it scores."""
         return self.hypothesis(engine)[0]
@@ -268,10 +272,13 @@ class Leaf(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
         judge(engine.members, engine.state, engine.scratch(instances), self.output, instances, size, predictions, table)
-        return predictions, table / self._unit(engine)
+        return predictions, table / self._unit(engine) if engine.scored else table
+
+    def unit(self, engine: Engine) -> float:
+        return 1.0 if engine.scored else self._unit(engine)
 
     def _unit(self, engine: Engine) -> float:
-        """What its scores are divided by, as when it plays."""
+        """What its scores are divided by when it plays."""
         member, averaged = divmod(self.output, 2)
         state, spread = engine.state, int(engine.members.spreads[member])
         scalars, sums = state.scalars[member], state.means[member]
@@ -397,6 +404,9 @@ class BestOf(Node):
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.best.judge(engine, instances, size)
+
+    def unit(self, engine: Engine) -> float:
+        return self.best.unit(engine)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         return self.best.hypothesis(engine)

@@ -255,7 +255,7 @@ class Model:
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
-        return self._calibration.probabilities(self.record, scores)
+        return self._calibration.probabilities(self.record, scores / self.engine.top.unit(self.engine))
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
