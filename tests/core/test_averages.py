@@ -144,7 +144,7 @@ def test_a_sum_whose_squares_underflow_still_votes() -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("size", [1e-145, 1e-100, 1e60, 1e150])
+@pytest.mark.parametrize("size", [1e-145, 1e-100, 1e60, 9e99])
 def test_instances_of_any_size(size: float) -> None:
     rng = np.random.default_rng(8)
     dense = rng.uniform(-1.0, 1.0, (20, 3))
@@ -152,7 +152,7 @@ def test_instances_of_any_size(size: float) -> None:
     plain = experts(attributes=dense, classes=range(2), thresholds=False)
     other = experts(attributes=dense * size, classes=range(2), thresholds=False)
     for learner in ("A-perceptron", "A(scale=max)-perceptron", "VA(scale=l1)-perceptron", "V-perceptron"):
-        if size < 1e99:
+        if size < 1e90:
             assert run(learner, other, labels).predictions.tolist() == run(learner, plain, labels).predictions.tolist()
         else:
             with pytest.raises(OverflowError, match="left the range of floats at trial"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from linmax.streams import Model
+from linmax.streams import StreamModel
 
 
-def progressive(model: Model, **options: Any) -> Any:
+def progressive(model: StreamModel, **options: Any) -> Any:
     """Progressive validation, as ``linmax learn`` does it."""
     from linmax.models.streams.progressive import Progressive
 
@@ -17,10 +17,10 @@ def progressive(model: Model, **options: Any) -> Any:
 def served(description: dict[str, Any]) -> Any:
     """A model of the service, without log and server."""
     from linmax.service.log import ModelRow
-    from linmax.service.model import Model as Served
-    from linmax.service.packing import Names
+    from linmax.service.model import ServedModel as Served
+    from linmax.service.packing import NameTable
 
-    return Served(ModelRow(1, "golden", description, 0, Names()))
+    return Served(ModelRow(1, "golden", description, 0, NameTable()))
 
 
 def events() -> tuple[Any, int, int, int, int]:
@@ -32,13 +32,13 @@ def events() -> tuple[Any, int, int, int, int]:
 
 def log(path: Any) -> Any:
     """A log of the service in a file."""
-    from linmax.service.log import Log
+    from linmax.service.log import EventLog
 
-    return Log(path)
+    return EventLog(path)
 
 
 def served_again(row: Any) -> Any:
     """A model of the service from its row in a log."""
-    from linmax.service.model import Model as Served
+    from linmax.service.model import ServedModel as Served
 
     return Served(row)

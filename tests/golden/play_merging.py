@@ -45,7 +45,7 @@ def models(kind: str, text: str) -> dict[str, Any]:
     head = given[:1] if kind == "csv" else []
     parts = []
     for place in range(3):
-        model = linmax.streams.Model(text, scale="none" if kind != "csv" else "max")
+        model = linmax.streams.StreamModel(text, scale="none" if kind != "csv" else "max")
         part = [*head, *given[len(head) + place :: 3]]
         for batch in linmax.stream(part, model=model, prefetch=False, **reading):
             model.learn(batch)

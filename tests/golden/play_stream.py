@@ -26,7 +26,7 @@ def told(model: Any, last: Any) -> dict[str, Any]:
         "attributes": digest(model.attributes),
         "predicted": digest(model.predict(last).tolist()),
         "scores": sample(model.scores(last)),
-        "probabilities": sample(model.probabilities(last)),
+        "probabilities": sample(model.predict_proba(last)),
         "pool": [[member.name, float(member.weight), member.sparse] for member in model.pool],
     }
     try:
@@ -39,7 +39,7 @@ def told(model: Any, last: Any) -> dict[str, Any]:
 
 def play(kind: str, text: str, scale: str = "auto", rows: int = 50, hash_bits: int | None = None) -> dict[str, Any]:
     lines, _, reading = streams.FILES[kind]
-    model = linmax.streams.Model(text, scale=scale, hash_bits=hash_bits)
+    model = linmax.streams.StreamModel(text, scale=scale, hash_bits=hash_bits)
     said: list[Any] = []
     right: list[Any] = []
     for batch in linmax.stream(lines(), model=model, rows=rows, prefetch=False, **reading):
@@ -49,7 +49,6 @@ def play(kind: str, text: str, scale: str = "auto", rows: int = 50, hash_bits: i
             with tempfile.TemporaryDirectory() as folder:
                 model.save(Path(folder) / "model")  # which also finds the temperature
         last = batch
-    model.settle()
     return {**answers(said, right), **told(model, last)}
 
 
@@ -58,14 +57,14 @@ def reloaded(kind: str, text: str) -> dict[str, Any]:
     lines, _, reading = streams.FILES[kind]
     given = lines()
     head = given[:1] if kind == "csv" else []
-    model = linmax.streams.Model(text)
+    model = linmax.streams.StreamModel(text)
     said: list[Any] = []
     for part in (given[:90], [*head, *given[90:]]):
         for batch in linmax.stream(part, model=model, rows=40, prefetch=False, **reading):
             said += model.learn(batch).tolist()
         with tempfile.TemporaryDirectory() as folder:
             model.save(Path(folder) / "model")
-            model = linmax.streams.Model.load(Path(folder) / "model")
+            model = linmax.streams.StreamModel.load(Path(folder) / "model")
     last = next(iter(linmax.stream(given, model=model, rows=40, prefetch=False, grow=False, **reading)))
     return {"predictions": digest(said), **told(model, last)}
 
@@ -73,7 +72,7 @@ def reloaded(kind: str, text: str) -> dict[str, Any]:
 def delayed(kind: str, text: str) -> dict[str, Any]:
     """Progressive validation with rows held out and labels that come late."""
     lines, _, reading = streams.FILES[kind]
-    model = linmax.streams.Model(text)
+    model = linmax.streams.StreamModel(text)
     work = progressive(model, delay=7, holdout=9)
     said: list[Any] = []
     for batch in linmax.stream(lines(), model=model, rows=45, prefetch=False, **reading):

@@ -251,7 +251,7 @@ def test_runs_in_pieces(rng: np.random.Generator, number: int, folder: Path) -> 
 def test_a_stream(rng: np.random.Generator, number: int, folder: Path) -> None:
     """The stream model: lines of any length in batches of any size; saved and loaded it goes on with the same bits."""
     text = LEARNERS[number % len(LEARNERS)]
-    model = linmax.streams.Model(
+    model = linmax.streams.StreamModel(
         text, scale=str(rng.choice(["max", "auto", "none"])), hash_bits=None if rng.integers(2) else 4
     )
     source = Source(rng, ("attributes",), 1.0, least_of(text))
@@ -270,7 +270,7 @@ def test_a_stream(rng: np.random.Generator, number: int, folder: Path) -> None:
         if rng.integers(4) == 0:
             model.settle()
             model.save(folder / "model.linmax")
-            twin = linmax.streams.Model.load(folder / "model.linmax")
+            twin = linmax.streams.StreamModel.load(folder / "model.linmax")
             break
     if twin is not None:
         rest = lines[len(lines) // 2 :]
@@ -372,7 +372,7 @@ def test_river(rng: np.random.Generator, number: int, folder: Path) -> None:
 
     text = LEARNERS[number % len(LEARNERS)]
     source = Source(rng, ("attributes",), largest_of(text), least_of(text))
-    model: Any = river.LinearMaxClassifier(text, calibrate=bool(rng.integers(2)))
+    model: Any = river.LinearMaxClassifier(text)
     if number % 5 == 4:
         model = river.FusionClassifier([naive_bayes.BernoulliNB(), model], "R-perceptron")
     for _ in range(int(rng.choice([5, 25, 50]))):
@@ -380,8 +380,7 @@ def test_river(rng: np.random.Generator, number: int, folder: Path) -> None:
         x = instance["attributes"]
         model.predict_one(x)
         model.learn_one(x, label)
-        if model.calibrate:
-            model.predict_proba_one(x)
+        model.predict_proba_one(x)
         if rng.integers(20) == 0:
             model = copy.deepcopy(model)
 

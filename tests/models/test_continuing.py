@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import Model
+from linmax.streams import StreamModel
 
 import linmax
 from linmax import Learner, rules
@@ -121,7 +121,7 @@ def faces() -> dict[str, Any]:
         return model
 
     def streamed(learner: Any) -> Any:
-        model = Model(learner)
+        model = StreamModel(learner)
         for batch in linmax.stream(["p | a b:2", "q | a", "p | b:3"], format="vw", model=model):
             model.learn(batch)
         return model

@@ -302,7 +302,7 @@ def test_a_model_of_streams_is_asked_about_names_never_met(learner: Any) -> None
     strange = " ".join(f"n{i}:0.5" for i in range(3000))
     (batch,) = linmax.stream([f"|w x:0.5 y1:1 {strange}", "|w y1:0.5"], model=model)
     assert np.isfinite(model.scores(batch)).all()
-    assert np.isfinite(model.probabilities(batch)).all()
+    assert np.isfinite(model.predict_proba(batch)).all()
     assert model.predict(batch)[1] == "b"
     after = model.engine.arrays
     assert before.keys() == after.keys()
@@ -323,8 +323,7 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
         voters = story.names("votes", t + 1)
         instances = replace(story.arrays(t, t + 1), fixed=False)
         if machine is None:
-            said = sorted({label, *instance["votes"].values()})
-            machine = Model(learner, instances.layout, said)
+            machine = Model(learner, instances.layout, [], Settings(discover=True))
         wrong += int(machine.run(instances, [label], grow=True).wrong.sum())
         fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
     assert machine is not None
@@ -336,7 +335,7 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
 @pytest.mark.parametrize("learner", EVERY, ids=str)
 def test_river_classifiers_answer_before_they_learn(learner: Any) -> None:
     river = pytest.importorskip("linmax.river", reason="River is the extra 'river'")
-    model = river.LinearMaxClassifier(learner, scale="none", calibrate=False)
+    model = river.LinearMaxClassifier(learner, scale="none")
     one = Learner(learner)
     columns = [f"a{i}" for i in range(9)]
     assert model.predict_one(dict.fromkeys(columns, 0.5)) is None

@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_score
 
 import linmax
 from linmax import VoteFusion
-from linmax.models.calibration import Calibration, fit_probabilities
+from linmax.models.calibration import fit_probabilities
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.report import Report, Voter, bar
 
@@ -425,22 +425,6 @@ def test_sharpness_and_guess_rate_are_the_likeliest():
     assert guess == pytest.approx(0.2, abs=0.07)
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-def test_probabilities_at_the_edges(scale):
-    calibration = Calibration(["a", "b", "c"])
-    np.testing.assert_allclose(calibration.probabilities(np.eye(3)), 1 / 3)  # before any trial
-    calibration.add(scale * np.eye(3), np.arange(3), ["a", "b", "c"])
-    always_right = calibration.probabilities(scale * np.eye(3))
-    assert np.isfinite(always_right).all()
-    assert (np.diag(always_right) > 0.5).all()
-    worse_than_guessing = Calibration(["a", "b", "c"])
-    worse_than_guessing.add(-scale * np.eye(3)[np.arange(60) % 3], np.arange(60) % 3, ["a", "b", "c"])
-    np.testing.assert_allclose(worse_than_guessing.probabilities(scale * np.eye(3)), 1 / 3, atol=0.05)
-    alike = Calibration(["a", "b"])
-    alike.add(np.zeros((5, 2)), np.zeros(5, int), ["a", "b"])
-    np.testing.assert_allclose(alike.probabilities(np.zeros((1, 2))), 0.5)
-
-
 def test_probabilities_are_as_sure_as_they_are_right():
     data = linmax.majority_problem(n=20, r=10, k=5, noise=0.2, trials=4000, seed=2)
     fusion = VoteFusion("AR-winnow(1.1)").fit(data.votes[:2000], data.labels[:2000])
@@ -450,15 +434,6 @@ def test_probabilities_are_as_sure_as_they_are_right():
         fusion.score(data.votes[2000:], data.labels[2000:]), abs=0.05
     )
     np.testing.assert_array_equal(fusion.classes_[probabilities.argmax(axis=1)], fusion.predict(data.votes[2000:]))
-
-
-def test_classes_may_change_places_while_calibrating():
-    calibration = Calibration()
-    calibration.add(np.array([[0.9, 0.1]]), np.array([0]), ["a", "b"])
-    calibration.add(np.array([[0.2, -np.inf, 0.8]]), np.array([2]), ["b", "z", "a"])
-    calibration.add(np.array([[0.2, -np.inf, 0.8]]), np.array([1]), ["b", "z", "a"])  # never scored: nothing to learn
-    np.testing.assert_array_equal(calibration.scores, [[0.1, -np.inf, 0.9], [0.2, -np.inf, 0.8]])
-    assert calibration.labels.tolist() == [2, 2]
 
 
 # -- scores -------------------------------------------------------------------------------------------------------

@@ -81,14 +81,6 @@ def test_probabilities_follow_predictions():
     assert np.mean([max(chances.values()) for _, chances in said]) > 0.7
 
 
-def test_without_probabilities():
-    model = river.LinearMaxClassifier("perceptron", calibrate=False)
-    model.learn_one({"a": 1.0}, "x")
-    with pytest.raises(NotImplementedError, match="calibrate=True"):
-        model.predict_proba_one({"a": 1.0})
-    assert evaluate.progressive_val_score(trials(), model, metrics.Accuracy()).get() > 0.5
-
-
 @pytest.mark.parametrize("scale", ["max", "none"])
 def test_scale(scale):
     model = river.LinearMaxClassifier("perceptron", scale=scale)

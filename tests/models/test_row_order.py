@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from linmax.streams import Model
+from linmax.streams import StreamModel
 from scipy import sparse
 
 import linmax
@@ -115,7 +115,7 @@ def test_lines_in_any_order_are_the_same_to_a_stream(learner):
             f"{label} | " + " ".join(f"{name}:{value!r}" for name, value in row.items())
             for row, label in zip(given, labels, strict=True)
         ]
-        model = Model(learner)
+        model = StreamModel(learner)
         told.append([list(model.learn(batch)) for batch in linmax.stream(lines, format="vw", model=model, rows=13)])
         tables.append(np.concatenate([model.scores(b) for b in linmax.stream(lines, format="vw", model=model)]))
     assert told[0] == told[1]
@@ -130,7 +130,7 @@ def test_dicts_in_any_order_are_the_same_to_river(learner):
     rows, labels = rows_of(9)
     told = []
     for given in (rows, shuffled(rows, 10)):
-        model = river.LinearMaxClassifier(learner, calibrate=False)
+        model = river.LinearMaxClassifier(learner)
         told.append([])
         for row, label in zip(given, labels, strict=True):
             told[-1].append(model.predict_one(row))

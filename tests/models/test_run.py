@@ -86,7 +86,7 @@ def test_a_trace_counts() -> None:
     assert trace.margins is None
     assert trace.passes == 1
     assert repr(trace).startswith(f"<perceptron: {len(trace)} trials, {trace.wrong.sum()} mistakes (")
-    assert repr(trace.model) == f"<perceptron over 5 classes after {len(trace)} trials>"
+    assert repr(trace.model) == f"<perceptron over 5 classes: {trace.mistakes[-1]} mistakes in {len(trace)} trials>"
 
 
 def test_a_trace_draws_itself(tmp_path: Any) -> None:
@@ -278,7 +278,7 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: run("perceptron", GOOD, ["a", "b"], tie="first"),
         ValueError,
-        "tie must be 'smallest' or 'largest', got 'first'",
+        "tie must be one of smallest, largest, got 'first'",
     ),
     (lambda: run("perceptron", GOOD, ["a", "b"], passes=0), ValueError, "passes must be >= 1, got 0; try 1"),
     (

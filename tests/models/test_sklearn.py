@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import linmax
 from linmax import FusionClassifier, LinearMaxClassifier
 from linmax.models.sklearn.fusing import between, doubling
-from linmax.models.sklearn.shared import DEFAULT_LEARNER, showings, stretches
+from linmax.models.sklearn.shared import DEFAULT_LEARNER, showings
 from linmax.util import files
 
 FAST = "AR-perceptron"
@@ -755,16 +755,6 @@ def test_a_fusion_goes_on_as_if_it_had_never_stopped(learner, passthrough, tmp_p
 
 
 # -- cutting ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [0, 1, 2, 5, 63, 64, 500, 3000])
-@pytest.mark.parametrize("fresh", [True, False])
-def test_stretches_cover_all_once(size, fresh):
-    parts = list(stretches(size, fresh))
-    assert [t for part in parts for t in range(size)[part]] == list(range(size))
-    assert all(part.stop > part.start for part in parts)
-    if fresh and size > 1:
-        assert parts[0].stop >= size // 2  # enough to judge the rest by
 
 
 @pytest.mark.parametrize(("begin", "sizes"), [(0, [50]), (1, [1, 2, 4, 8, 16, 18]), (16, [16, 18]), (50, [])])

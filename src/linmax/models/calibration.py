@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     optimize, special = Later("scipy.optimize"), Later("scipy.special")
 
-__all__ = ["Calibration", "fit_probabilities", "moments_of_fits"]
+__all__ = ["Calibration", "fit_moment", "fit_probabilities"]
 
 RECENT = 1000  # trials that are fitted to
 WINDOW = 100  # trials before one from which the usual size of its scores is taken
@@ -87,12 +87,12 @@ def _over_size(scores: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.n
     return np.divide(scores, size, out=np.where(np.isfinite(scores), 0.0, scores), where=size > 0.0)
 
 
-def moments_of_fits(judged: int) -> int:
+def fit_moment(judged: int) -> int:
     """After how many trials the latest fit is made, when ``judged`` have been: now and then, and often at first.
 
     Examples
     --------
-    >>> [moments_of_fits(judged) for judged in (3, 31, 33, 100, 1000, 10_000)]
+    >>> [fit_moment(judged) for judged in (3, 31, 33, 100, 1000, 10_000)]
     [3, 31, 32, 96, 960, 9984]
     """
     step = 1
@@ -111,7 +111,7 @@ class Calibration:
     def fitted(self, record: Record) -> tuple[float, float]:
         """Sharpness and guess rate, as of the latest moment of a fit."""
         judged = int(record.counts[JUDGED])
-        moment = moments_of_fits(judged)
+        moment = fit_moment(judged)
         if moment != self._moment:
             scores, labels = latest(record)
             until = len(labels) - (judged - moment)

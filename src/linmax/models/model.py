@@ -102,7 +102,8 @@ class Model:
         self._calibration = Calibration()
 
     def __repr__(self) -> str:
-        return f"<{self.learner} over {len(self.classes)} classes: {self.mistakes} mistakes in {self.trials} trials>"
+        mistakes = f"{self.mistakes} mistake{'s' if self.mistakes != 1 else ''}"
+        return f"<{self.learner} over {len(self.classes)} classes: {mistakes} in {self.trials} trials>"
 
     # -- what it knows --------------------------------------------------------------------------------------------
 
