@@ -6,8 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import linmax
 from golden import learners, streams
 from golden.internals import progressive
@@ -30,10 +28,10 @@ def told(model: Any, last: Any) -> dict[str, Any]:
         "pool": [[member.name, float(member.weight), member.sparse] for member in model.pool],
     }
     try:
-        thresholds, weights = model.weights
+        weights = model.weights.arrays
     except ValueError:  # no single weight vector
         return found
-    found["weights"] = sample(np.concatenate([thresholds, weights.ravel()]))
+    found["weights"] = sample(weights.flat)
     return found
 
 
@@ -47,7 +45,7 @@ def play(kind: str, text: str, scale: str = "auto", rows: int = 50, hash_bits: i
         right += [batch.classes[code] if code >= 0 else None for code in batch.codes.tolist()]
         if len(said) == 2 * rows:
             with tempfile.TemporaryDirectory() as folder:
-                model.save(Path(folder) / "model")  # which also finds the temperature
+                model.save(Path(folder) / "model")
         last = batch
     return {**answers(said, right), **told(model, last)}
 
