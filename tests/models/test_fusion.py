@@ -266,30 +266,26 @@ def test_the_tally_is_its_definition(table, data):
     fused = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
     cut = data.draw(st.integers(0, len(table)))
     tally = Tally()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("linmax.models.fusion.comparison.BLOCK", data.draw(st.integers(1, 50)))
-        for part in (slice(0, cut), slice(cut, None)):
-            tally.add(fused[part], votes[part], labels[part], 3)
+    for part in (slice(0, cut), slice(cut, None)):
+        tally.add(fused[part], votes[part], labels[part], 3)
     right, wins, losses = slow_tally(votes.tolist(), labels.tolist(), fused.tolist(), 3)
     assert tally.right.tolist() == right
-    assert tally.wins.tolist() == wins
-    assert tally.losses.tolist() == losses
+    assert tally.arrays["counts"][1:3].tolist() == [wins, losses]
     assert tally.spoke[FIRST_VOTER:].tolist() == (votes >= 0).sum(axis=0).tolist()
     np.testing.assert_array_equal(tally.curve(FUSION), np.cumsum(~fused))
     np.testing.assert_array_equal(tally.curve(FIRST_VOTER), np.cumsum(votes[:, 0] != labels))
 
 
-def test_curves_are_thinned_not_lost(monkeypatch):
-    monkeypatch.setattr("linmax.models.fusion.comparison.POINTS", 8)
+def test_curves_are_thinned_not_lost():
     random = np.random.default_rng(0)
-    right = random.random(1000) < 0.7
+    right = random.random(5000) < 0.7
     tally = Tally()
-    for begin in range(0, 1000, 37):
+    for begin in range(0, 5000, 37):
         part = right[begin : begin + 37]
         tally.add(part, np.zeros((len(part), 1), np.int64), np.zeros(len(part), np.int64), 1)
-    assert len(tally.times) <= 8
+    assert len(tally.arrays["times"]) == 5000 // 8
     curve = tally.curve(FUSION)
-    assert len(curve) == 1000
+    assert len(curve) == 5000
     assert curve[-1] == (~right).sum()
     assert np.abs(curve - np.cumsum(~right)).max() < 30
     np.testing.assert_array_equal(tally.curve(PLURALITY), 0.0)

@@ -22,7 +22,6 @@ from linmax.cli.beside import compiling_beside
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console, RenderableType
 
@@ -143,12 +142,13 @@ def _prepare() -> None:
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and beside them two that do not learn."""
     from linmax.data.instances import experts
+    from linmax.models.fusion.comparison import plurality
 
     instances = experts(votes=problem.votes, classes=range(CLASSES))
-    plurality = _plurality(problem.votes)
+    named = plurality(problem.votes, CLASSES)
     return [
         *(Entrant(learner, _learning(learner, instances, problem.labels)) for learner in LEARNERS),
-        Entrant("plurality", lambda stretch: (plurality[stretch], None)),
+        Entrant("plurality", lambda stretch: (named[stretch], None)),
         Entrant("optimal", lambda stretch: (problem.clean[stretch], None)),
     ]
 
@@ -166,14 +166,6 @@ def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[s
         return trace.predictions, int(trace.updates[-1])
 
     return answer
-
-
-def _plurality(votes: NDArray[np.int32]) -> NDArray[np.intp]:
-    """The class that most of all voters name; the smallest among equals."""
-    import numpy as np
-
-    counts = np.stack([(votes == label).sum(axis=1) for label in range(CLASSES)], axis=1)
-    return counts.argmax(axis=1)
 
 
 def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list[Entrant]]]:

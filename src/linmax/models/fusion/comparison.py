@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import int64, types
+
+from linmax.core.contract import Bytes, Indices, Labels, LabelTable
+from linmax.engine.record import FILLED, POINTS, STRIDE, TRIALS
+from linmax.jit.compiling import kernel
 
 __all__ = ["BEST_SO_FAR", "FIRST_VOTER", "FUSION", "PLURALITY", "Comparison", "Rival", "Tally", "plurality"]
 
 FUSION, PLURALITY, BEST_SO_FAR = 0, 1, 2
 FIRST_VOTER = 3
 RESAMPLES = 10_000
-POINTS = 1024  # of a mistake curve that are kept
-BLOCK = 2**20  # answers counted at a time, so that memory stays small
 
 
 def plurality(votes: np.ndarray, k: int) -> np.ndarray:
@@ -37,6 +40,87 @@ def plurality(votes: np.ndarray, k: int) -> np.ndarray:
     return np.asarray(counts[:, :k].argmax(axis=1)) if k else np.zeros(trials, np.int64)
 
 
+class Counted(NamedTuple):
+    """What is counted, in arrays; the second axis of counts and curves is fusion, plurality, best so far, voters."""
+
+    numbers: np.ndarray  # int64 (4,), as in `linmax.engine.record`: trials, points of the curves, the stride of these
+    counts: np.ndarray  # int64 (4, rivals): right, wins of the fusion, losses, trials at which a voter spoke
+    times: np.ndarray  # int64 (POINTS + 1,): trials of the points
+    curves: np.ndarray  # int64 (POINTS + 1, rivals): mistakes up to each
+
+
+RIGHT, WINS, LOSSES, SPOKE = range(4)
+CountedT = types.NamedTuple([Indices, int64[:, ::1], Indices, int64[:, ::1]], Counted)
+
+
+@kernel()
+def named_most(votes: np.ndarray, counts: np.ndarray) -> int:
+    """The class that most voters name, the first among equals; ``counts`` is room for a number a class."""
+    counts[:] = 0
+    for voter in range(votes.size):
+        if votes[voter] >= 0:
+            counts[votes[voter]] += 1
+    best = 0
+    for c in range(1, counts.size):
+        if counts[c] > counts[best]:
+            best = c
+    return best
+
+
+@kernel()
+def draw(tally: Counted) -> None:
+    """Keep a point of the curves at multiples of the stride, which doubles when there are too many."""
+    numbers, times, curves = tally.numbers, tally.times, tally.curves
+    if numbers[TRIALS] % numbers[STRIDE]:
+        return
+    times[numbers[FILLED]] = numbers[TRIALS]
+    for rival in range(curves.shape[1]):
+        curves[numbers[FILLED], rival] = numbers[TRIALS] - tally.counts[RIGHT, rival]
+    numbers[FILLED] += 1
+    if numbers[FILLED] <= POINTS:
+        return
+    numbers[STRIDE] *= 2
+    kept = 0
+    for point in range(numbers[FILLED]):
+        if times[point] % numbers[STRIDE] == 0:
+            times[kept] = times[point]
+            curves[kept, :] = curves[point, :]
+            kept += 1
+    numbers[FILLED] = kept
+
+
+@kernel(types.void(CountedT, Bytes, LabelTable, Labels, int64, Indices))
+def count_trials(
+    tally: Counted, right: np.ndarray, votes: np.ndarray, labels: np.ndarray, leader: int, room: np.ndarray
+) -> None:
+    """Count trials; ``room`` has a number a class. A ``leader`` of -1 is the voter with the fewest mistakes before."""
+    counts = tally.counts
+    for t in range(labels.size):
+        best = leader
+        if leader < 0:
+            best = 0
+            for voter in range(1, votes.shape[1]):
+                if counts[RIGHT, FIRST_VOTER + voter] > counts[RIGHT, FIRST_VOTER + best]:
+                    best = voter
+        fusion = right[t] != 0
+        plural = named_most(votes[t], room) == labels[t]
+        for rival in range(counts.shape[1]):
+            if rival == FUSION:
+                agrees = fusion
+            elif rival == PLURALITY:
+                agrees = plural
+            else:
+                voter = best if rival == BEST_SO_FAR else rival - FIRST_VOTER
+                agrees = voter < votes.shape[1] and votes[t, voter] == labels[t]
+            counts[RIGHT, rival] += agrees
+            counts[WINS, rival] += fusion and not agrees
+            counts[LOSSES, rival] += agrees and not fusion
+            if rival >= FIRST_VOTER:
+                counts[SPOKE, rival] += votes[t, rival - FIRST_VOTER] >= 0
+        tally.numbers[TRIALS] += 1
+        draw(tally)
+
+
 class Tally:
     """Right answers of a fusion and of its rivals, trial by trial.
 
@@ -45,28 +129,45 @@ class Tally:
     """
 
     def __init__(self, voters: int = 0) -> None:
-        self.trials = 0
-        self.right = np.zeros(FIRST_VOTER + voters, np.int64)
-        self.wins, self.losses, self.spoke = (np.zeros_like(self.right) for _ in range(3))
-        self.stride = 1
-        self.times = np.zeros(0, np.int64)
-        self.curves = np.zeros((0, FIRST_VOTER + voters), np.int64)  # mistakes after each of `times`
+        rivals = FIRST_VOTER + voters
+        self._counted = Counted(
+            np.array([0, 0, 0, 1], np.int64),
+            np.zeros((4, rivals), np.int64),
+            np.zeros(POINTS + 1, np.int64),
+            np.zeros((POINTS + 1, rivals), np.int64),
+        )
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All state."""
-        numbers = np.array([self.trials, self.stride])
-        counts = np.stack([self.right, self.wins, self.losses, self.spoke])
-        return {"numbers": numbers, "counts": counts, "times": self.times, "curves": self.curves}
+        numbers, counts, times, curves = self._counted
+        filled = int(numbers[FILLED])
+        return {"numbers": numbers, "counts": counts, "times": times[:filled], "curves": curves[:filled]}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Tally:
         """One that goes on from `arrays`."""
-        tally = cls()
-        tally.trials, tally.stride = (int(n) for n in arrays["numbers"])
-        tally.right, tally.wins, tally.losses, tally.spoke = arrays["counts"].copy()
-        tally.times, tally.curves = arrays["times"].copy(), arrays["curves"].copy()
+        tally = cls(arrays["counts"].shape[1] - FIRST_VOTER)
+        numbers, counts, times, curves = tally._counted
+        filled = int(arrays["numbers"][FILLED])
+        numbers[:], counts[:] = arrays["numbers"], arrays["counts"]
+        times[:filled], curves[:filled] = arrays["times"], arrays["curves"]
         return tally
+
+    @property
+    def trials(self) -> int:
+        """Trials counted."""
+        return int(self._counted.numbers[TRIALS])
+
+    @property
+    def right(self) -> np.ndarray:
+        """Right answers of the fusion, plurality, the best voter so far, and the voters."""
+        return self._counted.counts[RIGHT]
+
+    @property
+    def spoke(self) -> np.ndarray:
+        """Trials at which each voter spoke, in the same places."""
+        return self._counted.counts[SPOKE]
 
     @property
     def leader(self) -> int:
@@ -80,53 +181,29 @@ class Tally:
         held-out trials, from which nobody learns.
         """
         self._welcome(votes.shape[1])
-        step = max(1, BLOCK // (len(self.right) + k))
-        for begin in range(0, len(labels), step):
-            part = slice(begin, begin + step)
-            self._block(right[part], votes[part], labels[part], k, leader)
-
-    def _block(self, right: np.ndarray, votes: np.ndarray, labels: np.ndarray, k: int, leader: int | None) -> None:
-        agree = votes == labels[:, None]
-        if leader is None:
-            before = self.right[FIRST_VOTER:] + np.cumsum(agree, axis=0) - agree
-            followed = agree[np.arange(len(labels)), before.argmax(axis=1)]
-        else:
-            followed = agree[:, leader]
-        self._count(np.column_stack([right, plurality(votes, k) == labels, followed, agree]), votes)
+        count_trials(
+            self._counted,
+            np.ascontiguousarray(right, np.uint8),
+            np.ascontiguousarray(votes, np.int32),
+            np.ascontiguousarray(labels, np.int32),
+            -1 if leader is None else leader,
+            np.zeros(k, np.int64),
+        )
 
     def _welcome(self, voters: int) -> None:
-        new = FIRST_VOTER + voters - len(self.right)
+        numbers, counts, times, curves = self._counted
+        new = FIRST_VOTER + voters - counts.shape[1]
         if new:
-            self.right, self.wins, self.losses, self.spoke = (
-                np.append(counts, np.zeros(new, np.int64))
-                for counts in (self.right, self.wins, self.losses, self.spoke)
-            )
-            self.wins[-new:] = self.right[FUSION]  # who was not there was not right
-            self.curves = np.hstack([self.curves, np.repeat(self.times[:, None], new, axis=1)])
-
-    def _count(self, answers: np.ndarray, votes: np.ndarray) -> None:
-        self._draw(np.cumsum(~answers, axis=0))
-        fusion = answers[:, :1]
-        self.trials += len(answers)
-        self.right += answers.sum(axis=0)
-        self.wins += (fusion & ~answers).sum(axis=0)
-        self.losses += (~fusion & answers).sum(axis=0)
-        self.spoke[FIRST_VOTER:] += (votes >= 0).sum(axis=0)
-
-    def _draw(self, mistakes: np.ndarray) -> None:
-        """Keep the curves at every ``stride``-th trial, a stride that doubles when the points become too many."""
-        times = self.trials + 1 + np.arange(len(mistakes))
-        kept = times % self.stride == 0
-        self.times = np.concatenate([self.times, times[kept]])
-        self.curves = np.concatenate([self.curves, self.trials - self.right + mistakes[kept]])
-        while len(self.times) > POINTS:
-            self.stride *= 2
-            kept = self.times % self.stride == 0
-            self.times, self.curves = self.times[kept], self.curves[kept]
+            counts = np.hstack([counts, np.zeros((4, new), np.int64)])
+            counts[WINS, -new:] = counts[RIGHT, FUSION]  # who was not there was not right
+            curves = np.hstack([curves, np.repeat(times[:, None], new, axis=1)])
+            self._counted = Counted(numbers, counts, times, curves)
 
     def curve(self, rival: int) -> np.ndarray:
         """Mistakes of a rival up to and including each trial; between the points kept, a straight line."""
-        times, counts = np.append(self.times, self.trials), np.append(self.curves[:, rival], self.mistakes(rival))
+        filled = int(self._counted.numbers[FILLED])
+        times = np.append(self._counted.times[:filled], self.trials)
+        counts = np.append(self._counted.curves[:filled, rival], self.mistakes(rival))
         return np.interp(np.arange(1, self.trials + 1), np.append(0, times), np.append(0, counts))
 
     def mistakes(self, rival: int) -> int:
@@ -145,7 +222,7 @@ class Tally:
         return Comparison(self.trials, self.mistakes(FUSION), rivals)
 
     def _rival(self, name: str, place: int, random: np.random.Generator) -> Rival:
-        wins, losses, trials = int(self.wins[place]), int(self.losses[place]), max(1, self.trials)
+        (wins, losses), trials = self._counted.counts[[WINS, LOSSES], place].tolist(), max(1, self.trials)
         drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
         low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
         return Rival(

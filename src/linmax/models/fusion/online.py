@@ -75,7 +75,9 @@ class OnLineFusion:
         A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
         are cut into calls.
         """
-        self._state = self._learn(getattr(self, "_state", None), votes, y, discover=True)
+        state = getattr(self, "_state", None)
+        if state is None or self.abstain is not None or not state.learn_row(votes, y):
+            self._state = self._learn(state, votes, y, discover=True)
         return self
 
     def _learn(self, state: FusionState | None, votes: Any, y: Any, *, discover: bool) -> FusionState:
