@@ -84,7 +84,8 @@ def draw(tally: Counted) -> None:
     for point in range(numbers[FILLED]):
         if times[point] % numbers[STRIDE] == 0:
             times[kept] = times[point]
-            curves[kept, :] = curves[point, :]
+            for rival in range(curves.shape[1]):
+                curves[kept, rival] = curves[point, rival]
             kept += 1
     numbers[FILLED] = kept
 
