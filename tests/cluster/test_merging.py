@@ -17,7 +17,8 @@ from linmax import Learner, merge
 from linmax.cli import main
 from linmax.cluster.merge_checks import refuse_unmergeable
 from linmax.cluster.merging import merge_since
-from linmax.rules.mixtures import plain_balanced, plain_positive
+from linmax.rules.balanced_winnow import plain_mixture as plain_balanced
+from linmax.rules.winnow import plain_mixture as plain_positive
 
 CLASSES = "abc"
 NAMES = [f"x{i}" for i in range(6)]
@@ -366,7 +367,7 @@ def test_rules_of_ones_own():
 
     models = [taught(Learner(plain), seed) for seed in (1, 2)]
     assert np.allclose(true_weights(merge(models)), 0.5 * (true_weights(models[0]) + true_weights(models[1])))
-    with pytest.raises(ValueError, match="no mixture is known for remembering"):
+    with pytest.raises(ValueError, match="remembering cannot be merged: it remembers more than its weights"):
         merge([Learner(remembering)])
 
 

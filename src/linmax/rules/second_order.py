@@ -10,16 +10,17 @@ params[0] is the gain's address and params[1] the inflation; a rule's own number
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from linmax.core.contract import GAIN, HUGE, STEP, TOP, Rule, as_number, call_gain
+from linmax.core.contract import GAIN, HUGE, STEP, TOP, Part, Rule, as_number, call_gain
 from linmax.jit.compiling import address_of, kernel
+from linmax.rules.mixing import average
 from linmax.util.checks import boolean
 
-__all__ = ["OWN", "second_order"]
+__all__ = ["OWN", "mix_by_variance", "second_order"]
 
 INFLATION, OWN = 1, 2
 
@@ -92,6 +93,22 @@ def full_step(
     return True
 
 
+def mix_by_variance(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """Precisions, 1 / variance, are mixed, and the weights in proportion to them."""
+    if not rule.matrix:
+        precisions = [1.0 / part.memory[0] for part in parts]
+        target.memory[0] = 1.0 / average(precisions, shares)
+        pulls = [precision * part.weights for precision, part in zip(precisions, parts, strict=True)]
+        target.weights[:] = target.memory[0] * average(pulls, shares)
+        return
+    slots = len(rule.slots)
+    matrices = [np.linalg.inv(part.memory[slots:]) for part in parts]
+    variances = np.linalg.inv(average(matrices, shares))
+    target.memory[slots:] = 0.5 * (variances + variances.T)
+    pulls = [matrix @ part.weights for matrix, part in zip(matrices, parts, strict=True)]
+    target.weights[:] = target.memory[slots:] @ average(pulls, shares)
+
+
 def second_order(
     name: str,
     shown: Mapping[str, Any],
@@ -118,5 +135,6 @@ def second_order(
         everywhere=full,
         matrix=variance if full else 0.0,
         gain=not full,
+        mix=mix_by_variance,
         defaults={**defaults, "full": False},
     )
