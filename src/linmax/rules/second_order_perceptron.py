@@ -12,7 +12,7 @@ import numpy as np
 from linmax.core.contract import GAIN, STEP, Part, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory
-from linmax.rules.second_order import second_order
+from linmax.rules.second_order import Gain, second_order
 from linmax.util.checks import boolean, positive
 
 __all__ = ["second_order_perceptron"]
@@ -88,5 +88,5 @@ def second_order_perceptron(a: float = 1.0, full: bool = False) -> Rule:
     a = positive("a", a, 1.0)
     name, defaults = "second_order_perceptron", {"a": 1.0, "full": False}
     if boolean("full", full):
-        return second_order(name, {"a": a}, defaults, gain, (), True, reach=0.0, variance=1.0 / a)
+        return second_order(name, {"a": a}, defaults, Gain(gain, (), reach=0.0), True, variance=1.0 / a)
     return Rule(name, {"a": a, "full": False}, step, slots=(a, 0.0), mix=mix, defaults=defaults)
