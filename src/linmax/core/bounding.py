@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
-from linmax import bounds
-from linmax.bounds.zero_threshold import from_divergence
 from linmax.core.rows import Rows, Vector
+from linmax.util.lazy import Later
 
-__all__ = ["AdditiveBound", "Bound", "MultiplicativeBound", "norm_of"]
+if TYPE_CHECKING:
+    from linmax import bounds
+else:
+    bounds = Later("linmax.bounds")  # rules take it from here, and load it when the first bound is asked for
+
+__all__ = ["AdditiveBound", "Bound", "MultiplicativeBound", "bounds", "norm_of"]
 
 
 def norm_of(v: Vector, order: float) -> float:
@@ -105,7 +109,7 @@ class MultiplicativeBound:
         alpha = self.alpha or self.best_alpha(learned, margin, noise)
         if alpha is None or math.isinf(alpha):
             return math.inf
-        return from_divergence(learned, margin, alpha, noise, self.thickness, self.largest)
+        return bounds.zero_threshold.from_divergence(learned, margin, alpha, noise, self.thickness, self.largest)
 
     def best_alpha(self, learned: float, margin: float, noise: float) -> float | None:
         """None when the margin is within the thickness, where no alpha gives a bound."""

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linmax import bounds
-from linmax.core.bounding import Bound
+from linmax.core.bounding import Bound, bounds
 from linmax.core.contract import Rule
 from linmax.core.rows import Rows, Vector, comparator
 from linmax.data.differences import rows_of

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax import bounds
-from linmax.core.bounding import AdditiveBound
+from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Part, Rule
 from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel

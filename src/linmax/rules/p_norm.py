@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax import bounds
-from linmax.core.bounding import AdditiveBound
+from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Part, Rule
 from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from linmax import bounds
-from linmax.core.bounding import AdditiveBound
+from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import HUGE, STEP, TOP, Rule
 from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel

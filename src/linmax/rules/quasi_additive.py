@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numba import float64, types
 
-from linmax.bounds.zero_threshold import LARGEST_RATE
-from linmax.core.bounding import Bound, MultiplicativeBound
+from linmax.core.bounding import Bound, MultiplicativeBound, bounds
 from linmax.core.contract import LINK, STEP, Part, Rule, Vector, as_number, call_link
 from linmax.core.rows import Rows
 from linmax.jit.compiling import address_of, kernel
@@ -108,7 +107,7 @@ def bound(rule: Rule, rows: Rows) -> Bound:
     link, rate = rule.parameters["link"], rule.parameters["rate"]
     if link == "identity":
         return perceptron_bound(rows)
-    alpha = math.exp(rate) if rate <= LARGEST_RATE else math.inf
+    alpha = math.exp(rate) if rate <= bounds.zero_threshold.LARGEST_RATE else math.inf
     return MultiplicativeBound(rows, positive=link == "exp", alpha=alpha, thickness=0.0)
 
 
