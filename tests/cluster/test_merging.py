@@ -17,7 +17,8 @@ from linmax import Learner, merge
 from linmax.cli import main
 from linmax.cluster.merge_checks import refuse_unmergeable
 from linmax.cluster.merging import merge_since
-from linmax.rules.mixtures import plain_balanced, plain_positive
+from linmax.rules.balanced_winnow import plain_mixture as plain_balanced
+from linmax.rules.winnow import plain_mixture as plain_positive
 
 CLASSES = "abc"
 NAMES = [f"x{i}" for i in range(6)]
@@ -366,7 +367,7 @@ def test_rules_of_ones_own():
 
     models = [taught(Learner(plain), seed) for seed in (1, 2)]
     assert np.allclose(true_weights(merge(models)), 0.5 * (true_weights(models[0]) + true_weights(models[1])))
-    with pytest.raises(ValueError, match="no mixture is known for remembering"):
+    with pytest.raises(ValueError, match="remembering cannot be merged: it remembers more than its weights"):
         merge([Learner(remembering)])
 
 
@@ -376,7 +377,7 @@ def test_models_that_do_not_fit_together():
         (Learner("pa"), "same learner"),
         (Learner("perceptron", thresholds=False), "same thresholds"),
         (Learner("perceptron", tie="largest"), "same tie"),
-        (Learner("perceptron", classes=["a", "b"]), "same fixed"),
+        (Learner("perceptron", classes=["a", "b"]), "same classes"),
     ]:
         with pytest.raises(ValueError, match=reason):
             merge([model, other])
@@ -411,22 +412,13 @@ NORTH = ["coat |w snow ice:2", "hat |w noon sun", "coat |w ice"] * 4
 SOUTH = ["hat |w sun heat:3", "scarf |w wind", "coat |w ice rain"] * 4
 
 
-def named(model):
-    thresholds, weights = model.weights
-    return {
-        (n, c): w
-        for n, row in zip(model.attributes, weights, strict=True)
-        for c, w in zip(model.classes, row, strict=True)
-    } | {("", c): w for c, w in zip(model.classes, thresholds, strict=False)}
-
-
 def test_stream_models_are_joined_by_name():
     north, south = read(NORTH), read(SOUTH)
     merged = merge([north, south])
     assert merged.classes == ["coat", "hat", "scarf"]
     assert merged.attributes == [f"w^{word}" for word in ("snow", "ice", "noon", "sun", "heat", "wind", "rain")]
-    mine, yours = named(north), named(south)
-    for key, weight in named(merged).items():
+    mine, yours = table(north), table(south)
+    for key, weight in table(merged).items():
         assert weight == pytest.approx(0.5 * (mine.get(key, 0.0) + yours.get(key, 0.0)), abs=1e-15)
     for batch in linmax.stream(["scarf |w wind new"], model=merged):
         assert merged.learn(batch).tolist() == ["scarf"]
@@ -500,10 +492,10 @@ def test_hashed_names_need_no_joining():
         for batch in linmax.stream(part, model=models[-1]):
             models[-1].learn(batch)
     merged = merge(models)
-    mine, yours = (np.pad(model.weights[1], [(0, 0), (0, 3 - len(model.classes))]) for model in models)
+    mine, yours = (np.pad(model.weights.arrays.attributes, [(0, 0), (0, 3 - len(model.classes))]) for model in models)
     order = [models[1].classes.index(c) for c in merged.classes]
-    assert merged.weights[1].shape == (64, 3)
-    assert np.allclose(merged.weights[1], 0.5 * (mine + yours[:, order]))
+    assert merged.weights.arrays.attributes.shape == (64, 3)
+    assert np.allclose(merged.weights.arrays.attributes, 0.5 * (mine + yours[:, order]))
 
 
 def test_columns_that_differ_are_named():
@@ -519,7 +511,7 @@ def test_columns_that_differ_are_named():
 def test_empty_stream_models():
     assert merge([StreamModel("perceptron"), StreamModel("perceptron")]).trials == 0
     north = read(NORTH)
-    assert named(merge([StreamModel("perceptron", scale="none"), north])) == pytest.approx(named(north))
+    assert table(merge([StreamModel("perceptron", scale="none"), north])) == pytest.approx(table(north))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -534,7 +526,7 @@ def test_command(tmp_path, capsys):
     with open(paths[3]) as file:
         assert json.load(file)["trials"] == 24
     expected = merge([StreamModel.load(paths[0]), StreamModel.load(paths[1])], [2.0, 1.0])
-    assert named(StreamModel.load(paths[2])) == named(expected)
+    assert table(StreamModel.load(paths[2])) == table(expected)
 
 
 def test_command_refuses(tmp_path, capsys):

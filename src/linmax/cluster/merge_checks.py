@@ -13,7 +13,7 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.nodes import BestOf, Leaf, Stacking, Voting, Weighing
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
-from linmax.rules.mixtures import refuse_unmixable
+from linmax.rules.mixing import mixture_of
 from linmax.util.checks import finite, one_of
 
 __all__ = ["HOW", "Mergeable", "checked_models", "refuse_different", "refuse_unmergeable", "shares_of"]
@@ -35,7 +35,7 @@ def refuse_unmergeable(learner: Any) -> None:
             reason = REASONS.get(type(node), "no mixture of its states is known")
             raise ValueError(f"{described} cannot be merged: {reason}")
     for run in engine.runs:
-        refuse_unmixable(run.rule)
+        mixture_of(run.rule)
 
 
 def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:

@@ -10,12 +10,12 @@ import numpy as np
 from linmax.cluster.coordinates import Placed, read_existing, write_existing
 from linmax.cluster.merge_averages import add_averages
 from linmax.core import averages
-from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Rule
+from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
 from linmax.data.instances import Layout
 from linmax.engine.engine import Engine
 from linmax.engine.loop import start_means
 from linmax.engine.nodes import BestOf, Node, Weighing
-from linmax.rules.mixtures import Part, mix
+from linmax.rules.mixing import mixture_of
 
 __all__ = ["merge_engines"]
 
@@ -40,7 +40,7 @@ def merge_engines(
         blank = _part(rule, merged, member)
         parts = [_spread_out(rule, one.engine, member, there, blank) for one, there in zip(placed, spots, strict=True)]
         target = Part(*(array.copy() for array in blank))
-        mix(rule, parts, shares, multiplicative, target)
+        mixture_of(rule)(rule, parts, shares, multiplicative == "plain", target)
         _write(rule, merged, member, target)
         if not np.isfinite(target.weights).all():
             raise OverflowError(f"the mixed weights of {rule} left the range of floats")

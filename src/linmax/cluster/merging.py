@@ -1,7 +1,7 @@
 """`merge`: one model from several that learned from different examples.
 
-What is mixed rule by rule is in `linmax.rules.mixtures`; which models can be merged, and with which shares, in
-`merge_checks`; names are joined in `unions`, engines in `merge_engines`. Around the rules:
+How a rule's states are mixed is in the rule's own file (`Rule.mix`); which models can be merged, and with which
+shares, in `merge_checks`; names are joined in `unions`, engines in `merge_engines`. Around the rules:
 
 * voters, raters, attributes and classes are joined by name; what a model never met has its first weight there;
 * averages stay averages: the hypotheses that met a trial are added up over all models, whatever their shares (where
@@ -34,7 +34,7 @@ from linmax.engine.engine import Engine
 from linmax.models.model import Columns, Model
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
-from linmax.rules.mixtures import MULTIPLICATIVE
+from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util.checks import one_of
 
 __all__ = ["merge", "merge_since"]

@@ -30,7 +30,7 @@ from linmax.cluster.workers import TaskOutcome, workers_of
 from linmax.engine.composition import as_learner
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel
-from linmax.rules.mixtures import MULTIPLICATIVE
+from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 

@@ -15,9 +15,9 @@ Weights are known up to a positive factor: the true weight of coordinate i is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -25,6 +25,10 @@ from numba import boolean, float64, int32, int64, typeof, types, uint8
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, caller, function_at
+
+if TYPE_CHECKING:
+    from linmax.core.bounding import Bound
+    from linmax.core.rows import Rows
 
 __all__ = [
     "GAUGE",
@@ -40,6 +44,7 @@ __all__ = [
     "Instances",
     "Members",
     "Panel",
+    "Part",
     "Rule",
     "State",
 ]
@@ -165,6 +170,13 @@ class Rule:
         The rule needs attributes >= 0 (threshold forms).
     threshold
         Fixed threshold of a two-class form; such a rule does not lift.
+    mix
+        How its states are mixed when models are merged: ``mix(rule, parts, shares, plain, target)`` writes the mixture
+        of the parts, with shares that add up to 1, over ``target``, a state before the first trial. ``plain`` asks a
+        rule that multiplies to mix weights, not their logarithms. Or the reason why there is no mixture.
+    bound
+        The mistake bound that it obeys: ``bound(rule, rows)`` states it on these z (see `linmax.core.bounding`). Or
+        the reason why none can be stated.
     """
 
     name: str
@@ -185,6 +197,8 @@ class Rule:
     bounded: bool = False
     nonnegative: bool = False
     threshold: float | None = None
+    mix: Mixture | str = "no mixture of its states is known"
+    bound: BoundOf | str = "none is known that depends on a comparator, its margin and its noise alone"
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -240,6 +254,18 @@ class Rule:
             matrix = memory[len(self.slots) : len(self.slots) + memory.shape[1]]
             matrix[np.isnan(matrix)] = 0.0  # a coordinate that does not exist has no variance
             matrix[places, places] = self.matrix
+
+
+class Part(NamedTuple):
+    """One member's state over the coordinates that exist, as `Rule.mix` sees it."""
+
+    weights: np.ndarray  # (N,)
+    memory: np.ndarray  # (slots, N), or (slots + N, N) with a matrix
+    scalars: np.ndarray
+
+
+Mixture: TypeAlias = Callable[[Rule, Sequence[Part], np.ndarray, bool, Part], None]
+BoundOf: TypeAlias = "Callable[[Rule, Rows], Bound]"
 
 
 # -- state --------------------------------------------------------------------------------------------------------

@@ -161,8 +161,8 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
     place = 0
     start = place
     while place < len(text) and text[place].upper() in TECHNIQUES:
-        if place == start and _own_rule_follows(text[place:]):
-            break  # a rule of the user's called "a_..." is no average
+        if place == start and _rule_follows(text[place:]):
+            break  # a rule called "a-..." is no average
         letter, place = text[place].upper(), place + 1
         inside = None
         if place < len(text) and text[place] == "(":
@@ -176,9 +176,10 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
     return found[:kept], text[start:]
 
 
-def _own_rule_follows(text: str) -> bool:
+def _rule_follows(text: str) -> bool:
     match = re.match(r"[A-Za-z0-9_-]+", text)
-    return match is not None and match[0].lower().replace("_", "-") in OWN_RULES
+    name = "" if match is None else match[0].lower().replace("_", "-")
+    return name in OWN_RULES or name in REGISTRY
 
 
 def _letters(text: str) -> str:
@@ -207,7 +208,7 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
             f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-; "
-            "a rule of your own is known once its @linmax.rule has run"
+            "a rule of your own is known once its @linmax.rule or its register_rule has run"
         )
     return name, match[2]
 

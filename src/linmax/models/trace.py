@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from linmax.models.mistake_bounds import bound_so_far
+
 __all__ = ["Trace", "in_a_row", "joined"]
 
 
@@ -61,11 +63,9 @@ class Trace:
         return f"<{self.model.learner}: {counts}>"
 
     def bound(self, u: Any, margin: float | None = None) -> np.ndarray:
-        """The mistake bound after each trial for the comparator u (see `linmax.theory.certificates.bound_so_far`)."""
+        """The mistake bound after each trial for the comparator u (see `linmax.models.mistake_bounds.bound_so_far`)."""
         if self.seen is None:
             raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
-        from linmax.theory.certificates import bound_so_far
-
         return bound_so_far(self.model.learner, *self.seen, u, margin)
 
     def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:

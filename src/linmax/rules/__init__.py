@@ -1,64 +1,44 @@
-"""Linear-threshold rules, one a file. Each factory returns a `Rule`: a description without state.
+"""Linear-threshold rules, one a file: its step, how its states mix, its mistake bound and its factory.
 
-`REGISTRY` is the one list of them; notation, documentation and the shared tests read it.
+A factory returns a `Rule`, a description without state. `REGISTRY` lists them, one line each; notation, documentation
+and the shared tests read it. `register_rule` adds one from outside.
 """
 
 from __future__ import annotations
 
 import copyreg
+import re
 from collections.abc import Callable
 from typing import Any
 
-from linmax.core.contract import Rule
-from linmax.rules.adagrad import adagrad
-from linmax.rules.alma import alma
-from linmax.rules.arow import arow
-from linmax.rules.balanced_winnow import balanced_winnow
-from linmax.rules.checking import check_rule
-from linmax.rules.elimination import elimination
-from linmax.rules.ftrl import ftrl
-from linmax.rules.logistic import logistic
-from linmax.rules.nherd import nherd
-from linmax.rules.own import TAKEN, OwnRule, rule
-from linmax.rules.p_norm import p_norm
-from linmax.rules.passive_aggressive import pa, pa_i, pa_ii
-from linmax.rules.perceptron import perceptron
-from linmax.rules.quasi_additive import OwnLink, quasi_additive
-from linmax.rules.romma import romma
-from linmax.rules.sasb import sasb
-from linmax.rules.scw import scw_i, scw_ii
-from linmax.rules.second_order_perceptron import second_order_perceptron
+from linmax.core.contract import Rule as Rule
+from linmax.rules.adagrad import adagrad as adagrad
+from linmax.rules.alma import alma as alma
+from linmax.rules.arow import arow as arow
+from linmax.rules.balanced_winnow import balanced_winnow as balanced_winnow
+from linmax.rules.checking import check_rule as check_rule
+from linmax.rules.elimination import elimination as elimination
+from linmax.rules.ftrl import ftrl as ftrl
+from linmax.rules.logistic import logistic as logistic
+from linmax.rules.nherd import nherd as nherd
+from linmax.rules.own import OWN_RULES, TAKEN
+from linmax.rules.own import OwnRule as OwnRule
+from linmax.rules.own import rule as rule
+from linmax.rules.p_norm import p_norm as p_norm
+from linmax.rules.passive_aggressive import pa as pa
+from linmax.rules.passive_aggressive import pa_i as pa_i
+from linmax.rules.passive_aggressive import pa_ii as pa_ii
+from linmax.rules.perceptron import perceptron as perceptron
+from linmax.rules.quasi_additive import OwnLink
+from linmax.rules.quasi_additive import quasi_additive as quasi_additive
+from linmax.rules.romma import romma as romma
+from linmax.rules.sasb import sasb as sasb
+from linmax.rules.scw import scw_i as scw_i
+from linmax.rules.scw import scw_ii as scw_ii
+from linmax.rules.second_order_perceptron import second_order_perceptron as second_order_perceptron
 from linmax.rules.shipping import Made, made_again
-from linmax.rules.winnow import committee, winnow
-
-__all__ = [
-    "REGISTRY",
-    "OwnRule",
-    "Rule",
-    "adagrad",
-    "alma",
-    "arow",
-    "balanced_winnow",
-    "check_rule",
-    "committee",
-    "elimination",
-    "ftrl",
-    "logistic",
-    "nherd",
-    "p_norm",
-    "pa",
-    "pa_i",
-    "pa_ii",
-    "perceptron",
-    "quasi_additive",
-    "romma",
-    "rule",
-    "sasb",
-    "scw_i",
-    "scw_ii",
-    "second_order_perceptron",
-    "winnow",
-]
+from linmax.rules.winnow import committee as committee
+from linmax.rules.winnow import winnow as winnow
 
 REGISTRY: dict[str, Callable[..., Rule]] = {
     "adagrad": adagrad,
@@ -84,6 +64,30 @@ REGISTRY: dict[str, Callable[..., Rule]] = {
     "winnow": winnow,
 }
 TAKEN.update(REGISTRY)
+
+
+def register_rule(name: str, factory: Callable[..., Rule]) -> None:
+    """Let text mean a rule of another package; its models are saved, loaded, pickled and merged like any other.
+
+    Parameters
+    ----------
+    name
+        As text has it, such as "my-rule"; the `Rule` that the factory returns is called the same, or "my_rule".
+    factory
+        A function of the rule's parameters that returns the rule.
+
+    Examples
+    --------
+    >>> register_rule("winnow", winnow)
+    Traceback (most recent call last):
+    ValueError: there is a 'winnow' already; choose another name
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ValueError(f"name must be lower-case words joined by '-', got {name!r}; try 'my-rule'")
+    if name in TAKEN or name in OWN_RULES:
+        raise ValueError(f"there is a {name!r} already; choose another name")
+    REGISTRY[name] = factory
+    TAKEN.add(name)
 
 
 def _reduce(rule: Rule) -> Any:

@@ -6,11 +6,13 @@ Duchi, Hazan and Singer (2011).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import STEP, Rule
+from linmax.core.contract import STEP, Part, Rule
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import average
 from linmax.util.checks import positive
 
 __all__ = ["adagrad"]
@@ -38,6 +40,15 @@ def step(
     return changed
 
 
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """By precision, which is sqrt(G)."""
+    roots = [np.sqrt(part.memory[0]) for part in parts]
+    root = average(roots, shares)
+    pulls = average([r * part.weights for r, part in zip(roots, parts, strict=True)], shares)
+    target.memory[0] = root * root
+    target.weights[:] = np.divide(pulls, root, out=np.zeros_like(root), where=root > 0.0)
+
+
 def adagrad(rate: float = 1.0) -> Rule:
     """AdaGrad: gradient steps on the hinge loss, each coordinate with a rate that falls with its own steps.
 
@@ -61,4 +72,6 @@ def adagrad(rate: float = 1.0) -> Rule:
     True
     """
     rate = positive("rate", rate, 1.0)
-    return Rule("adagrad", {"rate": rate}, step, values=(rate,), slots=(0.0,), reach=1.0, defaults={"rate": 1.0})
+    return Rule(
+        "adagrad", {"rate": rate}, step, values=(rate,), slots=(0.0,), reach=1.0, mix=mix, defaults={"rate": 1.0}
+    )

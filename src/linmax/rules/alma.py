@@ -6,12 +6,16 @@ theta = c Theta with Theta in memory: the projection onto the unit ball then onl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Rule
+from linmax.core.bounding import AdditiveBound, bounds
+from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Part, Rule
+from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
-from linmax.rules.p_norm import log_norm, move, power, spread
+from linmax.rules.mixing import average, mix_memory
+from linmax.rules.p_norm import log_norm, move, power, spread, weights_of_v
 from linmax.util.checks import at_least, boolean, finite, positive
 
 __all__ = ["alma"]
@@ -68,6 +72,33 @@ def step(
     scalars[GAUGE] = scalars[LOG_C] - (p - 2.0) * norm if norm > -np.inf else scalars[LOG_C]
     scalars[UPDATES] = k
     return True
+
+
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """theta is mixed, and c becomes 1."""
+    mix_memory(parts, shares, target)
+    target.memory[0] = average([part.memory[0] * math.exp(part.scalars[LOG_C]) for part in parts], shares)
+    target.scalars[LOG_C] = 0.0
+    weights_of_v(rule, target)
+
+
+def mistake_bound(rule: Rule, rows: Rows) -> AdditiveBound:
+    """`linmax.bounds.alma` on z / ||z||_p; without projection `linmax.bounds.alma_unprojected`."""
+    known = rule.parameters
+    p, alpha, B, C = known["p"], known["alpha"], known["B"], known["C"]
+    sizes = rows.sizes(p)
+    scaled = rows.divided(sizes if known["normalise"] else np.full(len(sizes), known["bound"]))
+    covered = bool(known["normalise"] or sizes.max() <= known["bound"] * (1.0 + 1e-12))
+
+    def value(_: float, margin: float, noise: float) -> float:
+        if not covered:
+            return math.inf
+        if not known["project"]:
+            return bounds.alma_unprojected(p, margin) if noise == 0.0 and alpha == 1.0 else math.inf
+        return bounds.alma(p, margin, noise, alpha, B, C)
+
+    factor = math.sqrt(p - 1.0) * (2.0 / C + C + 2.0 * (1.0 - alpha) * (1.0 / alpha if B is None else B))
+    return AdditiveBound(scaled, p / (p - 1.0), factor, value)
 
 
 def alma(
@@ -144,5 +175,7 @@ def alma(
         scalars=(0.0, 0.0),
         reach=0.0 if alpha == 1.0 else math.inf,
         spread=spread,
+        mix=mix,
+        bound=mistake_bound,
         defaults={"alpha": 1.0, "B": None, "C": math.sqrt(2.0), "normalise": True, "project": True, "bound": 1.0},
     )

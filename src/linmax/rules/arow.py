@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.contract import GAIN, Rule
 from linmax.jit.compiling import kernel
-from linmax.rules.second_order import OWN, second_order
+from linmax.rules.second_order import OWN, Gain, second_order
 from linmax.util.checks import at_least, finite, positive
 
 __all__ = ["arow"]
@@ -63,10 +63,7 @@ def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0, full: bool 
         "arow",
         {"r": r, "start": start, "inflation": inflation},
         {"r": 1.0, "start": 0.0, "inflation": 0.0},
-        gain,
-        (r,),
+        Gain(gain, (r,), reach=1.0, inflation=inflation),
         full,
-        reach=1.0,
-        inflation=inflation,
         start=start,
     )

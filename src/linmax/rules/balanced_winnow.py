@@ -6,17 +6,22 @@ Since w+_i w-_i = 1 one sum s_i of z_i carries both: w_i = w+_i - w-_i = alpha^s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Rule
+from linmax.core.bounding import MultiplicativeBound
+from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Part, Rule
+from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.jit.sinh import sinh_weights, twice_sinh
+from linmax.rules.mixing import average, mix_memory, weights_of_memory
 from linmax.util.checks import at_least, greater
 
 __all__ = ["balanced_winnow"]
 
 NEAR = 200.0  # powers are written out while their logarithm is within this; beyond it alpha^-s is nothing
+FAR = 340.0  # sinh(v) is written out while |v| is within this, and its square fits a float
 
 
 @kernel(SPREAD)
@@ -74,6 +79,41 @@ def step(
     return True
 
 
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """Logarithms of both weights are mixed, or the weights themselves (``plain``)."""
+    if plain:
+        log_alpha = rule.values[1]
+        target.memory[0] = plain_mixture([part.memory[0] * log_alpha for part in parts], shares) / log_alpha
+    else:
+        mix_memory(parts, shares, target)
+    weights_of_memory(rule, target)
+    weights, scalars = target.weights, target.scalars
+    unit = math.exp(-scalars[SHIFT])
+    mass = np.sqrt(weights * weights + 4.0 * unit * unit).sum()
+    scalars[MASS] = scalars[PEAK] = mass
+    scalars[REACH] = rule.thickness * mass + rule.values[3] * unit
+
+
+def plain_mixture(powers: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """arsinh(sum mu_i sinh(v_i)), whatever the size of the v_i."""
+    top = np.max(np.abs(powers), axis=0)
+    near = np.arcsinh(average([np.sinh(np.clip(v, -FAR, FAR)) for v in powers], shares))
+    far = average([np.exp(v - top) - np.exp(-v - top) for v in powers], shares)  # 2 sinh(v) / exp(top)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(far)) + top
+    large = np.copysign(np.maximum(logs, FAR), far)
+    beyond = np.where(logs > FAR, large, np.arcsinh(np.copysign(0.5 * np.exp(np.minimum(logs, FAR)), far)))
+    return np.where(top > FAR, beyond, near)
+
+
+def bound(rule: Rule, rows: Rows) -> MultiplicativeBound:
+    """`linmax.bounds.balanced`."""
+    known = rule.parameters
+    # w+ w- = 1 keeps sum(w+ + w-) >= 2n, so an absolute margin is at most this thick
+    thickness = known["thickness"] + known["margin"] / (2.0 * rows.shape[1])
+    return MultiplicativeBound(rows, positive=False, alpha=known["alpha"], thickness=thickness)
+
+
 def balanced_winnow(alpha: float, margin: float = 0.0, thickness: float = 0.0) -> Rule:
     """Balanced Winnow: two positive weights per coordinate, w = w+ - w-, both from 1.
 
@@ -120,5 +160,7 @@ def balanced_winnow(alpha: float, margin: float = 0.0, thickness: float = 0.0) -
         thickness=thickness,
         spread=spread,
         bounded=True,
+        mix=mix,
+        bound=bound,
         defaults={"margin": 0.0, "thickness": 0.0},
     )

@@ -57,4 +57,14 @@ def elimination() -> Rule:
     [0, 1, 1]
     """
     least = float(np.nextafter(0.0, 1.0))  # w.x >= least is "some literal is true"
-    return Rule("elimination", {}, step, start=1.0, scalars=(0.0,), bounded=True, nonnegative=True, threshold=least)
+    return Rule(
+        "elimination",
+        {},
+        step,
+        start=1.0,
+        scalars=(0.0,),
+        bounded=True,
+        nonnegative=True,
+        threshold=least,
+        mix="only rules without a fixed threshold are merged",
+    )

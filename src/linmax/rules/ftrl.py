@@ -6,12 +6,14 @@ McMahan, Holt, Sculley et al. (2013).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import STEP, Rule
+from linmax.core.contract import STEP, Part, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.logistic import surprise
+from linmax.rules.mixing import average
 from linmax.util.checks import at_least, one_of, positive
 
 __all__ = ["ftrl"]
@@ -48,6 +50,16 @@ def step(
         weights[i] = weight if beyond > 0.0 else 0.0
         changed = True
     return changed
+
+
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """q and sqrt(n) are mixed."""
+    rate, beta, l1, l2 = rule.values[:4]
+    total = average([part.memory[0] for part in parts], shares)
+    root = average([np.sqrt(part.memory[1]) for part in parts], shares)
+    target.memory[0], target.memory[1] = total, root * root
+    beyond = np.maximum(np.abs(total) - l1, 0.0)
+    target.weights[:] = -np.copysign(beyond, total) / ((beta + root) / rate + l2)
 
 
 def ftrl(rate: float = 0.1, beta: float = 1.0, l1: float = 0.0, l2: float = 0.0, loss: str = "logistic") -> Rule:
@@ -88,5 +100,6 @@ def ftrl(rate: float = 0.1, beta: float = 1.0, l1: float = 0.0, l2: float = 0.0,
         values=(rate, beta, l1, l2, float(loss == "logistic")),
         slots=(0.0, 0.0),
         reach=math.inf if loss == "logistic" else 1.0,
+        mix=mix,
         defaults={"rate": 0.1, "beta": 1.0, "l1": 0.0, "l2": 0.0, "loss": "logistic"},
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from linmax.core.contract import STEP, Rule
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import mix_weights
 from linmax.util.checks import positive
 
 __all__ = ["logistic", "surprise"]
@@ -65,4 +66,6 @@ def logistic(rate: float = 1.0) -> Rule:
     True
     """
     rate = positive("rate", rate, 1.0)
-    return Rule("logistic", {"rate": rate}, step, values=(rate,), reach=math.inf, defaults={"rate": 1.0})
+    return Rule(
+        "logistic", {"rate": rate}, step, values=(rate,), reach=math.inf, mix=mix_weights, defaults={"rate": 1.0}
+    )

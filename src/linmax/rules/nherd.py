@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.contract import GAIN, Rule
 from linmax.jit.compiling import kernel
-from linmax.rules.second_order import OWN, second_order
+from linmax.rules.second_order import OWN, Gain, second_order
 from linmax.util.checks import positive
 
 __all__ = ["nherd"]
@@ -49,4 +49,4 @@ def nherd(C: float = 1.0, full: bool = False) -> Rule:
     True
     """
     C = positive("C", C, 1.0)
-    return second_order("nherd", {"C": C}, {"C": 1.0}, gain, (C,), full, reach=1.0)
+    return second_order("nherd", {"C": C}, {"C": 1.0}, Gain(gain, (C,), reach=1.0), full)

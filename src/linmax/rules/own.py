@@ -18,6 +18,7 @@ from linmax.core.contract import STEP, Rule
 from linmax.jit.compiling import JIT, OPTIONS, Kernel, cache_folder, caching_in
 from linmax.rules.checking import stays_within
 from linmax.rules.digest import digest_of
+from linmax.rules.mixing import mix_weights
 from linmax.rules.shipping import Made, Shipped
 from linmax.util.checks import boolean, finite
 
@@ -123,6 +124,7 @@ class OwnRule:
                 f"{self.__name__} has no parameter {sorted(unknown)[0]!r}; it has {', '.join(names) or 'none'}"
             )
         values = {name: finite(name, given.get(name, default)) for name, default in self.parameters.items()}
+        plain = not (self.options["slots"] or self.options["scalars"])
         made = Made(
             self.__name__,
             values,
@@ -130,6 +132,7 @@ class OwnRule:
             values=tuple(values.values()),
             defaults=self.parameters,
             maker=self,
+            mix=mix_weights if plain else "it remembers more than its weights, of which no mixture is known",
             **self.options,
         )
         stays_within(made)  # compiled code would write beyond the arrays; which it does may hang on a parameter

@@ -7,11 +7,15 @@ MASS holds sum |v_i|^p, from which the norm is taken.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Rule
+from linmax.core.bounding import AdditiveBound, bounds
+from linmax.core.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Part, Rule
+from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import mix_memory, weights_of_memory
 from linmax.util.checks import at_least
 
 __all__ = ["p_norm"]
@@ -102,6 +106,33 @@ def step(
     return True
 
 
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """v is mixed, and the weights and the norm taken from it."""
+    mix_memory(parts, shares, target)
+    weights_of_v(rule, target)
+
+
+def weights_of_v(rule: Rule, target: Part) -> None:
+    """Write the weights, the norm and the sum of |v|^p that follow from v."""
+    weights_of_memory(rule, target)
+    p, sizes, scalars = rule.values[0], np.abs(target.memory[0]), target.scalars
+    largest = sizes.max(initial=0.0)
+    if largest > 0.0:
+        norm = math.log(largest) + math.log(((sizes / largest) ** p).sum()) / p
+        scalars[GAUGE] = -(p - 2.0) * norm
+        scalars[MASS] = scalars[PEAK] = math.exp(min(p * norm - scalars[SHIFT], FAR))
+
+
+def bound(rule: Rule, rows: Rows) -> AdditiveBound:
+    """`linmax.bounds.p_norm`."""
+    p, size = rule.values[0], float(rows.sizes(rule.values[0]).max())
+
+    def value(norm: float, margin: float, noise: float) -> float:
+        return bounds.p_norm(p, size, norm, margin, noise)
+
+    return AdditiveBound(rows, p / (p - 1.0), math.sqrt(p - 1.0) * size, value)
+
+
 def p_norm(p: float) -> Rule:
     """The p-norm Perceptron, between Perceptron (p = 2) and Winnow (p about 2 ln n).
 
@@ -125,4 +156,4 @@ def p_norm(p: float) -> Rule:
     'p-norm(3)'
     """
     p = at_least("p", p, 2.0)
-    return Rule("p_norm", {"p": p}, step, values=(p,), slots=(0.0,), spread=spread)
+    return Rule("p_norm", {"p": p}, step, values=(p,), slots=(0.0,), spread=spread, mix=mix, bound=bound)

@@ -11,6 +11,7 @@ import numpy as np
 
 from linmax.core.contract import HUGE, STEP, TOP, Rule
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import mix_weights
 from linmax.util.checks import positive
 
 __all__ = ["pa", "pa_i", "pa_ii"]
@@ -63,7 +64,7 @@ def pa() -> Rule:
     >>> int(trace.mistakes[-1]) < 100
     True
     """
-    return Rule("pa", {}, step, values=(math.inf, 0.0), reach=1.0)
+    return Rule("pa", {}, step, values=(math.inf, 0.0), reach=1.0, mix=mix_weights)
 
 
 def pa_i(C: float = 1.0) -> Rule:
@@ -89,7 +90,7 @@ def pa_i(C: float = 1.0) -> Rule:
     ('pa-i', 'pa-i(C=0.1)')
     """
     C = positive("C", C, 1.0)
-    return Rule("pa_i", {"C": C}, step, values=(C, 0.0), reach=1.0, defaults={"C": 1.0})
+    return Rule("pa_i", {"C": C}, step, values=(C, 0.0), reach=1.0, mix=mix_weights, defaults={"C": 1.0})
 
 
 def pa_ii(C: float = 1.0) -> Rule:
@@ -115,4 +116,4 @@ def pa_ii(C: float = 1.0) -> Rule:
     'pa-ii(C=0.5)'
     """
     C = positive("C", C, 1.0)
-    return Rule("pa_ii", {"C": C}, step, values=(math.inf, 0.5 / C), reach=1.0, defaults={"C": 1.0})
+    return Rule("pa_ii", {"C": C}, step, values=(math.inf, 0.5 / C), reach=1.0, mix=mix_weights, defaults={"C": 1.0})

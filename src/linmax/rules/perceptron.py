@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import HUGE, STEP, TOP, Rule
+from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import mix_weights
 from linmax.util.checks import at_least, positive
 
 __all__ = ["perceptron"]
@@ -25,12 +30,28 @@ def step(
         return False
     rate, fits = params[0], True
     for j in range(index.size):
-        place = np.uint64(index[j])  # which counts from the beginning without being asked
+        place = np.uint64(index[j])  # unsigned: no wraparound check
         weight = weights[place] + rate * z[j]
         weights[place] = weight
         fits &= abs(weight) < HUGE
     scalars[TOP] = 0.0 if fits else np.inf
     return True
+
+
+def bound(rule: Rule, rows: Rows) -> AdditiveBound:
+    """`linmax.bounds.perceptron`."""
+    rate, margin = rule.values
+    return perceptron_bound(rows, margin / rate)
+
+
+def perceptron_bound(rows: Rows, threshold: float = 0.0) -> AdditiveBound:
+    """The bound of the Perceptron that updates while w.z <= threshold, at rate 1."""
+    radius = float(rows.sizes(2.0).max())
+
+    def value(norm: float, margin: float, noise: float) -> float:
+        return bounds.perceptron(radius, norm, margin, noise, threshold)
+
+    return AdditiveBound(rows, 2.0, math.sqrt(radius**2 + 2.0 * threshold), value)
 
 
 def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
@@ -67,5 +88,7 @@ def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
         step,
         values=(float(rate), float(margin)),
         reach=float(margin),
+        mix=mix_weights,
+        bound=bound,
         defaults={"rate": 1.0, "margin": 0.0},
     )

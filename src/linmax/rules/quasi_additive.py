@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numba import float64, types
 
-from linmax.core.contract import LINK, STEP, Rule, as_number, call_link
+from linmax.core.bounding import Bound, MultiplicativeBound, bounds
+from linmax.core.contract import LINK, STEP, Part, Rule, Vector, as_number, call_link
+from linmax.core.rows import Rows
 from linmax.jit.compiling import address_of, kernel
+from linmax.rules.mixing import average, mix_memory
 from linmax.rules.own import compile_function
+from linmax.rules.perceptron import perceptron_bound
 from linmax.rules.shipping import Made, Shipped
 from linmax.util.checks import positive
 
@@ -34,6 +39,13 @@ def step(
         memory[0, i] += params[0] * z[j]
         weights[i] = call_link(params[1], memory[0, i])
     return True
+
+
+@kernel(types.void(float64, Vector, Vector))
+def apply_link(link: float, v: np.ndarray, weights: np.ndarray) -> None:
+    """w = link(v)."""
+    for i in range(v.size):
+        weights[i] = call_link(link, v[i])
 
 
 @kernel(LINK)
@@ -77,6 +89,26 @@ def _remade(shipped: Shipped) -> OwnLink:
     if not isinstance(shipped.owner, OwnLink):
         shipped.owner = OwnLink(shipped.function)
     return shipped.owner
+
+
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """v is mixed; ``plain`` mixes the weights of the links "exp" and "sinh" instead."""
+    link = rule.parameters["link"]
+    if plain and link in ("exp", "sinh"):
+        weights = average([part.weights for part in parts], shares)
+        target.memory[0] = np.log(weights) if link == "exp" else np.arcsinh(weights)
+    else:
+        mix_memory(parts, shares, target)
+    apply_link(rule.values[1], target.memory[0], target.weights)
+
+
+def bound(rule: Rule, rows: Rows) -> Bound:
+    """The bound of the Perceptron, of Winnow or of Balanced Winnow, as the link says."""
+    link, rate = rule.parameters["link"], rule.parameters["rate"]
+    if link == "identity":
+        return perceptron_bound(rows)
+    alpha = math.exp(rate) if rate <= bounds.zero_threshold.LARGEST_RATE else math.inf
+    return MultiplicativeBound(rows, positive=link == "exp", alpha=alpha, thickness=0.0)
 
 
 def quasi_additive(link: str | Callable[[float], float] | OwnLink, rate: float = 1.0) -> Rule:
@@ -135,6 +167,8 @@ def quasi_additive(link: str | Callable[[float], float] | OwnLink, rate: float =
         values=(rate, as_number(address_of(function, LINK))),
         start=start,
         slots=(0.0,),
+        mix=mix,
+        bound=bound if own is None else f"none is known for this link; known for {', '.join(LINKS)}",
         defaults={"rate": 1.0},
         maker=own,
     )

@@ -7,11 +7,13 @@ weights separate |w| grows without end.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Rule
+from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, SPREAD, STEP, Part, Rule
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import average
 
 __all__ = ["romma"]
 
@@ -94,6 +96,19 @@ def step(
     return True
 
 
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """w is mixed, whatever the factors that the parts keep apart, and V is its direction."""
+    logs = [float(part.scalars[SHIFT] + part.scalars[GAUGE]) for part in parts]
+    top = max(logs)
+    weights = average([part.weights * math.exp(log - top) for part, log in zip(parts, logs, strict=True)], shares)
+    length = float(np.linalg.norm(weights))
+    if length > 0.0:
+        target.weights[:] = target.memory[0] = weights / length
+        target.scalars[[SHIFT, BASE]] = top + math.log(length)
+        target.scalars[[SQUARE, MOST]] = target.weights @ target.weights
+        target.scalars[[MASS, PEAK]] = 1.0
+
+
 def romma() -> Rule:
     """ROMMA: the shortest w with w.z >= 1 among those that keep to the right side of what w has already learned.
 
@@ -117,4 +132,4 @@ def romma() -> Rule:
     >>> int(trace.mistakes[-1]) < 150
     True
     """
-    return Rule("romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread)
+    return Rule("romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread, mix=mix)

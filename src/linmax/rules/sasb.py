@@ -8,11 +8,13 @@ w_i = v_i Gamma((m + v_i)/2 + 1) Gamma((m - v_i)/2 + 1), defined for z in [-1, 1
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import OWN, SHIFT, SPREAD, STEP, Rule
+from linmax.core.contract import OWN, SHIFT, SPREAD, STEP, Part, Rule
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import mix_memory, weights_of_memory
 
 __all__ = ["sasb"]
 
@@ -54,6 +56,12 @@ def step(
     return True
 
 
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """v and the count of updates are mixed."""
+    mix_memory(parts, shares, target)
+    weights_of_memory(rule, target)
+
+
 def sasb() -> Rule:
     """SASB without parameters (experimental: our reconstruction; no bound is known for it).
 
@@ -72,4 +80,4 @@ def sasb() -> Rule:
     >>> int(trace.mistakes[-1]) < 150
     True
     """
-    return Rule("sasb", {}, step, slots=(0.0,), scalars=(0.0,), spread=spread, everywhere=True, bounded=True)
+    return Rule("sasb", {}, step, slots=(0.0,), scalars=(0.0,), spread=spread, everywhere=True, bounded=True, mix=mix)

@@ -13,7 +13,7 @@ import numpy as np
 
 from linmax.core.contract import GAIN, Rule
 from linmax.jit.compiling import kernel
-from linmax.rules.second_order import OWN, second_order
+from linmax.rules.second_order import OWN, Gain, second_order
 from linmax.util.checks import finite, positive
 
 __all__ = ["scw_i", "scw_ii"]
@@ -121,4 +121,5 @@ def _scw(name: str, eta: float, C: float, squared: float, full: bool) -> Rule:
     if not 0.5 < eta < 1.0:
         raise ValueError(f"eta must be between 0.5 and 1, got {eta!r}; try 0.9")
     values = (NormalDist().inv_cdf(eta), C, squared)
-    return second_order(name, {"eta": eta, "C": C}, {"eta": 0.9, "C": 1.0}, gain, values, full, reach=math.inf)
+    steps = Gain(gain, values, reach=math.inf)
+    return second_order(name, {"eta": eta, "C": C}, {"eta": 0.9, "C": 1.0}, steps, full)

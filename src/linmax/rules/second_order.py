@@ -10,16 +10,17 @@ params[0] is the gain's address and params[1] the inflation; a rule's own number
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmax.core.contract import GAIN, HUGE, STEP, TOP, Rule, as_number, call_gain
+from linmax.core.contract import GAIN, HUGE, STEP, TOP, Part, Rule, as_number, call_gain
 from linmax.jit.compiling import address_of, kernel
+from linmax.rules.mixing import average
 from linmax.util.checks import boolean
 
-__all__ = ["OWN", "second_order"]
+__all__ = ["OWN", "Gain", "mix_by_variance", "second_order"]
 
 INFLATION, OWN = 1, 2
 
@@ -92,31 +93,54 @@ def full_step(
     return True
 
 
+def mix_by_variance(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """Precisions, 1 / variance, are mixed, and the weights in proportion to them."""
+    if not rule.matrix:
+        precisions = [1.0 / part.memory[0] for part in parts]
+        target.memory[0] = 1.0 / average(precisions, shares)
+        pulls = [precision * part.weights for precision, part in zip(precisions, parts, strict=True)]
+        target.weights[:] = target.memory[0] * average(pulls, shares)
+        return
+    slots = len(rule.slots)
+    matrices = [np.linalg.inv(part.memory[slots:]) for part in parts]
+    variances = np.linalg.inv(average(matrices, shares))
+    target.memory[slots:] = 0.5 * (variances + variances.T)
+    pulls = [matrix @ part.weights for matrix, part in zip(matrices, parts, strict=True)]
+    target.weights[:] = target.memory[slots:] @ average(pulls, shares)
+
+
+class Gain(NamedTuple):
+    """How far steps go."""
+
+    function: Any  # compiled, with the signature GAIN
+    values: tuple[float, ...]  # of the rule's own, params[OWN:]
+    reach: float  # no step is made while margin > reach
+    inflation: float = 0.0
+
+
 def second_order(
     name: str,
     shown: Mapping[str, Any],
     defaults: Mapping[str, Any],
-    gain: Any,
-    values: tuple[float, ...],
+    gain: Gain,
     full: bool,
     *,
-    reach: float,
-    inflation: float = 0.0,
     variance: float = 1.0,
     start: float = 0.0,
 ) -> Rule:
-    """The rule with this gain; the variance is what each weight starts with."""
+    """The rule with this gain; each weight starts with this variance."""
     full = boolean("full", full)
     return Rule(
         name,
         {**shown, "full": full},
         full_step if full else step,
-        values=(as_number(address_of(gain, GAIN)), inflation, *values),
+        values=(as_number(address_of(gain.function, GAIN)), gain.inflation, *gain.values),
         start=start,
         slots=(0.0,) if full else (variance,),
-        reach=reach,
+        reach=gain.reach,
         everywhere=full,
         matrix=variance if full else 0.0,
         gain=not full,
+        mix=mix_by_variance,
         defaults={**defaults, "full": False},
     )

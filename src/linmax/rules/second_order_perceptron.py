@@ -5,11 +5,14 @@ Cesa-Bianchi, Conconi and Gentile (2005).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from linmax.core.contract import GAIN, STEP, Rule
+from linmax.core.contract import GAIN, STEP, Part, Rule
 from linmax.jit.compiling import kernel
-from linmax.rules.second_order import second_order
+from linmax.rules.mixing import mix_memory
+from linmax.rules.second_order import Gain, second_order
 from linmax.util.checks import boolean, positive
 
 __all__ = ["second_order_perceptron"]
@@ -46,6 +49,12 @@ def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
     return (1.0 - margin) * b, b
 
 
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """A and y are mixed (in full: `second_order.mix_by_variance`)."""
+    mix_memory(parts, shares, target)
+    target.weights[:] = target.memory[1] / target.memory[0]
+
+
 def second_order_perceptron(a: float = 1.0, full: bool = False) -> Rule:
     """The second-order Perceptron in a form that lifts to many classes.
 
@@ -79,5 +88,5 @@ def second_order_perceptron(a: float = 1.0, full: bool = False) -> Rule:
     a = positive("a", a, 1.0)
     name, defaults = "second_order_perceptron", {"a": 1.0, "full": False}
     if boolean("full", full):
-        return second_order(name, {"a": a}, defaults, gain, (), True, reach=0.0, variance=1.0 / a)
-    return Rule(name, {"a": a, "full": False}, step, slots=(a, 0.0), defaults=defaults)
+        return second_order(name, {"a": a}, defaults, Gain(gain, (), reach=0.0), True, variance=1.0 / a)
+    return Rule(name, {"a": a, "full": False}, step, slots=(a, 0.0), mix=mix, defaults=defaults)

@@ -6,13 +6,17 @@ The logarithm of a weight is kept as s_i = sum of z_i, so nothing overflows and 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Rule
+from linmax.core.bounding import MultiplicativeBound
+from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Part, Rule
+from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
+from linmax.rules.mixing import mix_memory, weights_of_memory
 from linmax.rules.threshold_winnow import threshold_step
 from linmax.util.checks import at_least, finite, greater, positive
 
@@ -72,6 +76,31 @@ def step(
         scalars[PEAK] = scalars[MASS]
     scalars[REACH] = thickness * scalars[MASS]
     return True
+
+
+def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
+    """Logarithms of weights are mixed, or the weights themselves (``plain``)."""
+    if plain:
+        log_alpha = rule.values[2]
+        target.memory[0] = plain_mixture([part.memory[0] * log_alpha for part in parts], shares) / log_alpha
+    else:
+        mix_memory(parts, shares, target)
+    weights_of_memory(rule, target)
+    mass = target.weights.sum()
+    target.scalars[MASS] = target.scalars[PEAK] = mass
+    target.scalars[REACH] = rule.thickness * mass
+
+
+def plain_mixture(powers: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """ln(sum mu_i exp(v_i)), whatever the size of the v_i."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares)
+    return np.asarray(np.logaddexp.reduce([log + v for log, v in zip(logs, powers, strict=True)], axis=0))
+
+
+def bound(rule: Rule, rows: Rows) -> MultiplicativeBound:
+    """`linmax.bounds.multiplicative`."""
+    return MultiplicativeBound(rows, positive=True, alpha=rule.values[0], thickness=rule.thickness)
 
 
 def winnow(
@@ -153,6 +182,7 @@ def winnow(
         bounded=True,
         nonnegative=True,
         threshold=theta,
+        mix="only rules without a fixed threshold are merged",
         defaults=defaults,
     )
 
@@ -194,5 +224,7 @@ def _positive(
         thickness=thickness,
         spread=spread,
         bounded=True,
+        mix=mix,
+        bound=bound,
         defaults=defaults,
     )

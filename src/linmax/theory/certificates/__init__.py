@@ -13,7 +13,8 @@ was found.
 
 from __future__ import annotations
 
-from linmax.theory.certificates.certifying import Certificate, bound_so_far, certify, certify_rows
+from linmax.theory.certificates.certificate import Certificate
+from linmax.theory.certificates.certifying import certify, certify_rows
 from linmax.theory.certificates.margins import hinge_noise, least_noise, widest_margin
 
-__all__ = ["Certificate", "bound_so_far", "certify", "certify_rows", "hinge_noise", "least_noise", "widest_margin"]
+__all__ = ["Certificate", "certify", "certify_rows", "hinge_noise", "least_noise", "widest_margin"]

@@ -1,4 +1,4 @@
-"""The vectors z of a run; the widest margin that any comparator has on them, and the least noise."""
+"""The widest margin that any comparator has on given rows, and the least noise."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from linmax.core.bounding import norm_of
+from linmax.core.rows import Rows, Vector, comparator
+
 __all__ = [
-    "Rows",
-    "comparator",
     "descend",
     "hinge_noise",
     "least_noise",
-    "norm_of",
     "one_thread",
     "slope_of_norm",
     "widest_margin",
 ]
-
-Vector = npt.NDArray[np.float64]
 
 SOFTNESS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Softness of the hinge, relative to the margin, from one round of the search to the next."""
@@ -35,109 +33,6 @@ LP_SECONDS = 10.0
 
 NO_MARGIN = 1e-12
 """Margins below this share of the largest |z_i| are rounding."""
-
-
-# -- rows -------------------------------------------------------------------------------------------------
-
-
-class Rows:
-    """The vectors z of all trials: one each for two classes, x^label - x^j for every wrong class j for many.
-
-    Parameters
-    ----------
-    matrix
-        (rows, n), dense or sparse.
-    trial
-        Which trial each row belongs to; by default each row is a trial of its own.
-    each
-        Whether every row of a trial can cause an update, so that each has a hinge loss of its own; otherwise the worst
-        row of a trial stands for it.
-    """
-
-    def __init__(self, matrix: Any, trial: npt.ArrayLike | None = None, each: bool = False) -> None:
-        rows = sparse.csr_array(matrix, dtype=float) if sparse.issparse(matrix) else np.asarray(matrix, float)
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise ValueError(f"rows must be (rows, weights) and not empty, got shape {rows.shape}")
-        if not np.all(np.isfinite(rows.data if sparse.issparse(rows) else rows)):
-            raise ValueError("rows must be finite, got nan or infinity; drop or fill those instances")
-        owner = np.arange(rows.shape[0]) if trial is None else np.asarray(trial)
-        if owner.shape != (rows.shape[0],):
-            raise ValueError(f"trial must name one trial a row: {rows.shape[0]} rows, got shape {owner.shape}")
-        order = np.argsort(owner, kind="stable")
-        if np.any(order[1:] < order[:-1]):
-            rows, owner = rows[order], owner[order]
-        self.matrix = rows
-        self.starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
-        self.groups = np.arange(rows.shape[0]) if each else self.starts
-        self.each = each
-
-    @property
-    def trials(self) -> int:
-        return len(self.starts)
-
-    @property
-    def owners(self) -> npt.NDArray[np.int64]:
-        """The trial of each row, numbered from 0."""
-        return np.repeat(np.arange(self.trials), np.diff(np.append(self.starts, self.shape[0])))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return int(self.matrix.shape[0]), int(self.matrix.shape[1])
-
-    @property
-    def largest(self) -> float:
-        """The largest magnitude, or 1 when all are 0."""
-        return float(abs(self.matrix).max()) or 1.0
-
-    def one_by_one(self) -> Rows:
-        """The same rows where every rival of a trial can cause an update."""
-        return Rows(self.matrix, self.owners, each=True)
-
-    def scaled(self, factor: float) -> Rows:
-        """All rows times a number."""
-        return Rows(self.matrix * factor, self.owners, self.each)
-
-    def take(self, trials: npt.NDArray[np.int64]) -> Rows:
-        """The rows of some trials."""
-        chosen = np.isin(self.owners, trials)
-        return Rows(self.matrix[chosen], self.owners[chosen], self.each)
-
-    def lowest(self, u: Vector) -> Vector:
-        """min_j u.z of each trial, or u.z of each row where each row counts."""
-        return np.asarray(np.minimum.reduceat(self.matrix @ u, self.groups))
-
-    def losses(self, u: Vector, margin: float) -> Vector:
-        """Hinge loss of each trial: max(0, margin - min_j u.z), or the sum over j where each row counts."""
-        losses = np.maximum(0.0, margin - self.lowest(u))
-        return np.asarray(np.add.reduceat(losses, self.starts)) if self.each else losses
-
-    def noise(self, u: Vector, margin: float) -> float:
-        """Hinge loss of all trials."""
-        return float(self.losses(u, margin).sum())
-
-    def sizes(self, p: float) -> Vector:
-        """||z||_p of each row."""
-        magnitude = abs(self.matrix)
-        scale = self.largest
-        total = ((magnitude / scale) ** p).sum(axis=1)
-        return np.asarray(scale * np.asarray(total).ravel() ** (1.0 / p))
-
-    def divided(self, sizes: Vector) -> Rows:
-        """Every row divided by its number; rows with 0 stay as they are."""
-        factors = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
-        if sparse.issparse(self.matrix):
-            return Rows(sparse.diags_array(factors) @ self.matrix, self.owners, self.each)
-        return Rows(self.matrix * factors[:, None], self.owners, self.each)
-
-    def soft_noise(self, u: Vector, margin: float, softness: float) -> tuple[float, Vector]:
-        """A smooth bound of the noise and its slope in u: s sum_t ln(1 + sum_j exp((margin - u.z)/s))."""
-        excess = (margin - self.matrix @ u) / softness
-        top = np.maximum(np.maximum.reduceat(excess, self.groups), 0.0)
-        counts = np.diff(np.append(self.groups, len(excess)))
-        parts = np.exp(excess - np.repeat(top, counts))
-        total = np.exp(-top) + np.add.reduceat(parts, self.groups)
-        shares = parts / np.repeat(total, counts)
-        return softness * float((top + np.log(total)).sum()), -(self.matrix.T @ shares)
 
 
 def hinge_noise(rows: Any, u: npt.ArrayLike, margin: float, trial: npt.ArrayLike | None = None) -> float:
@@ -154,26 +49,12 @@ def hinge_noise(rows: Any, u: npt.ArrayLike, margin: float, trial: npt.ArrayLike
     return table.noise(comparator(u, table), float(margin))
 
 
-def comparator(u: npt.ArrayLike, rows: Rows) -> Vector:
-    """The weights of a comparator, one for each coordinate of the rows."""
-    weights = np.asarray(u, dtype=float)
-    if weights.shape != (rows.shape[1],):
-        raise ValueError(f"u must have one weight a column: {rows.shape[1]}, got shape {weights.shape}")
-    return weights
-
-
 def one_thread() -> Any:
     """The products here are small: handing them to threads costs many times what they do."""
     return threadpool_limits(1)
 
 
 # -- linear programs and their kin -------------------------------------------------------------------------
-
-
-def norm_of(v: Vector, order: float) -> float:
-    """||v||, also where powers of its numbers would overflow."""
-    largest = float(np.abs(v).max(initial=0.0))
-    return 0.0 if largest == 0.0 else largest * float(((np.abs(v) / largest) ** order).sum()) ** (1.0 / order)
 
 
 def slope_of_norm(v: Vector, order: float) -> Vector:

@@ -1,0 +1,104 @@
+"""The mistake bound of a learner on given rows, and along a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linmax.core.bounding import Bound, bounds
+from linmax.core.contract import Rule
+from linmax.core.rows import Rows, Vector, comparator
+from linmax.data.differences import rows_of
+from linmax.engine.composition import Learner, as_learner
+from linmax.techniques.recycling import Recycled
+from linmax.techniques.voting import Voted
+from linmax.util.checks import finite
+from linmax.util.progress import LateProgress
+
+__all__ = ["LearnerBound", "bound_of", "bound_so_far"]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerBound:
+    """The bound of a rule, how often recycling may use an instance, and the first wait of voting."""
+
+    of_rule: Bound
+    uses: float = 1.0
+    wait: int | None = None
+
+    def counted(self, noise: float) -> float:
+        """The noise of the updates, each instance used so often; none stays none even for unlimited use."""
+        return 0.0 if noise == 0.0 else self.uses * noise
+
+    def value(self, measure: float, margin: float, noise: float) -> float:
+        """The bound on the updates of the rule, those on stored instances included."""
+        return self.of_rule.value(measure, margin, self.counted(noise))
+
+    def total(self, bound: float, trials: int) -> float:
+        """The bound of the whole learner from that of its rule."""
+        return bound if self.wait is None else bounds.voting(bound, bounds.most_restarts(trials, self.wait))
+
+
+def bound_of(learner: Learner, rows: Rows) -> LearnerBound:
+    """The bound that a learner obeys on these rows; raises where there is none."""
+    if isinstance(learner, Rule):
+        return LearnerBound(_bound_of_rule(learner, rows))
+    if isinstance(learner, Voted) and isinstance(learner.base, (Rule, Recycled)):
+        return replace(bound_of(learner.base, rows), wait=learner.d)
+    if isinstance(learner, Recycled) and isinstance(learner.base, Rule):
+        return replace(bound_of(learner.base, rows), uses=learner.u)
+    raise ValueError(f"no bound is known for {learner}; known: rules, R- and V- of a rule, VR- of a rule")
+
+
+def _bound_of_rule(rule: Rule, rows: Rows) -> Bound:
+    reason = rule.bound if rule.lifts else "it has a fixed threshold"
+    if isinstance(reason, str):
+        raise ValueError(f"no bound from data is known for {rule}: {reason}; try perceptron or winnow")
+    if rule.rivals == "all":
+        raise ValueError(f"{rule} is one two-class problem for each class; certify these one by one")
+    # every violated rival causes an update of its own, so that each of them adds its hinge loss to the noise
+    return reason(rule, rows.one_by_one() if rule.rivals == "violated" else rows)
+
+
+def bound_so_far(
+    learner: Any, instances: Any, labels: Sequence[Any], u: npt.ArrayLike, margin: float | None = None
+) -> Vector:
+    """The learner's bound after each trial, for one comparator: its noise is that of the trials so far.
+
+    Parameters
+    ----------
+    u
+        The comparator, one number a weight (the order of `Weights.flat`), of any length: it is divided by the norm
+        that the learner's bound speaks of.
+    margin
+        The margin wanted of u after that division; by default the least that it has on these trials.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(trials=200, seed=1)
+    >>> instances = linmax.experts(votes=data.votes)
+    >>> trace = linmax.run("winnow(1.017)", instances, data.labels)
+    >>> bool((trace.bound(data.target) >= trace.mistakes).all())
+    True
+    """
+    with LateProgress("bound") as progress:
+        rows, _ = rows_of(instances, labels, progress.tell)
+    bound = bound_of(as_learner(learner), rows)
+    rows = bound.of_rule.rows
+    weights = bound.of_rule.unit(comparator(u, rows))
+    wanted = float(rows.lowest(weights).min()) if margin is None else finite("margin", margin)
+    if wanted <= 0.0:
+        told = "u does not separate these trials" if margin is None else f"margin must be > 0, got {margin!r}"
+        raise ValueError(f"{told}; give margin= for the margin that the noise is measured from")
+    noise = np.cumsum(rows.losses(weights, wanted))
+    measure = bound.of_rule.measure(weights)
+    values: dict[float, float] = {}
+    for amount in noise.tolist():
+        if amount not in values:
+            values[amount] = bound.value(measure, wanted, amount)
+    return np.array([bound.total(values[amount], t + 1) for t, amount in enumerate(noise.tolist())])
