@@ -7,6 +7,7 @@ for granted. A block below ``<!-- not run: needs ... -->`` is left out; of its c
 from __future__ import annotations
 
 import doctest
+import gzip
 import importlib
 import json
 import os
@@ -99,7 +100,7 @@ def write_streams(folder):
         (folder / f"{name}.csv").write_text("\n".join(csv) + "\n")
     objects = [{"label": label, "features": {"a": row[0]}} for row, label in zip(table.tolist(), names, strict=True)]
     lines = "\n".join(map(json.dumps, objects)) + "\n"
-    subprocess.run(["gzip", "-c"], input=lines.encode(), stdout=(folder / "logs.jsonl.gz").open("wb"), check=True)
+    (folder / "logs.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
 
 
 def write_shards(folder):
@@ -121,7 +122,10 @@ class Shell:
 
     def __init__(self, folder):
         self.folder, self.server, self.address = folder, None, ADDRESS
-        self.environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHON": sys.executable}
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "PYTHON": sys.executable,
+        }
 
     def close(self):
         if self.server is not None:

@@ -46,7 +46,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """What happened in one shard in one epoch."""
+    """What happened in one shard in one pass."""
 
     trials: int
     mistakes: int
