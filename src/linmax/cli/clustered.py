@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_cluster_options", "run_on_cluster"]
 
-MIXED_LEARNER = "A-perceptron"  # instead of "auto", a pool that votes and so cannot be mixed
+MIXED_LEARNER = "A-perceptron"  # instead of "auto", which cannot be mixed
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
 
 
@@ -29,7 +29,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_on_cluster(arguments: argparse.Namespace) -> None:
-    """Learn, save, test and tell."""
+    """Learn, save, test and report."""
     from linmax import cluster
     from linmax.util import outputs
 

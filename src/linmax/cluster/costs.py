@@ -1,4 +1,4 @@
-"""What a pass of iterative parameter mixing costs, from a few numbers that are measured on the machines at hand.
+"""What a pass of iterative parameter mixing costs, from a few measured numbers.
 
 One pass over T trials in S shards on W workers, with a model of M bytes:
 
@@ -6,9 +6,9 @@ One pass over T trials in S shards on W workers, with a model of M bytes:
     moving    (S + W) M / b                   the model to each worker, and one back from each task, at b bytes a second
     mixing    S M a                           a seconds a byte, in the driver
 
-One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T: at
-the *break-even* number of trials both take as long. That counts a pass against a pass; mixing may need more of
-them for the same error.
+One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T; at
+the *break-even* number of trials both take the same time. This compares one pass with one pass; mixing may need more
+passes for the same error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fit` as a command has it: a cluster by its address, the link to its dashboard, and a progress bar for each pass."""
+"""`fit` for the command line: a cluster by its address, a link to its dashboard, and a progress bar for each pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
     learner, shards, options
         As in `linmax.cluster.fit`.
     screen
-        Where the dashboard's link and the progress are shown; a terminal sees bars, a file one line a pass.
+        Where to show the dashboard's link and the progress: bars on a terminal, one line for each pass in a file.
     """
     parts = shards_of(shards)
     with connect(address) as client:
@@ -42,7 +42,7 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
 
 
 class Bars:
-    """One bar a pass."""
+    """One progress bar for each pass."""
 
     def __init__(self, screen: Console, passes: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -60,7 +60,7 @@ class Bars:
         self.shown.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Move the bar of this pass on."""
+        """Advance the bar of this pass."""
         if progress.number not in self.bars:
             self.bars[progress.number] = self.shown.add_task(
                 f"pass {progress.number + 1} of {self.passes}", total=progress.shards

@@ -1,6 +1,6 @@
-"""Iterative parameter mixing: in each pass every shard goes on from the same model, and the results are merged.
+"""Iterative parameter mixing: in each pass every shard starts from the same model, and the results are merged.
 
-McDonald, Hall and Mann (2010). How models are merged is said in `linmax.cluster.merging`.
+McDonald, Hall and Mann (2010). `linmax.cluster.merging` says how models are merged.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Progress:
-    """Told after each shard: pass (from 0), shards done in it, shards in all."""
+    """Progress after each shard: the number of the pass (from 0), shards done in it, and all shards."""
 
     number: int
     done: int
@@ -104,7 +104,7 @@ def fit(
     Parameters
     ----------
     learner
-        What learns; anything that `linmax.merge` merges.
+        Any learner that `linmax.merge` can merge.
     shards
         Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
         reads; patterns such as "part-*.parquet" too), tables, or a Dask bag of lines or DataFrame, whose partitions
@@ -113,15 +113,15 @@ def fit(
         A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
         result to the last bit.
     passes
-        Times that every shard is gone through.
+        How many times every shard is gone through.
     mix
         Shares of the shards: "uniform", or "mistakes": in proportion to their updates in this pass.
     multiplicative
         "log" or "plain", see `linmax.merge`.
     checkpoint
-        A folder, where the model is kept after each pass; when shards fail, the results of the others.
+        A folder in which to keep the model after each pass and, when shards fail, the results of the others.
     resume
-        Go on from the checkpoint, if there is one.
+        Continue from the checkpoint, if there is one.
     scale, thresholds, hash_bits, tie, update_on_tie
         As in `linmax.streams.StreamModel`.
     reading
@@ -138,7 +138,7 @@ def fit(
 
     Notes
     -----
-    With S shards and shares mu_i, pass n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner gone through shard i. For the
+    With S shards and shares mu_i, pass n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner's pass over shard i. For the
     Perceptron, data separable with margin gamma and any shares: sum over passes of sum_i mu_i k_i <= R^2 / gamma^2,
     k_i the updates on shard i. No bound is known to us for the other rules. With one shard this is the serial run.
 
@@ -188,7 +188,7 @@ class Job:
     watch: Callable[[Progress], None] | None
 
     def settings(self, model: StreamModel) -> dict[str, Any]:
-        """What must not change between a checkpoint and going on from it."""
+        """What must not change between a checkpoint and its continuation."""
         described = model.state()[0]
         names = ("learner", "thresholds", "tie", "update_on_tie", "hash_bits")
         return {name: described[name] for name in names} | {
@@ -253,7 +253,7 @@ class Job:
         raise ShardError(f"{len(failed)} of {len(self.shards)} shards failed in pass {number + 1}: {told}{kept}", named)
 
     def _model(self, state: State, names: Vocabulary) -> StreamModel:
-        """The model of a shard, to be merged; it shares the names that it started with if it has met no others."""
+        """The model of a shard, ready to be merged; if it met no new names, it shares those it started with."""
         return StreamModel.from_state(*state, names if same_names(state, names) else None, copied=False)
 
     def _refuse_columns(self, models: Sequence[StreamModel]) -> None:
@@ -283,7 +283,7 @@ class Folder:
 
     @classmethod
     def opened(cls, path: str | os.PathLike[str] | None, resume: bool) -> Folder | None:
-        """The folder, made if need be."""
+        """The folder, made if necessary."""
         if path is None:
             if resume:
                 raise ValueError("resume=True needs the checkpoint= folder to go on from")
@@ -309,7 +309,7 @@ class Folder:
         return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, passes)
 
     def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
-        """Keep the model; the results that went into it are needed no more."""
+        """Keep the model; the results that went into it are no longer needed."""
         described, arrays = result.model.state()
         description = {
             "settings": dict(settings),
