@@ -6,6 +6,7 @@ for granted. A block below ``<!-- not run: needs ... -->`` is left out; of its c
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import gzip
 import importlib
@@ -15,7 +16,9 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 import traceback
+import urllib.request
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,17 +155,21 @@ class Shell:
         assert not refused, f"{block.place}: HTTP status {refused}\n{done.stdout}\n{done.stderr}"
 
     def serve(self, arguments):
-        told = self.folder / "address.json"
+        told, end = self.folder / "address.json", time.monotonic() + PATIENCE
         command = [sys.executable, "-m", "linmax", *arguments, "--port", "0", "--json", str(told)]
         self.server = subprocess.Popen(command, cwd=self.folder, env=self.environment, stderr=subprocess.DEVNULL)
-        waited = 0.0
-        while not (told.exists() and told.read_text().endswith("\n")):
+        while not self.is_ready(told):
             assert self.server.poll() is None, "linmax serve has ended"
-            assert waited < PATIENCE, "linmax serve does not start"
-            with pytest.raises(subprocess.TimeoutExpired):
-                self.server.wait(0.1)
-            waited += 0.1
+            assert time.monotonic() < end, "linmax serve does not start"
+            time.sleep(0.05)
+
+    def is_ready(self, told):
+        if not (told.exists() and told.read_text().endswith("\n")):
+            return False
         self.address = json.loads(told.read_text())["address"]
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.address}/ready") as answer:
+            return answer.status == 200
+        return False
 
 
 def run_python(block, namespace, address):

@@ -163,7 +163,7 @@ def _read(result: Scores | str) -> Scores:
 
 
 def _learn(results: Sequence[Scores | str], names: Sequence[str], learner: Any) -> VoteFusion:
-    """Learn from the scores, shard by shard; all classes are collected first, so that all rows have the same columns."""
+    """Learn from the scores, shard by shard; all classes are collected first, so that rows have the same columns."""
     everyone = sorted({name for result in results for part in _classes(result) for name in part})
     place = {name: i for i, name in enumerate(everyone)}
     fusion = VoteFusion(learner, classes=everyone)

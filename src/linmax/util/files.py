@@ -1,9 +1,9 @@
 """Model files: safe to open from a stranger, written completely or not at all.
 
-A file holds named arrays and a description of plain data (JSON), in the safetensors format, and no code. The description
-carries the format's version, the kind of thing saved and a SHA-256 digest of everything else, so that a truncated file, a
-flipped bit, another program's file and a newer format are each refused by name. Sizes are checked against the size of the
-file before memory is allocated.
+A file holds named arrays and a description of plain data (JSON), in the safetensors format, and no code. The
+description carries the format's version, the kind of thing saved and a SHA-256 digest of everything else, so that a
+truncated file, a flipped bit, another program's file and a newer format are each refused by name. Sizes are checked
+against the size of the file before memory is allocated.
 """
 
 from __future__ import annotations
