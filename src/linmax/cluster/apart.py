@@ -2,8 +2,8 @@
 
 Members do not see each other, so they can run anywhere. A combination, a vote or a stack needs their predictions,
 whether they changed, and their hypotheses. These are sent back, and the nodes above process them as on one machine,
-with the same result to the last bit. The log holds a hypothesis for each update, 16 bytes for each coordinate; that limits
-this to problems with few coordinates, such as fusion.
+with the same result to the last bit. The log holds a hypothesis for each update, 16 bytes for each coordinate; that
+limits this to problems with few coordinates, such as fusion.
 """
 
 from __future__ import annotations
