@@ -96,7 +96,6 @@ def test_one_shard_is_the_serial_run(learner, paths):
     for _ in range(3):
         for batch in linmax.stream(paths[0], model=serial):
             serial.learn(batch)
-    serial.settle()
     mixed = cluster.fit(learner, paths[0], passes=3, scale="max")
     assert bits(mixed.model)[1] == bits(serial)[1]
 
@@ -374,7 +373,7 @@ def test_fusion_learns_from_stored_scores_in_order(tmp_path, paths, client):
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
-def test_learn_shows_the_dashboard_and_the_epochs(paths, client):
+def test_learn_shows_the_dashboard_and_the_passes(paths, client):
     from rich.console import Console
 
     screen = Console(file=io.StringIO(), width=200)
