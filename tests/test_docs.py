@@ -278,7 +278,7 @@ def exists(name):
     return True
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", [name for name in TEXTS if name != "CHANGELOG.md"])  # which also has names of the past
 def test_names_of_the_library_exist(name):
     found = set(re.findall(r"`(linmax(?:\.\w+)+)", prose_of(TEXTS[name]))) - {"linmax.river"}  # needs an extra
     assert [one for one in sorted(found) if not exists(one)] == []
