@@ -4,9 +4,9 @@
     python benchmarks/cluster.py --quick                     # a tenth of everything
     python benchmarks/cluster.py --only quality,speed,memory --json cluster.json
 
-quality  error on held-out rows of the averaged Perceptron after 5 epochs: one shard (the serial run) against 8 mixed
+quality  error on held-out rows of the averaged Perceptron after 5 passes: one shard (the serial run) against 8 mixed
          ones, on forest cover and 20 newsgroups (from LINMAX_DATA), and of the last hypotheses.
-speed    seconds an epoch on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
+speed    seconds a pass on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
          the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
          the model on paper, up to 10^12 examples.
 memory   peak memory of the workers over shards of growing size.
@@ -36,7 +36,7 @@ from rich.table import Table
 from linmax import cluster, stream
 from linmax.cluster.costs import Measured, estimate
 
-EPOCHS, SHARDS = 5, 8
+PASSES, SHARDS = 5, 8
 LEARNER = "A-perceptron"
 PARTS = ("quality", "speed", "memory")
 NETWORK = 1e9  # bytes a second, for the extrapolation: ten gigabits
@@ -68,7 +68,7 @@ def main() -> None:
 
 def quality(screen: Console, folder: Path, share: int) -> dict[str, Any]:
     """Errors of one shard and of eight."""
-    table = Table("data", "learner", "serial", "8 shards", "relative", title="test error after 5 epochs")
+    table = Table("data", "learner", "serial", "8 shards", "relative", title="test error after 5 passes")
     found = {}
     for name, read in [("forest cover", forest_cover), ("20 newsgroups", newsgroups)]:
         data = read(share)
@@ -84,8 +84,8 @@ def quality(screen: Console, folder: Path, share: int) -> dict[str, Any]:
             shards.append(folder / f"shard{place}{ending}")
             shards[-1].write_text("".join(train[rows[0] : rows[-1] + 1]))
         for learner in (LEARNER, "perceptron"):
-            serial = cluster.fit(learner, whole, epochs=EPOCHS).model
-            mixed = cluster.fit(learner, shards, epochs=EPOCHS).model
+            serial = cluster.fit(learner, whole, passes=PASSES).model
+            mixed = cluster.fit(learner, shards, passes=PASSES).model
             errors = error(serial, test_path), error(mixed, test_path)
             found[f"{name}, {learner}"] = errors
             relative = f"{errors[1] / errors[0] - 1:+.1%}"
@@ -157,7 +157,7 @@ def write_shards(folder: Path, rows: int, shards: int) -> list[str]:
 
 
 def speed(screen: Console, folder: Path, largest: int) -> dict[str, Any]:
-    """Seconds an epoch, measured and modelled."""
+    """Seconds a pass, measured and modelled."""
     sizes = [largest // 64, largest // 16, largest // 4, largest]
     found: dict[str, Any] = {"sizes": sizes, "one core": [], "1 workers": [], "2 workers": []}
     shards = {size: write_shards(folder, size, SHARDS) for size in sizes}
@@ -171,7 +171,7 @@ def speed(screen: Console, folder: Path, largest: int) -> dict[str, Any]:
                 found[name].append(seconds)
     measured = constants(shards, sizes, found)
     found["measured"] = vars(measured)
-    table = Table("rows", "one core, s", "1 worker", "2 workers", "modelled", "2 over 1", title="one epoch")
+    table = Table("rows", "one core, s", "1 worker", "2 workers", "modelled", "2 over 1", title="one pass")
     found["modelled"] = []
     for place, size in enumerate(sizes):
         cost = estimate(measured, size, SHARDS, 2)
@@ -187,20 +187,20 @@ def speed(screen: Console, folder: Path, largest: int) -> dict[str, Any]:
 
 
 def epoch_seconds(paths: list[str], places: dict[str, Any]) -> dict[str, float]:
-    """The better of two second epochs: the vocabulary is known by then, as in all later ones. Places take turns."""
+    """The better of two second passes: the vocabulary is known by then, as in all later ones. Places take turns."""
     best = dict.fromkeys(places, math.inf)
     for _ in range(2):
         for name, client in places.items():
-            epoch = cluster.fit(LEARNER, paths, client=client, epochs=2, scale="none").epochs[1]
-            best[name] = min(best[name], epoch.learning + epoch.mixing)
+            one = cluster.fit(LEARNER, paths, client=client, passes=2, scale="none").passes[1]
+            best[name] = min(best[name], one.learning + one.mixing)
     return best
 
 
 def constants(shards: dict[int, list[str]], sizes: list[int], found: dict[str, Any]) -> Measured:
     """From one core: seconds a trial. From one worker and the smallest job: what a task costs beside them."""
-    result = cluster.fit(LEARNER, shards[sizes[0]], epochs=2, scale="none")
+    result = cluster.fit(LEARNER, shards[sizes[0]], passes=2, scale="none")
     state = float(sum(array.nbytes for array in result.model.state()[1].values()))
-    mixing = result.epochs[1].mixing / (SHARDS * state)
+    mixing = result.passes[1].mixing / (SHARDS * state)
     a_trial = (found["one core"][-1] - found["one core"][0]) / (sizes[-1] - sizes[0])
     beside = max(0.0, found["1 workers"][0] - sizes[0] * a_trial - SHARDS * state * mixing)
     # The price of a task and of a byte cannot be told apart here; all of it is put on the bytes.
@@ -209,7 +209,7 @@ def constants(shards: dict[int, list[str]], sizes: list[int], found: dict[str, A
 
 def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
     """The same learner on a real cluster, with ten gigabits between its machines: not tested, calculated."""
-    table = Table("examples", "workers", "one core", "cluster", "moved, GB", title="one epoch on paper (hours)")
+    table = Table("examples", "workers", "one core", "cluster", "moved, GB", title="one pass on paper (hours)")
     found = []
     there = Measured(here.seconds_per_trial, here.state_bytes, NETWORK, 0.01, here.mix_seconds_per_byte)
     for examples, workers in [(1e9, 16), (1e9, 64), (1e12, 64), (1e12, 1024)]:
@@ -232,7 +232,7 @@ def memory(screen: Console, folder: Path, largest: int) -> list[dict[str, float]
         paths = write_shards(folder, 2 * rows, 2)
         size = os.path.getsize(paths[0]) / 1e6
         with cluster.connect("local:2") as client:
-            cluster.fit(LEARNER, paths, client=client, epochs=2, scale="none")
+            cluster.fit(LEARNER, paths, client=client, passes=2, scale="none")
             peak = max(client.run(peak_memory).values())
         found.append({"rows": rows, "shard": size, "peak": peak})
         table.add_row(f"{rows:,}", f"{size:.0f}", f"{peak:.0f}")

@@ -96,19 +96,18 @@ def test_one_shard_is_the_serial_run(learner, paths):
     for _ in range(3):
         for batch in linmax.stream(paths[0], model=serial):
             serial.learn(batch)
-    serial.settle()
-    mixed = cluster.fit(learner, paths[0], epochs=3, scale="max")
+    mixed = cluster.fit(learner, paths[0], passes=3, scale="max")
     assert bits(mixed.model)[1] == bits(serial)[1]
 
 
 @pytest.mark.parametrize("mix", ["uniform", "mistakes"])
 @pytest.mark.parametrize("learner", ["A-perceptron", "arow", "A-winnow(1.2)"])
 def test_workers_change_no_bit(learner, mix, paths, client):
-    here = cluster.fit(learner, paths, epochs=2, mix=mix, scale="max")
-    there = cluster.fit(learner, paths, epochs=2, mix=mix, scale="max", client=client)
+    here = cluster.fit(learner, paths, passes=2, mix=mix, scale="max")
+    there = cluster.fit(learner, paths, passes=2, mix=mix, scale="max", client=client)
     assert bits(there.model) == bits(here.model)
-    assert [epoch.mistakes for epoch in there.epochs] == [epoch.mistakes for epoch in here.epochs]
-    assert here.epochs[1].mistakes < here.epochs[0].mistakes
+    assert [one.mistakes for one in there.passes] == [one.mistakes for one in here.passes]
+    assert here.passes[1].mistakes < here.passes[0].mistakes
     assert here.model.trials == 2000
 
 
@@ -120,8 +119,8 @@ class Backwards(cluster.workers.Here):
 
 
 def test_the_order_in_which_tasks_end_changes_no_bit(paths):
-    here = cluster.fit("A-perceptron", paths, epochs=2)
-    assert bits(cluster.fit("A-perceptron", paths, epochs=2, client=Backwards()).model) == bits(here.model)
+    here = cluster.fit("A-perceptron", paths, passes=2)
+    assert bits(cluster.fit("A-perceptron", paths, passes=2, client=Backwards()).model) == bits(here.model)
 
 
 def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
@@ -145,7 +144,7 @@ def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
 
 def test_names_and_classes_that_only_some_shards_have(client):
     parts = [["a |w one two", "b |w three"] * 20, ["c |w four one", "a |w two"] * 20, ["b |w three five"] * 20]
-    here, there = cluster.fit("perceptron", parts, epochs=3), cluster.fit("perceptron", parts, epochs=3, client=client)
+    here, there = cluster.fit("perceptron", parts, passes=3), cluster.fit("perceptron", parts, passes=3, client=client)
     assert bits(there.model) == bits(here.model)
     assert sorted(there.model.classes) == ["a", "b", "c"]
     assert there.model.features == 5
@@ -168,19 +167,19 @@ def test_files_of_every_kind_and_collections(tmp_path, client):
         )
     for kind in ("parquet", "csv", "jsonl", "vw"):
         pattern = str(tmp_path / f"part-*.{kind}")
-        here = cluster.fit("perceptron", pattern, epochs=2, scale="none")  # first: what it compiles the workers read
-        result = cluster.fit("perceptron", pattern, epochs=2, client=client, scale="none")
+        here = cluster.fit("perceptron", pattern, passes=2, scale="none")  # first: what it compiles the workers read
+        result = cluster.fit("perceptron", pattern, passes=2, client=client, scale="none")
         assert bits(result.model) == bits(here.model)
         assert result.shards == [str(tmp_path / f"part-{place}.{kind}") for place in range(2)]
-        assert result.epochs[-1].mistakes == 0
+        assert result.passes[-1].mistakes == 0
     reading = {"label": "y"}
     parts = [dask.delayed(frame), dask.delayed(frame)]
     assert cluster.fit("perceptron", parts, client=client, reading=reading).model.trials == 80
     assert cluster.fit("perceptron", [frame, frame], client=client, reading=reading).model.trials == 80
     read = bag.from_sequence([f"{y} | x:{x}" for x, y in zip(frame.x, frame.y, strict=True)], npartitions=4)
-    result = cluster.fit("perceptron", read, client=client, epochs=2)
+    result = cluster.fit("perceptron", read, client=client, passes=2)
     assert result.shards == [f"partition {i}" for i in range(4)]
-    assert bits(result.model) == bits(cluster.fit("perceptron", read, epochs=2).model)
+    assert bits(result.model) == bits(cluster.fit("perceptron", read, passes=2).model)
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -204,22 +203,22 @@ def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, doomed):
     parts = [list(lines(seed, 100)) for seed in range(4)]
     marker = str(tmp_path / "died")
     fatal = [dask.delayed(parts[0]), dask.delayed(deadly)(marker, parts[1], how), parts[2], dask.delayed(parts[3])]
-    result = cluster.fit("A-perceptron", fatal, epochs=2, client=doomed)
+    result = cluster.fit("A-perceptron", fatal, passes=2, client=doomed)
     assert Path(marker).exists()
-    assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, epochs=2).model)
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
 
 
 def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):
     parts = [list(lines(seed, 50)) for seed in range(3)]
     fatal = [parts[0], dask.delayed(deadly)(str(tmp_path / "died"), parts[1], "always"), parts[2]]
-    with pytest.raises(cluster.ShardError, match="1 of 3 shards failed in epoch 1: shard 1: its worker died") as caught:
+    with pytest.raises(cluster.ShardError, match="1 of 3 shards failed in pass 1: shard 1: its worker died") as caught:
         cluster.fit("perceptron", fatal, client=doomed, checkpoint=tmp_path / "kept")
     assert list(caught.value.shards) == ["shard 1"]
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["shard-0.linmax", "shard-2.linmax"]
     ran = []
-    whole = cluster.fit("perceptron", parts, checkpoint=tmp_path / "kept", resume=True, epochs=2, watch=ran.append)
-    assert [(one.epoch, one.done) for one in ran] == [(0, 3), (1, 1), (1, 2), (1, 3)]  # of the first epoch one was left
-    assert bits(whole.model) == bits(cluster.fit("perceptron", parts, epochs=2).model)
+    whole = cluster.fit("perceptron", parts, checkpoint=tmp_path / "kept", resume=True, passes=2, watch=ran.append)
+    assert [(one.number, one.done) for one in ran] == [(0, 3), (1, 1), (1, 2), (1, 3)]  # of the first pass one was left
+    assert bits(whole.model) == bits(cluster.fit("perceptron", parts, passes=2).model)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["latest.linmax"]
 
 
@@ -232,7 +231,7 @@ def test_bad_shards_are_named(tmp_path, paths, client):
     missing = str(tmp_path / "missing.svm")
     for bad, others, reason in [(cut, good, "cut.parquet"), (missing, paths[0], "No such file"), (other, good, "x, z")]:
         with pytest.raises(cluster.ShardError, match=reason) as caught:
-            cluster.fit("perceptron", [others, bad], client=client, epochs=2)
+            cluster.fit("perceptron", [others, bad], client=client, passes=2)
         assert list(caught.value.shards) == [bad]
     nonsense = tmp_path / "nonsense.svm"
     nonsense.write_text("no good\nat all\n")
@@ -261,7 +260,7 @@ def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
 
     with pytest.raises(ValueError, match="of your own making"):
         cluster.fit(ours, paths, client=Unused())
-    for wrong in ({"epochs": 0}, {"mix": "best"}, {"multiplicative": "x"}, {"scale": "x"}, {"resume": True}):
+    for wrong in ({"passes": 0}, {"mix": "best"}, {"multiplicative": "x"}, {"scale": "x"}, {"resume": True}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             cluster.fit("perceptron", paths, client=Unused(), **wrong)
     with pytest.raises(TypeError, match="client must be"):
@@ -279,16 +278,16 @@ def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
         from linmax import cluster
 
         def stop(progress):
-            if progress.epoch == 2 and progress.done == 3:
+            if progress.number == 2 and progress.done == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        cluster.fit("A-perceptron", sys.argv[2:], epochs=4, checkpoint=sys.argv[1], watch=stop)
+        cluster.fit("A-perceptron", sys.argv[2:], passes=4, checkpoint=sys.argv[1], watch=stop)
         """
     )
     ended = subprocess.run([sys.executable, "-c", script, str(folder), *paths], check=False, timeout=300)
     assert ended.returncode == -signal.SIGKILL
     with pytest.raises(ValueError, match="holds a checkpoint"):
-        cluster.fit("A-perceptron", paths, epochs=4, checkpoint=folder)
+        cluster.fit("A-perceptron", paths, passes=4, checkpoint=folder)
     for wrong, reason in [
         ({"learner": "pa"}, "learner"),
         ({"mix": "mistakes"}, "mix"),
@@ -298,11 +297,11 @@ def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
         with pytest.raises(ValueError, match=f"another {reason}"):
             cluster.fit(given.pop("learner"), given.pop("shards"), checkpoint=folder, resume=True, **given)
     resumed = []
-    result = cluster.fit("A-perceptron", paths, epochs=4, checkpoint=folder, resume=True, watch=resumed.append)
-    assert {progress.epoch for progress in resumed} == {2, 3}
-    whole = cluster.fit("A-perceptron", paths, epochs=4)
+    result = cluster.fit("A-perceptron", paths, passes=4, checkpoint=folder, resume=True, watch=resumed.append)
+    assert {progress.number for progress in resumed} == {2, 3}
+    whole = cluster.fit("A-perceptron", paths, passes=4)
     assert bits(result.model) == bits(whole.model)
-    assert [epoch.mistakes for epoch in result.epochs] == [epoch.mistakes for epoch in whole.epochs]
+    assert [one.mistakes for one in result.passes] == [one.mistakes for one in whole.passes]
 
 
 # -- sweeps and fusion -------------------------------------------------------------------------------------------------
@@ -374,18 +373,18 @@ def test_fusion_learns_from_stored_scores_in_order(tmp_path, paths, client):
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
-def test_learn_shows_the_dashboard_and_the_epochs(paths, client):
+def test_learn_shows_the_dashboard_and_the_passes(paths, client):
     from rich.console import Console
 
     screen = Console(file=io.StringIO(), width=200)
-    result = cluster.learn(client.scheduler.address, "A-perceptron", paths, screen=screen, epochs=2)
+    result = cluster.learn(client.scheduler.address, "A-perceptron", paths, screen=screen, passes=2)
     told = screen.file.getvalue()
     assert f"{WORKERS} workers, 5 shards; dashboard:" in told
-    assert f"epoch 2: {result.epochs[1].mistakes:,} mistakes in 1,000 trials" in told
-    assert bits(result.model) == bits(cluster.fit("A-perceptron", paths, epochs=2).model)
+    assert f"pass 2: {result.passes[1].mistakes:,} mistakes in 1,000 trials" in told
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", paths, passes=2).model)
     terminal = Console(file=io.StringIO(), width=200, force_terminal=True)
-    cluster.learn(client.scheduler.address, "perceptron", paths[:2], screen=terminal, epochs=2)
-    assert "epoch 2 of 2" in terminal.file.getvalue()
+    cluster.learn(client.scheduler.address, "perceptron", paths[:2], screen=terminal, passes=2)
+    assert "pass 2 of 2" in terminal.file.getvalue()
 
 
 def test_command(tmp_path, paths, client, capsys):
@@ -394,12 +393,12 @@ def test_command(tmp_path, paths, client, capsys):
     assert main([*base, "--passes", "2", "--model", model, "--test", paths[0], "--json", figures]) == 0
     told = capsys.readouterr().out
     assert "5 shards; dashboard:" in told
-    assert "epoch 2:" in told
+    assert "pass 2:" in told
     assert "test error" in told
-    expected = cluster.fit("A-perceptron", paths, epochs=2)
+    expected = cluster.fit("A-perceptron", paths, passes=2)
     found = json.loads(Path(figures).read_text())
-    assert [one["mistakes"] for one in found["passes"]] == [epoch.mistakes for epoch in expected.epochs]
-    assert StreamModel.load(model).weights[1].tolist() == expected.model.weights[1].tolist()
+    assert [one["mistakes"] for one in found["passes"]] == [one.mistakes for one in expected.passes]
+    assert StreamModel.load(model).weights == expected.model.weights
     assert main([*base, "--passes", "3", "--quiet"]) == 2
     assert "holds a checkpoint" in capsys.readouterr().err
     assert main([*base, "--passes", "3", "--quiet", "--resume", "--model", model]) == 0

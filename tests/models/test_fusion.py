@@ -674,14 +674,3 @@ def test_language_models_are_fused_beyond_the_best():
     report = fusion.report(votes[test], labels[test])
     assert report.test.rivals["best_voter"].verdict == "beats"
     assert report.test.rivals["plurality"].verdict == "beats"
-
-
-def test_the_documented_example_runs(tmp_path, monkeypatch, capsys):
-    guide = Path(__file__).parents[2] / "docs" / "fusion.md"
-    examples = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(examples), "fusion.md", "exec"), {})
-    shown = capsys.readouterr().out
-    assert "Fusion beats the best voter" in shown
-    assert "rather than" in shown
-    assert "subject: physics" in shown

@@ -1,10 +1,10 @@
 """The command line: ``linmax COMMAND ...``.
 
-One module per command, named in `COMMANDS` and imported only when it is called; what it computes with is
-imported only when it computes. So ``linmax --help`` loads neither NumPy nor Numba.
+One module for each command, named in `COMMANDS` and imported when it is called; libraries are imported when the command
+runs. So ``linmax --help`` loads neither NumPy nor Numba.
 
 A command module has two functions: ``configure(parser)`` adds its arguments, ``run(arguments)`` does the work
-and raises ``ValueError`` or ``OSError`` for what the user can put right.
+and raises ``ValueError`` or ``OSError`` for what the user can fix.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMMANDS = {
 }
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-COLLECT_AFTER = 1_000_000  # new objects after which it is looked for; imports alone make a tenth of it
+COLLECT_AFTER = 1_000_000  # new objects before the garbage collector runs; imports alone make a tenth of them
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def script() -> int:
-    """`main` in a process of its own: what it imports is no garbage, and need not be looked through, nor at the end."""
+    """`main` as a process: the garbage collector need not scan what the imports made, during the run or at its end."""
     gc.set_threshold(COLLECT_AFTER)
     status = main()
     gc.freeze()
@@ -124,5 +124,5 @@ def _one_line(error: Exception) -> str:
 
 
 def _silence_stdout() -> None:
-    """Let the interpreter's last flush go nowhere, since the reader of the pipe has left."""
+    """Send the interpreter's last flush to the null device: the reader of the pipe has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

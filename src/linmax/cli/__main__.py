@@ -4,5 +4,5 @@ import sys
 
 from linmax.cli import script
 
-if __name__ == "__main__":  # a process that a command starts imports this file too
+if __name__ == "__main__":  # processes that a command starts import this file too
     sys.exit(script())

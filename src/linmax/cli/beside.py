@@ -1,4 +1,4 @@
-"""A first run compiles; a part of it can be compiled in a second process meanwhile."""
+"""Compile part of what a first run needs in a second process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["compiling_beside"]
 
 @contextmanager
 def compiling_beside(script: str) -> Iterator[bool]:
-    """Run a script in another process where the loop over trials is not in the cache yet; tells whether it is so."""
+    """Run a script in another process if the loop over trials is not in the cache yet; yields whether it is."""
     from linmax.engine import loop
     from linmax.jit import compiling
 

@@ -1,12 +1,12 @@
 """Which rule does theory recommend for these data, and which makes the fewest mistakes?
 
-DATA is a file that linmax learn reads, packed or not, or - for standard input.
+DATA is any file that linmax learn reads, or - for standard input.
 In a table (CSV, TSV, Parquet, Arrow), columns of numbers are attributes and
 columns of text are voters that name classes; --votes takes all columns as
-voters, also those of JSON lines.
+voters, including those of JSON lines.
 
-For each rule the best comparator of the data is sought; its margin and noise
-give the mistake bound, which stands beside the mistakes really made.
+For each rule, the best comparator for the data is found; its margin and noise
+give the mistake bound, which is shown beside the mistakes actually made.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Certify the data for every rule; print the table, the advice and write the figures."""
+    """Certify the data for every rule; print the table and the advice, and write the figures."""
     from linmax.theory.certificates import certify
     from linmax.util import outputs, tables
 
@@ -162,7 +162,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
 
 
 def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
-    """The rows of a stream; its first bad line is told."""
+    """The rows of a stream; the first bad line is an error."""
     from linmax.data.instances import experts
     from linmax.io.collecting import CollectedRows
     from linmax.io.options import ReadOptions
@@ -184,7 +184,7 @@ def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tupl
 
 
 def _counted_once(name: str, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The batches, whose rows must have a label and count once."""
+    """The batches; refuses rows without a label, and rows of another importance than 1."""
     for batch in batches:
         for code, weight, line in zip(batch.codes, batch.importance, batch.lines, strict=True):
             if code < 0:
@@ -197,7 +197,7 @@ def _counted_once(name: str, batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _by_index(names: list[str]) -> list[int]:
-    """The column of each index of svmlight, which count from 1 unless there is a 0."""
+    """The column of each svmlight index; indices count from 1 unless there is a 0."""
     indices = [int(name) for name in names]
     first = min([1, *indices])
     return [index - first for index in indices]
@@ -208,7 +208,7 @@ def _scale(arguments: argparse.Namespace) -> str | None:
 
 
 def _numbers(values: list[Any]) -> list[float] | None:
-    """The column as numbers, or None when some value is not one."""
+    """The column as numbers, or None if some value is not a number."""
     try:
         return [float(value) for value in values]
     except (TypeError, ValueError):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_cluster_options", "run_on_cluster"]
 
-MIXED_LEARNER = "A-perceptron"  # instead of "auto", a pool that votes and so cannot be mixed
+MIXED_LEARNER = "A-perceptron"  # instead of "auto", which cannot be mixed
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
 
 
@@ -29,7 +29,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_on_cluster(arguments: argparse.Namespace) -> None:
-    """Learn, save, test and tell."""
+    """Learn, save, test and report."""
     from linmax import cluster
     from linmax.util import outputs
 
@@ -45,7 +45,7 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         MIXED_LEARNER if arguments.learner == "auto" else arguments.learner,
         arguments.data,
         screen=None if arguments.quiet else screen,
-        epochs=arguments.passes,
+        passes=arguments.passes,
         mix=arguments.mix,
         checkpoint=arguments.checkpoint,
         resume=arguments.resume,
@@ -82,7 +82,7 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
 
 
 def _figures(result: Fit) -> dict[str, Any]:
-    first, model = result.epochs[0], result.model
+    first, model = result.passes[0], result.model
     return {
         "learner": str(model.learner),
         "scale": model.scaling.kind,
@@ -93,9 +93,9 @@ def _figures(result: Fit) -> dict[str, Any]:
         "classes": len(model.classes),
         "features": model.features,
         "refused": sum(counts.refused for counts in first.shards),
-        "seconds": sum(epoch.learning + epoch.mixing for epoch in result.epochs),
+        "seconds": sum(one.learning + one.mixing for one in result.passes),
         "shards": result.shards,
-        "passes": [{"trials": epoch.trials, "mistakes": epoch.mistakes} for epoch in result.epochs],
+        "passes": [{"trials": one.trials, "mistakes": one.mistakes} for one in result.passes],
     }
 
 

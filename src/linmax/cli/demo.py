@@ -3,7 +3,7 @@
 Twenty voters each name one of five classes at random. Ten of them matter:
 the label is the class that most of these ten name, and then noise changes
 some labels. No learner is told which ten. Each predicts, then sees the label
-and learns; a good one makes few mistakes on the way.
+and learns; a good one makes few mistakes along the way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
-PAUSE = 0.03  # seconds a frame stays: the learners alone are too fast to watch
+PAUSE = 0.03  # seconds for each frame: the learners are too fast to watch
 PLOT = "linmax-demo.png"
 
 
@@ -98,10 +98,10 @@ def _description(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @dataclass
 class Entrant:
-    """One line of the table: how it answers a stretch of trials, and how it has fared so far."""
+    """One row of the table: how it predicts a stretch of trials, and its results so far."""
 
     name: str
-    answer: Callable[[slice], tuple[NDArray[Any], int | None]]  # predictions, updates made meanwhile
+    answer: Callable[[slice], tuple[NDArray[Any], int | None]]  # predictions, and updates made during them
     wrong: list[bool] = field(default_factory=list)
     mistakes: int = 0
     updates: int | None = None
@@ -129,7 +129,7 @@ class Entrant:
 
 
 def _prepare() -> None:
-    """On a first run, compile: the last learner, which takes as long as the others together, in a second process."""
+    """On a first run, compile the last learner, which takes as long as all others, in a second process."""
     from linmax.data.instances import experts
     from linmax.models.run import run as play
 
@@ -140,7 +140,7 @@ def _prepare() -> None:
 
 
 def _enter(problem: MajorityProblem) -> list[Entrant]:
-    """The learners, and beside them two that do not learn."""
+    """The learners, and two baselines that do not learn."""
     from linmax.data.instances import experts
     from linmax.models.fusion.comparison import plurality
 
@@ -154,7 +154,7 @@ def _enter(problem: MajorityProblem) -> list[Entrant]:
 
 
 def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[slice], tuple[Any, int]]:
-    """Go on learning where the stretch before ended."""
+    """Continue learning where the last stretch ended."""
     from linmax.models.run import run as play
 
     proceed: Callable[..., Any] = partial(play, learner)
@@ -169,7 +169,7 @@ def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[s
 
 
 def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list[Entrant]]]:
-    """Let all entrants answer stretch after stretch; yield before the first and after each."""
+    """Let all entrants predict stretch after stretch; yield before the first and after each."""
     import numpy as np
 
     from linmax.data.problems import majority_problem
@@ -194,7 +194,7 @@ def _race_through(arguments: argparse.Namespace) -> tuple[MajorityProblem, list[
 
 
 def _watch(screen: Console, arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
-    """Run the race in a view that is erased at the end."""
+    """Run the race in a live view, which is erased at the end."""
     from rich.live import Live
     from rich.spinner import Spinner
 
@@ -250,7 +250,7 @@ def _legend(noise: float) -> str:
 
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
-    """Where the plot goes, refused now if it could not be written later."""
+    """Where the plot goes; raises now if it could not be written later."""
     from linmax.util import outputs, plots
 
     if arguments.no_plot:

@@ -1,12 +1,12 @@
 """Fuse the votes in a table, on-line, and say whether it beats plurality and the best voter.
 
 VOTES is a table (CSV or TSV with a header, Parquet, Arrow, or JSON lines of
-objects), packed or not, or - for standard input: one column holds the right
-label, every other one is a voter that names a class in each row, but for
-those that --ignore leaves out and those that --by names: on each value of
-such a column, say a subject, the voters get weights of their own. An empty
-field abstains, and so does a vote for what is never a label. Rows are learned
-in their order, each predicted before its label is seen.
+objects), compressed or not, or - for standard input. One column holds the
+right label; every other one is a voter that names a class in each row, except
+those that --ignore leaves out and those that --by names: voters get separate
+weights for each value of such a column, say a subject. An empty field
+abstains, and so does a vote for something that is never a label. Rows are
+learned in order, each predicted before its label is seen.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
-STEP = 500  # rows learned between two looks at the progress bar
-PIPED = 120  # columns where no terminal is attached
+STEP = 500  # rows between updates of the progress bar
+PIPED = 120  # characters a line, without a terminal
 REST = """
 from linmax.learners.softmax import judge_all, survey, walk
 from linmax.engine.loop import judge
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the table, learn, print the report; save model, plot and figures where asked for."""
+    """Read the table, learn, print the report; save the model, plot and figures if requested."""
     from linmax.util import outputs
 
     _check_outputs(arguments)
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     table, names = _with_sides(votes, sides, order), [*voters, *sides]
     y = _objects(labels)[order]
     start = time.perf_counter()
-    from linmax.models.fusion.online import OnLineFusion  # once the input has been looked at: it loads the compiler
+    from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
     fusion = OnLineFusion(arguments.learner, classes=classes, by=list(sides) or None)
     learned = len(y) - held
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuse now what could not be written later."""
+    """Raise now if an output could not be written later."""
     from linmax.util import outputs, plots
 
     for path in (arguments.json if arguments.json != "-" else None, arguments.model):
@@ -130,7 +130,7 @@ def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion) 
 
 @contextmanager
 def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
-    """A bar that is erased at the end, where a terminal is attached."""
+    """A progress bar, erased at the end; none without a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -155,7 +155,7 @@ def _headline(
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
-    """Voters, side columns and labels of the file; None abstains, or is missing."""
+    """Voters, side columns and labels of the file; None is an abstention or a missing value."""
     ignored, by = cells_listed(arguments.ignore), list(dict.fromkeys(cells_listed(arguments.by)))
     if arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
@@ -172,7 +172,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
 
 
 def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """The classes, and what the user should know of votes that name none; such votes are taken out of ``voters``."""
+    """The classes, and remarks on votes that name none of them; such votes are removed from ``voters``."""
     classes = _given_classes(arguments.classes, labels) if arguments.classes else _sorted(labels)
     known = set(classes)
     strangers = [
@@ -195,7 +195,7 @@ def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[An
 
 
 def _given_classes(text: str, labels: Sequence[Any]) -> list[Any]:
-    """The classes given as text, in the type that the labels have."""
+    """The given classes, converted from text to the type of the labels."""
     written = {str(label): label for label in labels}
     return [written.get(name, name) for name in cells_listed(text)]
 
@@ -211,7 +211,7 @@ def _sorted(labels: Sequence[Any]) -> list[Any]:
 def _laid_out(
     arguments: argparse.Namespace, voters: Mapping[str, list[Any]], rows: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Votes (rows, voters) in the order of learning, that order, and how many rows at the end are held out."""
+    """Votes (rows, voters) in the order of learning, that order, and the number of held-out rows at the end."""
     import numpy as np
 
     from linmax.util.checks import whole
@@ -230,7 +230,7 @@ def _laid_out(
 
 
 def _with_sides(votes: np.ndarray, sides: Mapping[str, list[Any]], order: np.ndarray) -> np.ndarray:
-    """Votes with the side columns at their right."""
+    """Votes with the side columns to their right."""
     import numpy as np
 
     return np.column_stack([votes, *(_objects(values)[order] for values in sides.values())]) if sides else votes

@@ -12,7 +12,7 @@ __all__ = ["unbroken"]
 
 @contextlib.contextmanager
 def unbroken() -> Iterator[Any]:
-    """Ctrl-C waits until a batch is done, so that what is saved then is whole; a second one does not wait."""
+    """Delay Ctrl-C until the batch is done, so that a complete state is saved; a second Ctrl-C stops at once."""
     waiting = {"held": False, "asked": False}
 
     def on_interrupt(*_: Any) -> None:
@@ -32,7 +32,7 @@ def unbroken() -> Iterator[Any]:
 
     try:
         before = signal.signal(signal.SIGINT, on_interrupt)
-    except ValueError:  # not in the main thread: nobody can interrupt
+    except ValueError:  # not in the main thread, which alone gets Ctrl-C
         yield held
         return
     try:

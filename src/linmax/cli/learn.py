@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Learn; show the table as it grows, then the result; save what was asked for."""
+    """Learn; show the table as it grows, then the result; save the requested files."""
     if arguments.cluster:
         run_on_cluster(arguments)
         return
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raise now what would go wrong at the end."""
+    """Raise now errors that would otherwise come at the end."""
     from linmax.util import checks
     from linmax.util.outputs import check_output
     from linmax.util.plots import PLOT_FORMATS, figure_class

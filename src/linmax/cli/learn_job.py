@@ -33,13 +33,13 @@ class LearnJob:
     stream: Stream | None = None
     output: Predictions | None = None
     resumed: bool = False
-    rows: int = 0  # this process has learned from
+    rows: int = 0  # that this process has learned from
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
 
     @cached_property
     def screen(self) -> Console:
-        """Where its words go."""
+        """Where messages go."""
         from rich.console import Console
 
         if self.arguments.predictions == STANDARD:
@@ -49,7 +49,7 @@ class LearnJob:
     # -- before ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Make the model, or take it from where it was left."""
+        """Make the model, or load it from the checkpoint."""
         from linmax.models.streams import StreamModel
         from linmax.models.streams.progressive import Progressive
 
@@ -75,7 +75,7 @@ class LearnJob:
         )
 
     def _settings(self) -> dict[str, Any]:
-        """What must not change between a checkpoint and going on from it."""
+        """What must not change between a checkpoint and its continuation."""
         from linmax.models.streams.progressive import fingerprint
 
         given = self.arguments
@@ -97,7 +97,7 @@ class LearnJob:
     # -- learning -------------------------------------------------------------------------------------------------
 
     def learn(self) -> None:
-        """Go through the data as often as asked."""
+        """Make all passes over the data."""
         done = len(self.work.passes) - 1
         with Live(self) as live, unbroken() as held:
             for number in range(done, self.arguments.passes):
@@ -142,7 +142,7 @@ class LearnJob:
     # -- after ----------------------------------------------------------------------------------------------------
 
     def rescue(self, error: BaseException) -> None:
-        """Save what was learned before things went wrong, where the user asked for it."""
+        """After an error, save what was learned so far to the requested files."""
         given = self.arguments
         interrupted = isinstance(error, KeyboardInterrupt)
         if self.stream is not None and not (given.quiet or given.strict):
@@ -152,7 +152,7 @@ class LearnJob:
         for save in (self._save_model, self._save_predictions):
             try:
                 save(interrupted)
-            except OSError as second:  # the first error is the one to be told, and this beside it
+            except OSError as second:  # report the first error, with this one beside it
                 self.screen.print(f"It could not be saved: {second}", soft_wrap=True)
 
     def _save_model(self, interrupted: bool) -> None:
@@ -172,7 +172,7 @@ class LearnJob:
             self.screen.print(f"The predictions so far are in {self.output.draft}.", soft_wrap=True)
 
     def finish(self) -> None:
-        """Save, test and tell."""
+        """Save, test and report."""
         from linmax.util import outputs, plots
 
         given, assert_stream = self.arguments, self.stream
@@ -183,7 +183,7 @@ class LearnJob:
                 self.output.close(keep=True)
             if given.model:
                 self.work.model.save(given.model)
-        except OSError as error:  # what came out is told all the same
+        except OSError as error:  # still report the results
             failed = error
         if not given.quiet:
             show_refusals(self.screen, assert_stream.refusals)
@@ -244,7 +244,7 @@ class LearnJob:
     def _tell(self, figures: dict[str, Any]) -> None:
         error = figures["progressive_error"]
         told = "no labels" if error is None else f"progressive error {error:.4f}"
-        scaled = "" if figures["scale"] == "none" else f", scaled: {figures['scale']}"  # pools do it by themselves
+        scaled = "" if figures["scale"] == "none" else f", scaled: {figures['scale']}"  # pools scale by themselves
         self.screen.print(
             f"{figures['learner']}: {told}, {_many(figures['mistakes'], 'mistake')} in "
             f"{_many(figures['trials'], 'trial')}; {_many(figures['classes'], 'class', 'classes')}, "

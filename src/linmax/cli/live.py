@@ -1,4 +1,4 @@
-"""What a terminal shows while ``linmax learn`` is at work."""
+"""What a terminal shows while ``linmax learn`` runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BETWEEN = 0.1  # seconds between two updates of the live line
 
 
 class Live:
-    """The table at doubling intervals, and a line that changes while a terminal looks on."""
+    """The table, with rows at doubling intervals, and on a terminal a line that changes."""
 
     HEAD = ("error", "since last", "trials", "label", "predicted", "attributes")
     WIDTHS = (8, 10, 12, 16, 16, 10)
@@ -34,7 +34,7 @@ class Live:
         return self
 
     def begin(self) -> None:
-        """Show that something is being done; a pass begins."""
+        """A pass begins: show activity."""
         screen = self.job.screen
         self.before, self.first = (0, 0, 0.0), (0.0, 0.0)
         if not self.quiet and self.status is None:
@@ -63,7 +63,7 @@ class Live:
         self._line(*cells)
 
     def show(self, batch: Batch) -> None:
-        """Change the line, not too often."""
+        """Update the line, but not too often."""
         now = time.perf_counter()
         if self.status is None or now - self.shown < BETWEEN:
             return

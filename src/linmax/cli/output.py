@@ -1,4 +1,4 @@
-"""Where a command's words and figures go."""
+"""Where a command's messages and figures go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def console(arguments: argparse.Namespace) -> Console:
-    """What the user reads: on standard output, unless the figures go there."""
+    """The console for messages: standard output, unless the figures go there."""
     from rich.console import Console
 
     return Console(stderr=arguments.json == "-", highlight=False)

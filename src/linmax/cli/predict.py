@@ -1,7 +1,7 @@
 """Predict the lines of files and pipes with a model that `linmax learn` saved.
 
-The class of each line goes to standard output, as it is found. Lines that
-cannot be read are told on standard error and leave no line behind, unless
+The class of each line is written to standard output at once. Lines that
+cannot be read are reported on standard error and give no output line, unless
 --strict stops at the first; CSV and JSON lines carry the number of the line.
 
   linmax predict model.linmax new.vw
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Predict batch by batch; a file is put in its place when it is complete."""
+    """Predict batch by batch; an output file is moved into place when it is complete."""
     from rich.console import Console
 
     from linmax.models.streams import StreamModel, stream
@@ -110,7 +110,7 @@ def _csv(rows: list[list[Any]]) -> bytes:
 
 
 def _written(batch: Batch, model: StreamModel, what: str, form: str) -> bytes:
-    """The lines for a batch."""
+    """The output lines for a batch."""
     names = [*model.labels.names, ""]
     instances = model.scaled(batch, learn=False)
     predicted = [names[code] for code in model.judge(instances).tolist()]

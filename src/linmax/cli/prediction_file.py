@@ -19,7 +19,7 @@ STANDARD = "-"
 
 
 class Predictions:
-    """The file of predictions: written beside its place and put there when it is complete."""
+    """The file of predictions: written beside its destination and moved there when it is complete."""
 
     def __init__(self, path: str, keep: int) -> None:
         self.path = path
@@ -32,7 +32,7 @@ class Predictions:
             self.file.seek(keep)
 
     def write(self, batch: Batch, predicted: np.ndarray) -> None:
-        """One line a row: the class, and the tag if there is one."""
+        """Write one line for each row: the class, and the tag if there is one."""
         names = [*batch.classes, ""]
         if batch.tags is None:
             lines = [names[number] for number in predicted.tolist()]
@@ -43,7 +43,7 @@ class Predictions:
             self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
 
     def sync(self) -> int:
-        """Have all on disk; returns the number of bytes."""
+        """Flush everything to disk; returns the number of bytes."""
         with about(self.path):
             self.file.flush()
         if self.path == STANDARD:
@@ -52,7 +52,7 @@ class Predictions:
         return self.file.tell()
 
     def close(self, keep: bool, part: bool = False) -> None:
-        """End; the file takes its place if it is to be kept, unless it waits as a part to be continued."""
+        """Close; move the file to its destination if it is to be kept, unless it stays a part, to be continued."""
         try:
             with about(self.path):
                 self.file.close()

@@ -1,4 +1,4 @@
-"""What the commands have in common in reading data: the arguments that say how, tables as columns, what was refused."""
+"""What commands share in reading data: the arguments, tables as columns, reports of refused lines."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def listed(text: str) -> list[str]:
-    """Names between commas."""
+    """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def cells_listed(text: str) -> list[str]:
-    """Names between commas exactly as they stand in the cells of a table, with their spaces (RFC 4180)."""
+    """Names between commas, with their spaces, exactly as in the cells of a table (RFC 4180)."""
     return [name for name in text.split(",") if name]
 
 
@@ -77,9 +77,9 @@ def shown_name(path: str) -> str:
 def labelled_columns(
     path: Any, kind: str | None, label: str | None, others: Sequence[str] = ()
 ) -> tuple[dict[str, list[Any]], list[Any], str]:
-    """The columns of a table without that of the label, the labels, and the name of their column.
+    """The columns of a table without the label column, the labels, and the name of their column.
 
-    The label is the last column unless one is named, and the key "label" of objects; ``others`` must be there as well.
+    The label is the named column, else the last one (for objects: the key "label"); ``others`` must exist as well.
     """
     from linmax.io.reader import open_source, read_columns
 
@@ -99,7 +99,7 @@ def labelled_columns(
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:
-    """Say which lines were not read, and why."""
+    """Report which lines were refused, and why."""
     if not refusals.total:
         return
     from rich.markup import escape
@@ -116,7 +116,7 @@ def show_refusals(screen: Console, refusals: Refusals) -> None:
 
 
 def nothing_read(data: list[str], refusals: Refusals) -> str:
-    """What to say when there was not one good line."""
+    """The message when no line could be read."""
     names = ", ".join("standard input" if name == "-" else name for name in data)
     if not refusals.total:
         return f"{names}: there is no data"

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _plot_path(arguments: argparse.Namespace) -> Path | None:
-    """Where the figure goes, refused now if it could not be written later."""
+    """Where the figure goes; raises now if it could not be written later."""
     from linmax.util import outputs, plots
 
     if arguments.experiment == "table1" or arguments.no_plot:
@@ -99,7 +99,7 @@ def _plot_path(arguments: argparse.Namespace) -> Path | None:
 
 @contextmanager
 def _progress(screen: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each stage while a terminal is attached."""
+    """A progress bar for each stage; none without a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -125,7 +125,7 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 
 def _print(screen: Console, table: Any) -> None:
-    """The table with lines where it fits, else as plain text that is never folded."""
+    """Print the table with lines if it fits, else as plain text without wrapping."""
     from rich.measure import Measurement
 
     needed = Measurement.get(screen, screen.options.update(max_width=1000), table).maximum
@@ -173,7 +173,7 @@ def _error(cell: Mapping[str, Any]) -> str:
 
 
 def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> Any:
-    """One column of Table I with the paper's entries beside ours."""
+    """One group of Table I, with the paper's entries beside ours."""
     from linmax.util.tables import Column, table
 
     rows: list[dict[str, object]] = []
@@ -297,7 +297,7 @@ def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
 
 
 def _print_claims(screen: Console, claims: Sequence[Mapping[str, Any]]) -> None:
-    """What the paper says of a figure whose numbers it does not print, and whether it holds."""
+    """Print the paper's claims about a figure, and whether they hold."""
     for claim in claims:
         verdict = "agrees" if claim["holds"] else "DOES NOT AGREE"
         screen.print(f"The paper: {claim['claim']}: {verdict}", soft_wrap=True, markup=False)

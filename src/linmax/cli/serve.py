@@ -2,7 +2,7 @@
 
 Every label, and every prediction that waits for one, is on stable storage
 before it is answered. One process owns one data folder; stop it with Ctrl-C
-or SIGTERM, or pull the plug. Without keys only this machine is served.
+or SIGTERM, or pull the plug. Without keys, it serves only this machine.
 
   linmax serve --data DIR
   linmax serve keys add --data DIR NAME --scopes predict,learn

@@ -1,8 +1,8 @@
-"""Say what a model file holds: the learner, counters, classes, and the weights that matter most.
+"""Show what a model file holds: the learner, counts, classes, and the largest weights.
 
-Any file that linmax saved is shown: models of `linmax learn` and their
-checkpoints, learners, fusions. A file that is damaged, or not linmax's, is
-refused.
+This works for every file that linmax saves: models of `linmax learn` and
+their checkpoints, learners, fusions. A damaged file, or one of another
+program, is refused.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
 
 
 def _pool(model: StreamModel, members: list[Seen], arguments: Any) -> dict[str, Any]:
-    """The members with the weights by which they are fused, and the attributes of the weightiest of each team."""
+    """The members with their weights in the fusion, and the attributes of the heaviest member of each team."""
     import numpy as np
 
     chosen, tables = [], []
@@ -96,7 +96,7 @@ def _pool(model: StreamModel, members: list[Seen], arguments: Any) -> dict[str, 
 
 
 def _by_class(weights: np.ndarray, names: list[str], classes: list[str], arguments: Any) -> dict[str, dict[str, float]]:
-    """The largest weights of each class that is wanted."""
+    """The largest weights of each requested class."""
     return {
         name: _largest(weights[:, c], names, arguments.top)
         for c, name in enumerate(classes)
@@ -138,7 +138,7 @@ def _learner(description: dict[str, Any], arrays: dict[str, np.ndarray], argumen
 
 
 def _anything(description: dict[str, Any], arrays: dict[str, np.ndarray], _: Any) -> dict[str, Any]:
-    """A kind of file without a view of its own: its plain data, and the arrays' shapes."""
+    """Any other kind of file: its plain data, and the shapes of its arrays."""
     return dict(description) | {"arrays": {name: list(array.shape) for name, array in sorted(arrays.items())}}
 
 

@@ -5,9 +5,9 @@ Without a client everything runs in this process, with the same results to the l
 
 from linmax.cluster.fusing import fuse
 from linmax.cluster.learning import learn
-from linmax.cluster.mixing import Epoch, Fit, Progress, fit
+from linmax.cluster.mixing import Fit, Pass, Progress, fit
 from linmax.cluster.shards import ShardError
 from linmax.cluster.sweeping import Swept, sweep
 from linmax.cluster.workers import connect
 
-__all__ = ["Epoch", "Fit", "Progress", "ShardError", "Swept", "connect", "fit", "fuse", "learn", "sweep"]
+__all__ = ["Fit", "Pass", "Progress", "ShardError", "Swept", "connect", "fit", "fuse", "learn", "sweep"]

@@ -1,9 +1,9 @@
 """Members of one learner on different workers: each plays the stream and logs its hypotheses, then they are combined.
 
-Members do not see each other, so that they may be anywhere. What a combination, a vote or a stack needs of them is
-what they predicted, whether they changed, and their hypotheses: these come back, and the nodes above go over them as
-they do on one machine, with the same result to the last bit. A log holds a hypothesis for each update: 16 bytes a
-coordinate and update, which is what limits this to problems with few coordinates, such as fusion.
+Members do not see each other, so they can run anywhere. A combination, a vote or a stack needs their predictions,
+whether they changed, and their hypotheses. These are sent back, and the nodes above process them as on one machine,
+with the same result to the last bit. The log holds a hypothesis for each update, 16 bytes for each coordinate; that
+limits this to problems with few coordinates, such as fusion.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Group(Engine):
 def play_group(
     members: Sequence[str], plan: Plan, instances: Instances, labels: np.ndarray
 ) -> tuple[list[Record], dict[str, np.ndarray], str]:
-    """Play all trials with some members: records, their state afterwards, and what went wrong if anything did."""
+    """Play all trials with some members; returns records, their final state, and what went wrong, if anything."""
     group = Group(members, plan)
     try:
         group.run(instances, labels)
@@ -167,7 +167,7 @@ class Apart(Engine):
         return self.plan.chunks if self.replay else super().chunk_length(size)
 
     def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:  # noqa: ARG002
-        """What the members did elsewhere."""
+        """Take what the members did elsewhere from the records."""
         log = chunk.log
         for group, records in self.replay:
             record = records[self.place]

@@ -1,4 +1,4 @@
-"""The coordinates of an engine that exist, and where they are among those of a union."""
+"""The coordinates in use in an engine, and their places in a union."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def _in_order(numbers: np.ndarray) -> bool:
 
 
 def _first_row(layout: Layout) -> int:
-    """The first row whose coordinates exist: that of the constant is kept even if there is none."""
+    """The first row in use: room for the constant is kept even if there is none."""
     return 0 if layout.constant else 1
 
 
 def _table(engine: Engine, stored: np.ndarray) -> np.ndarray:
-    """A view of the rows of the linear machine that exist, with a column a class."""
+    """A view of the rows of the linear machine that are in use, with one column for each class."""
     experts, stride = (int(n) for n in engine.state.shape[[EXPERTS, STRIDE]])
     padded = stored[..., experts:].reshape(*stored.shape[:-1], engine.capacity, stride)
     return padded[..., _first_row(engine.layout) : engine.layout.rows, : engine.k]
 
 
 def read_existing(engine: Engine, stored: np.ndarray) -> np.ndarray:
-    """The coordinates that exist, of an array that has room for more in its last axis; copied."""
+    """The coordinates in use, copied from an array whose last axis has room for more."""
     experts, table = int(engine.state.shape[EXPERTS]), _table(engine, stored)
     found = np.empty((*stored.shape[:-1], experts + table.shape[-2] * engine.k), stored.dtype)
     found[..., :experts] = stored[..., :experts]
@@ -62,7 +62,7 @@ def read_existing(engine: Engine, stored: np.ndarray) -> np.ndarray:
 
 
 def write_existing(engine: Engine, stored: np.ndarray, existing: np.ndarray) -> None:
-    """Write the coordinates that exist to where they are kept."""
+    """Write the coordinates in use to their places."""
     experts, table = int(engine.state.shape[EXPERTS]), _table(engine, stored)
     stored[..., :experts] = existing[..., :experts]
     table[...] = existing[..., experts:].reshape(table.shape)

@@ -1,14 +1,14 @@
-"""What an epoch of iterative parameter mixing costs, from a few numbers that are measured on the machines at hand.
+"""What a pass of iterative parameter mixing costs, from a few measured numbers.
 
-One epoch over T trials in S shards on W workers, with a model of M bytes:
+One pass over T trials in S shards on W workers, with a model of M bytes:
 
     learning  ceil(S / W) (T / S * c + h)     c seconds a trial, h of overhead a task
     moving    (S + W) M / b                   the model to each worker, and one back from each task, at b bytes a second
     mixing    S M a                           a seconds a byte, in the driver
 
-One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T: at
-the *break-even* number of trials both take as long. That counts an epoch against an epoch; mixing may need more of
-them for the same error.
+One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T; at
+the *break-even* number of trials both take the same time. This compares one pass with one pass; mixing may need more
+passes for the same error.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Measured:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of one epoch, and bytes moved in it."""
+    """Seconds of one pass, and bytes moved in it."""
 
     serial: float
     learning: float
     moving: float
     mixing: float
     moved: float
-    break_even: float  # trials at which an epoch takes as long as on one core; infinity where it always loses
+    break_even: float  # trials at which a pass takes as long as on one core; infinity where it always loses
 
     @property
     def total(self) -> float:
-        """Seconds of the epoch on the cluster."""
+        """Seconds of the pass on the cluster."""
         return self.learning + self.moving + self.mixing
 
 
 def estimate(measured: Measured, trials: float, shards: int, workers: int) -> Cost:
-    """The cost of an epoch.
+    """The cost of a pass.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Fusion at scale: models score the shards in parallel, and a fusion learns from the scores in the order of the stream.
 
-Scoring is nearly all of the work and has no order; what has one, the fusion, is a learner over a few numbers a trial.
+Scoring is nearly all of the work, and its order does not matter. Only the fusion, a learner over a few numbers a trial,
+is sequential.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def fuse(
     ----------
     models
         By name: `linmax.streams.StreamModel` or `linmax.Learner` objects, or files of stream models that the workers
-        can read. They do not learn any more.
+        can read. They only predict.
     shards
         As in `linmax.cluster.fit`, in the order of the stream.
     learner
@@ -47,7 +48,7 @@ def fuse(
     client
         A ``distributed.Client``; without one all is done in this process, with the same result.
     store
-        A folder that all can reach, for the scores; without one they are handed to this process all at once.
+        A folder for the scores that all workers can reach; without one the scores are sent to this process at once.
     reading
         Options of `linmax.stream`.
 
@@ -89,7 +90,7 @@ Told = tuple[str, State] | str
 
 
 def _told(name: str, model: Any) -> Told:
-    """A model in a form that travels."""
+    """A model in a form that can be sent."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
     if isinstance(model, (StreamModel, Learner)):
@@ -109,7 +110,7 @@ Scores = tuple[list[list[str]], list[np.ndarray], list[str]]  # classes and scor
 def score_shard(
     models: Mapping[str, Told], source: Any, reading: Mapping[str, Any], place: str | None
 ) -> Scores | str | Refused:
-    """The scores of each model for the rows of a shard that have a label; where they are stored, if they are."""
+    """The scores of each model for the labelled rows of a shard, or the path at which they are stored."""
     try:
         classes, tables, labels = [], [], None
         for told in models.values():
@@ -162,7 +163,7 @@ def _read(result: Scores | str) -> Scores:
 
 
 def _learn(results: Sequence[Scores | str], names: Sequence[str], learner: Any) -> VoteFusion:
-    """Learn from the scores, shard by shard; all classes are told first, so that every row has the same columns."""
+    """Learn from the scores, shard by shard; all classes are collected first, so that rows have the same columns."""
     everyone = sorted({name for result in results for part in _classes(result) for name in part})
     place = {name: i for i, name in enumerate(everyone)}
     fusion = VoteFusion(learner, classes=everyone)

@@ -1,4 +1,4 @@
-"""`fit` as a command has it: a cluster by its address, the link to its dashboard, and a progress bar for each epoch."""
+"""`fit` for the command line: a cluster by its address, a link to its dashboard, and a progress bar for each pass."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
     learner, shards, options
         As in `linmax.cluster.fit`.
     screen
-        Where the dashboard's link and the progress are shown; a terminal sees bars, a file one line an epoch.
+        Where to show the dashboard's link and the progress: bars on a terminal, one line for each pass in a file.
     """
     parts = shards_of(shards)
     with connect(address) as client:
         if screen is not None:
             workers = len(client.scheduler_info(n_workers=-1)["workers"])
             screen.print(f"{workers} workers, {len(parts)} shards; dashboard: {client.dashboard_link or 'none'}")
-        bars = Bars(screen, options.get("epochs", 1)) if screen is not None else None
+        bars = Bars(screen, options.get("passes", 1)) if screen is not None else None
         with bars or nullcontext():
             result = fit(learner, [part.source for part in parts], client=client, watch=bars, **options)
     if screen is not None and not screen.is_terminal:
-        for number, epoch in enumerate(result.epochs, 1):
-            screen.print(f"epoch {number}: {epoch.mistakes:,} mistakes in {epoch.trials:,} trials")
+        for number, one in enumerate(result.passes, 1):
+            screen.print(f"pass {number}: {one.mistakes:,} mistakes in {one.trials:,} trials")
     return result
 
 
 class Bars:
-    """One bar an epoch."""
+    """One progress bar for each pass."""
 
-    def __init__(self, screen: Console, epochs: int) -> None:
+    def __init__(self, screen: Console, passes: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self.shown = Progress(*columns, console=screen, disable=not screen.is_terminal)
-        self.epochs = epochs
+        self.passes = passes
         self.bars: dict[int, Any] = {}
 
     def __enter__(self) -> Bars:
@@ -60,9 +60,9 @@ class Bars:
         self.shown.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Move the bar of this epoch on."""
-        if progress.epoch not in self.bars:
-            self.bars[progress.epoch] = self.shown.add_task(
-                f"epoch {progress.epoch + 1} of {self.epochs}", total=progress.shards
+        """Advance the bar of this pass."""
+        if progress.number not in self.bars:
+            self.bars[progress.number] = self.shown.add_task(
+                f"pass {progress.number + 1} of {self.passes}", total=progress.shards
             )
-        self.shown.update(self.bars[progress.epoch], completed=progress.done)
+        self.shown.update(self.bars[progress.number], completed=progress.done)

@@ -1,4 +1,4 @@
-"""Averaged hypotheses of several engines added up."""
+"""Add up the averaged hypotheses of several engines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["add_averages"]
 
 
 class Sums:
-    """What a member's average adds up: the hypotheses that met a trial.
+    """The sum behind a member's average: the hypotheses that met a trial.
 
     That is S without its last term, the present hypothesis, which has not met a trial yet (see `linmax.core.averages`).
     """
@@ -55,7 +55,7 @@ def add_averages(
     spots: Sequence[tuple[Placed, np.ndarray | None]],
     base: Placed | None,
 ) -> None:
-    """The average of all: the sums of all, those of the base once."""
+    """The average over all engines: their sums added up, with the base counted once."""
     state = merged.state
     numbers, scalars = state.means[member], state.scalars[member]
     sums = [Sums(one.engine, member, there) for one, there in spots]

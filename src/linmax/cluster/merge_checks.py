@@ -27,7 +27,7 @@ REASONS = {
 
 
 def refuse_unmergeable(learner: Any) -> None:
-    """Raise with the reason where a learner has no sound mixture."""
+    """Refuse a learner that has no sound mixture, with the reason."""
     described = as_learner(learner)
     engine = Engine(described, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True))
     for node in engine.top.walk():
@@ -54,7 +54,7 @@ def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
 
 
 def refuse_different(models: Sequence[Any]) -> None:
-    """Raise if the models were not made alike, or wait for labels."""
+    """Refuse models with different options, or with instances that wait for labels."""
     first = models[0].options
     for place, model in enumerate(models[1:], 1):
         for name, value in model.options.items():

@@ -55,7 +55,7 @@ def merge_engines(
 
 
 def _part(rule: Rule, engine: Engine, member: int) -> Part:
-    """A member's state at the coordinates that exist, copied."""
+    """A member's state at the coordinates in use, copied."""
     state, slots = engine.state, len(rule.slots)
     memory = state.memory[member, :slots]
     if rule.matrix:
@@ -68,12 +68,12 @@ def _part(rule: Rule, engine: Engine, member: int) -> Part:
 
 
 def _numbers(engine: Engine) -> np.ndarray:
-    """Where the coordinates that exist are kept."""
+    """The places of the coordinates in use."""
     return read_existing(engine, np.arange(engine.state.weights.shape[1]))
 
 
 def _spread_out(rule: Rule, engine: Engine, member: int, there: np.ndarray | None, blank: Part) -> Part:
-    """A member's state over the union: what it has not met is as it was at first."""
+    """A member's state over the union; what it has not met has its initial value."""
     own, slots = _part(rule, engine, member), len(rule.slots)
     if there is None:
         return own

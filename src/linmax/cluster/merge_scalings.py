@@ -14,7 +14,7 @@ __all__ = ["merge_scalings"]
 def merge_scalings(
     base: Scaling | None, scalings: Sequence[Scaling], maps: Sequence[np.ndarray], columns: int
 ) -> Scaling:
-    """Pool what scalings have learned, the base's once; ``maps`` place their columns, the base's last."""
+    """Pool the statistics of scalings, counting the base once; ``maps`` place their columns, the base's last."""
     first = scalings[0]
     kept = len(scalings) - 1
     sources = [*scalings, *([] if base is None else [base])]

@@ -3,7 +3,7 @@
 How a rule's states are mixed is in the rule's own file (`Rule.mix`); which models can be merged, and with which
 shares, in `merge_checks`; names are joined in `unions`, engines in `merge_engines`. Around the rules:
 
-* voters, raters, attributes and classes are joined by name; what a model never met has its first weight there;
+* voters, raters, attributes and classes are joined by name; where a model never met one, it has the initial weight;
 * averages stay averages: the hypotheses that met a trial are added up over all models, whatever their shares (where
   averages fade, stretched to what as many trials of one stream would count for);
 * counts of trials, updates and mistakes add up, and with them the mistakes by which a combination chooses;
@@ -43,7 +43,7 @@ __all__ = ["merge", "merge_since"]
 def merge(
     models: Sequence[Mergeable], how: str | Sequence[float] = "uniform", multiplicative: str = "log"
 ) -> Mergeable:
-    """Mix models of the same learner into one, which goes on learning and predicting.
+    """Mix models of the same learner into one, which can predict and keep learning.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def merge(
         `linmax.Learner` objects, or `linmax.streams.StreamModel` objects, that learned from different examples.
     how
         Shares of the models: "uniform" over those that learned anything, "mistakes" in proportion to their updates
-        (for a mistake-driven rule its mistakes, ties included), or one number >= 0 a model.
+        (for a mistake-driven rule its mistakes, ties included), or one number >= 0 for each model.
     multiplicative
         For the Winnows: "log" mixes the logarithms of the weights, "plain" the weights.
 
@@ -97,7 +97,7 @@ def merge_since(
     how: str | Sequence[float] = "uniform",
     multiplicative: str = "log",
 ) -> Mergeable:
-    """`merge` for models that all went on from ``base``: what it had counted and added up is taken once."""
+    """`merge` for models that all continued from ``base``, whose counts and sums are taken once."""
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     models = checked_models(models)
     refuse_unmergeable(models[0].learner)
@@ -131,7 +131,7 @@ def _merge_learners(
     before = placed[size] if base is not None else None
     merged = merge_engines(before, placed[:size], layout, len(classes), count, shares, multiplicative)
     mistakes = sum(learner.mistakes for learner in learners) - (size - 1) * (base.mistakes if base is not None else 0)
-    # The curve of mistakes and the recent scores have no order any more: they begin afresh.
+    # The mistakes and recent scores of several streams have no common order: curve and calibration begin afresh.
     header, arrays = Model.of(merged, classes, Columns(voters, raters, attributes), mistakes).state()
     description = learners[0].state()[0] | {
         "model": header,

@@ -1,6 +1,6 @@
-"""Iterative parameter mixing: in each epoch every shard goes on from the same model, and the results are merged.
+"""Iterative parameter mixing: in each pass every shard starts from the same model, and the results are merged.
 
-McDonald, Hall and Mann (2010). How models are merged is said in `linmax.cluster.merging`.
+McDonald, Hall and Mann (2010). `linmax.cluster.merging` says how models are merged.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 
-__all__ = ["Epoch", "Fit", "Progress", "fit"]
+__all__ = ["Fit", "Pass", "Progress", "fit"]
 
 CHECKPOINT, RESULT = "cluster checkpoint", "shard result"
 LATEST = "latest.linmax"
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """One epoch: the counts of each shard, in their order, and how long learning and mixing took."""
+class Pass:
+    """One pass: the counts of each shard, in their order, and how long learning and mixing took."""
 
     shards: list[ShardCounts]
     learning: float
@@ -61,22 +61,22 @@ class Epoch:
 
 @dataclass
 class Fit:
-    """What `fit` returns: the model, and what happened in each epoch."""
+    """What `fit` returns: the model, and what happened in each pass."""
 
     model: StreamModel
     shards: list[str]
-    epochs: list[Epoch] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        told = f"{self.epochs[-1].mistakes:,} mistakes in the last" if self.epochs else "none yet"
-        return f"<{self.model.learner} mixed from {len(self.shards)} shards, {len(self.epochs)} epochs: {told}>"
+        told = f"{self.passes[-1].mistakes:,} mistakes in the last" if self.passes else "none yet"
+        return f"<{self.model.learner} mixed from {len(self.shards)} shards, {len(self.passes)} passes: {told}>"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Told after each shard: epoch (from 0), shards done in it, shards in all."""
+    """Progress after each shard: the number of the pass (from 0), shards done in it, and all shards."""
 
-    epoch: int
+    number: int
     done: int
     shards: int
 
@@ -86,7 +86,7 @@ def fit(
     shards: Any,
     *,
     client: Any = None,
-    epochs: int = 1,
+    passes: int = 1,
     mix: str = "uniform",
     multiplicative: str = "log",
     checkpoint: str | os.PathLike[str] | None = None,
@@ -104,7 +104,7 @@ def fit(
     Parameters
     ----------
     learner
-        What learns; anything that `linmax.merge` merges.
+        Any learner that `linmax.merge` can merge.
     shards
         Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
         reads; patterns such as "part-*.parquet" too), tables, or a Dask bag of lines or DataFrame, whose partitions
@@ -112,16 +112,16 @@ def fit(
     client
         A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
         result to the last bit.
-    epochs
-        Times that every shard is gone through.
+    passes
+        How many times every shard is gone through.
     mix
-        Shares of the shards: "uniform", or "mistakes": in proportion to their updates in this epoch.
+        Shares of the shards: "uniform", or "mistakes": in proportion to their updates in this pass.
     multiplicative
         "log" or "plain", see `linmax.merge`.
     checkpoint
-        A folder, where the model is kept after each epoch; when shards fail, the results of the others.
+        A folder in which to keep the model after each pass and, when shards fail, the results of the others.
     resume
-        Go on from the checkpoint, if there is one.
+        Continue from the checkpoint, if there is one.
     scale, thresholds, hash_bits, tie, update_on_tie
         As in `linmax.streams.StreamModel`.
     reading
@@ -138,8 +138,8 @@ def fit(
 
     Notes
     -----
-    With S shards and shares mu_i, epoch n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner gone through shard i. For the
-    Perceptron, data separable with margin gamma and any shares: sum over epochs of sum_i mu_i k_i <= R^2 / gamma^2,
+    With S shards and shares mu_i, pass n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner's pass over shard i. For the
+    Perceptron, data separable with margin gamma and any shares: sum over passes of sum_i mu_i k_i <= R^2 / gamma^2,
     k_i the updates on shard i. No bound is known to us for the other rules. With one shard this is the serial run.
 
     References
@@ -151,8 +151,8 @@ def fit(
     >>> import linmax
     >>> north = ["coat |w snow ice", "hat |w noon", "coat |w snow"]
     >>> south = ["hat |w sun noon", "coat |w wind", "hat |w sun"]
-    >>> result = linmax.cluster.fit("A-perceptron", [north, south], epochs=3)
-    >>> [epoch.mistakes for epoch in result.epochs]
+    >>> result = linmax.cluster.fit("A-perceptron", [north, south], passes=3)
+    >>> [one.mistakes for one in result.passes]
     [6, 0, 0]
     >>> [result.model.predict(batch)[0] for batch in linmax.stream(["|w sun"], model=result.model, grow=False)]
     ['hat']
@@ -160,7 +160,7 @@ def fit(
     described = as_learner(learner)
     refuse_unmergeable(described)
     refuse_untold(described)
-    whole("epochs", epochs, 1)
+    whole("passes", passes, 1)
     one_of("mix", mix, HOW)
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     parts = shards_of(shards)
@@ -171,14 +171,14 @@ def fit(
     job = Job(parts, mix, multiplicative, options, Folder.opened(checkpoint, boolean("resume", resume)), watch)
     result = job.start(model)
     workers = workers_of(client)
-    while len(result.epochs) < epochs:
-        job.epoch(workers, result)
+    while len(result.passes) < passes:
+        job.one_pass(workers, result)
     return result
 
 
 @dataclass
 class Job:
-    """What stays the same from epoch to epoch."""
+    """What stays the same from pass to pass."""
 
     shards: list[Shard]
     mix: str
@@ -188,7 +188,7 @@ class Job:
     watch: Callable[[Progress], None] | None
 
     def settings(self, model: StreamModel) -> dict[str, Any]:
-        """What must not change between a checkpoint and going on from it."""
+        """What must not change between a checkpoint and its continuation."""
         described = model.state()[0]
         names = ("learner", "thresholds", "tie", "update_on_tie", "hash_bits")
         return {name: described[name] for name in names} | {
@@ -204,9 +204,9 @@ class Job:
         fresh = Fit(model, [shard.name for shard in self.shards])
         return fresh if self.folder is None else self.folder.load(fresh, self.settings(model))
 
-    def epoch(self, workers: Any, result: Fit) -> None:
+    def one_pass(self, workers: Any, result: Fit) -> None:
         """Learn from every shard, mix, keep."""
-        number, started = len(result.epochs), time.perf_counter()
+        number, started = len(result.passes), time.perf_counter()
         done = {} if self.folder is None else self.folder.kept(number, self.settings(result.model))
         outcomes = self._learn(workers, number, result.model.state(), done)
         failed = {place: why for place, outcome in outcomes.items() if (why := _why(outcome))}
@@ -219,7 +219,7 @@ class Job:
         merged = merge_since(result.model, models, self.mix, self.multiplicative)
         counts = [counts for _, counts in results]
         result.model = merged
-        result.epochs.append(Epoch(counts, learned - started, time.perf_counter() - learned))
+        result.passes.append(Pass(counts, learned - started, time.perf_counter() - learned))
         if self.folder is not None:
             self.folder.save(result, self.settings(merged))
 
@@ -229,7 +229,7 @@ class Job:
         places = [place for place in range(len(self.shards)) if place not in done]
         model = workers.keep(state)
         tasks = [
-            workers.submit(learn_shard, model, self.shards[place].source, self.reading, name=f"epoch{number}-{place}")
+            workers.submit(learn_shard, model, self.shards[place].source, self.reading, name=f"pass{number}-{place}")
             for place in places
         ]
         ended = len(done)
@@ -250,12 +250,10 @@ class Job:
             kept = f"; the results of the other {len(good)} are kept in {self.folder.path}, resume when it is put right"
         named = {self.shards[place].name: why for place, why in failed.items()}
         told = "; ".join(f"{name}: {why}" for name, why in list(named.items())[:5])
-        raise ShardError(
-            f"{len(failed)} of {len(self.shards)} shards failed in epoch {number + 1}: {told}{kept}", named
-        )
+        raise ShardError(f"{len(failed)} of {len(self.shards)} shards failed in pass {number + 1}: {told}{kept}", named)
 
     def _model(self, state: State, names: Vocabulary) -> StreamModel:
-        """The model of a shard, to be merged; it shares the names that it started with if it has met no others."""
+        """The model of a shard, ready to be merged; if it met no new names, it shares those it started with."""
         return StreamModel.from_state(*state, names if same_names(state, names) else None, copied=False)
 
     def _refuse_columns(self, models: Sequence[StreamModel]) -> None:
@@ -279,13 +277,13 @@ def _why(outcome: TaskOutcome) -> str:
 
 @dataclass(frozen=True)
 class Folder:
-    """The checkpoint: the model after the last epoch, and results of the next one where some shards failed."""
+    """The checkpoint: the model after the last pass, and results of the next one where some shards failed."""
 
     path: Path
 
     @classmethod
     def opened(cls, path: str | os.PathLike[str] | None, resume: bool) -> Folder | None:
-        """The folder, made if need be."""
+        """The folder, made if necessary."""
         if path is None:
             if resume:
                 raise ValueError("resume=True needs the checkpoint= folder to go on from")
@@ -304,19 +302,19 @@ class Folder:
             return fresh
         description, arrays = files.read(self.path / LATEST, CHECKPOINT)
         self._refuse_others(LATEST, description["settings"], settings)
-        epochs = [
-            Epoch([ShardCounts(**counts) for counts in epoch["shards"]], epoch["learning"], epoch["mixing"])
-            for epoch in description["epochs"]
+        passes = [
+            Pass([ShardCounts(**counts) for counts in one["shards"]], one["learning"], one["mixing"])
+            for one in description["passes"]
         ]
-        return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, epochs)
+        return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, passes)
 
     def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
-        """Keep the model; the results that went into it are needed no more."""
+        """Keep the model; the results that went into it are no longer needed."""
         described, arrays = result.model.state()
         description = {
             "settings": dict(settings),
             "model": described,
-            "epochs": [asdict(epoch) for epoch in result.epochs],
+            "passes": [asdict(one) for one in result.passes],
         }
         files.write(self.path / LATEST, CHECKPOINT, description, arrays)
         for path in self.path.glob("shard-*.linmax"):
@@ -328,18 +326,18 @@ class Folder:
             (described, arrays), counts = outcome.result
             description = {
                 "settings": dict(settings),
-                "epoch": number,
+                "pass": number,
                 "model": described,
                 "counts": asdict(counts),
             }
             files.write(self.path / f"shard-{place}.linmax", RESULT, description, arrays)
 
     def kept(self, number: int, settings: Mapping[str, Any]) -> dict[int, TaskOutcome]:
-        """The results that were kept of this epoch."""
+        """The results that were kept of this pass."""
         found = {}
         for path in sorted(self.path.glob("shard-*.linmax")):
             description, arrays = files.read(path, RESULT)
-            if description["epoch"] == number:
+            if description["pass"] == number:
                 self._refuse_others(path.name, description["settings"], settings)
                 counts = ShardCounts(**description["counts"])
                 found[int(path.stem.removeprefix("shard-"))] = TaskOutcome(((description["model"], arrays), counts))

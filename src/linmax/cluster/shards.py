@@ -1,4 +1,4 @@
-"""Shards of data, and the task that learns from one: a model in, a model and counts out."""
+"""Shards of data, and the task that learns from one: it takes a model and returns a model and counts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """What happened in one shard in one epoch."""
+    """What happened in one shard in one pass."""
 
     trials: int
     mistakes: int
@@ -64,14 +64,14 @@ class Refused:
 
 
 def shards_of(given: Any) -> list[Shard]:
-    """Shards from paths, patterns, frames, pairs (X, y), lists of lines, and Dask collections, whose parts they are."""
+    """Shards from paths, patterns, frames, pairs (X, y), lists of lines, and the partitions of Dask collections."""
     if isinstance(given, (str, os.PathLike)) or is_table(given) or hasattr(type(given), "to_delayed"):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
     found: list[Shard] = []
     for item in given:
-        if hasattr(type(item), "to_delayed"):  # a delayed object claims to have everything
+        if hasattr(type(item), "to_delayed"):  # of the type: a delayed object claims to have every attribute
             parts = np.ravel(np.array(item.to_delayed(), dtype=object)).tolist()
             found += [Shard(f"partition {place}", part) for place, part in enumerate(parts, len(found))]
         elif isinstance(item, (str, os.PathLike)):
@@ -93,7 +93,7 @@ def _paths(path: str) -> Sequence[str]:
 
 
 def refuse_untold(learner: Any) -> None:
-    """Workers are told the learner as text, in which a rule of one's own has no meaning to them."""
+    """Refuse your own rules: workers get the learner as text, and cannot look such a rule up."""
     for run in Engine(learner, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True)).runs:
         own = run.rule.name.replace("_", "-") not in REGISTRY or run.rule.parameters.get("link", "exp") not in LINKS
         if own:
@@ -110,11 +110,11 @@ def _names(state: State) -> dict[str, np.ndarray]:
     return {part: state[1][f"names.{part}"] for part in ("names", "offsets")}
 
 
-_met: list[Vocabulary] = []  # at most one: names that a task of this process has left as it found them
+_met: list[Vocabulary] = []  # at most one: a vocabulary that a task of this process has left unchanged
 
 
 def names_of(state: State) -> Vocabulary:
-    """The names of a state. Those of the last task are taken over, with all that is known of where they are."""
+    """The vocabulary of a state; reuses that of the last task, with its lookup table, if the names are the same."""
     with suppress(IndexError):  # another thread may have them
         met = _met.pop()
         if same_names(state, met):
@@ -123,7 +123,7 @@ def names_of(state: State) -> Vocabulary:
 
 
 def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, ShardCounts] | Refused:
-    """Go on from a state through one shard, once. Depends on nothing else, and leaves what it was given as it was."""
+    """Continue from a state through one shard, once. Depends on its arguments alone and does not change them."""
     started = time.perf_counter()
     try:
         model = StreamModel.from_state(*state, names_of(state))

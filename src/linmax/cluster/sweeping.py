@@ -1,4 +1,4 @@
-"""Many learners over the same stream, each on some worker."""
+"""Run many learners over the same stream, each on some worker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sweep(
     Parameters
     ----------
     learners
-        Descriptions or text; rules of one's own only without a client.
+        Learners, or text; your own rules only without a client.
     data
         A pair (instances, labels) with instances from `linmax.experts`: gives a list of `linmax.Trace`, the same as of
         `linmax.run`. Or what `linmax.stream` reads, from where the workers can reach it: gives a list of `Swept`.
@@ -64,7 +64,7 @@ def sweep(
         A ``distributed.Client``; without one the learners run one after the other in this process.
     apart
         Let the members of each combination live on different workers; they are combined here, from their predictions
-        and a log of their hypotheses. Pays for pools such as VR-Combine's 62. Needs instances.
+        and a log of their hypotheses. Worthwhile for pools such as VR-Combine, with 62 members. Needs instances.
     scale, reading
         For what is read: how attributes are scaled, and options of `linmax.stream`.
 
@@ -112,7 +112,7 @@ def _result(learner: Any, outcome: Any) -> Any:
 
 
 class Ran(NamedTuple):
-    """What `linmax.run` gave, without compiled functions, which have other addresses elsewhere."""
+    """The result of `linmax.run` without compiled functions, whose addresses differ between processes."""
 
     state: tuple[dict[str, Any], dict[str, np.ndarray]]
     predictions: np.ndarray
@@ -148,7 +148,7 @@ def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> 
 
 
 def _apart(workers: Workers, learner: Any, instances: Experts, labels: Any) -> Trace:
-    """`linmax.run` with the members elsewhere."""
+    """`linmax.run` with the members on other workers."""
     classes = classes_of(instances, distinct_labels(label_array(labels), len(instances))[0])
     settings, model = Settings(), Model(learner, instances.layout, classes)
     model.engine = Apart(workers, learner, model.layout, len(classes), settings)

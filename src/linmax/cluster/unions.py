@@ -1,4 +1,4 @@
-"""Names of several models joined: classes, voters, and the columns of vocabularies."""
+"""Join the names of several models: classes, voters, and the columns of vocabularies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["begins_with", "union_of_classes", "union_of_names", "union_of_vocabu
 
 
 def union_of_names(lists: Sequence[Sequence[Any]]) -> tuple[list[Any], list[np.ndarray]]:
-    """All names in the order in which they are met, and the place of each list's names among them."""
+    """All names in order of appearance, and the places of each list's names among them."""
     table: dict[Any, int] = {}
     maps = [np.array([table.setdefault(name, len(table)) for name in names], np.int64) for names in lists]
     return list(table), maps
@@ -45,7 +45,7 @@ def union_of_vocabularies(models: Sequence[StreamModel]) -> tuple[Vocabulary, li
 
 
 def begins_with(names: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> bool:
-    """Whether the first names are those; both as `Vocabulary.arrays` gives them."""
+    """Whether the first names are the others; both as returned by `Vocabulary.arrays`."""
     return all(np.array_equal(names[part][: first[part].size], first[part]) for part in ("offsets", "names"))
 
 

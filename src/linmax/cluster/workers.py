@@ -1,7 +1,7 @@
-"""Where tasks run: in this process, or on the workers of a Dask cluster. Nothing else here knows Dask.
+"""Where tasks run: in this process, or on the workers of a Dask cluster. No other file of this room knows Dask.
 
-A task is a function of its arguments alone, so that it may run anywhere, again, and in any order. Results are handed
-back in the order in which the tasks were submitted.
+A task depends on its arguments alone, so it may run anywhere, repeatedly, and in any order. Results come back in
+the order in which the tasks were submitted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "workers_of"]
 
-RETRIES = 3  # of a task that failed for a reason that may pass
+RETRIES = 3  # of a task that failed for a reason that may be temporary
 NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 
 
@@ -32,15 +32,15 @@ class Workers:
     count = 1
 
     def keep(self, value: Any) -> Any:
-        """Something that many tasks will be given."""
+        """Prepare a value that many tasks will take as an argument."""
         raise NotImplementedError
 
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
-        """Begin a task; what `keep` and `submit` returned may be among its arguments."""
+        """Start a task; results of `keep` and `submit` may be among its arguments."""
         raise NotImplementedError
 
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
-        """Wait for all; outcomes in the order of the tasks. ``watch`` is told of each that ends, by its place."""
+        """Wait for all tasks; outcomes in their order. ``watch`` is called with the place of each that ends."""
         raise NotImplementedError
 
 
@@ -78,7 +78,7 @@ def _told(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-# Dask samples stacks and ticks fifty times a second or more in every process: a sixth of a core with two workers.
+# Dask's profiler and timers run fifty times a second or more in every process: a sixth of a core with two workers.
 QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 DIED = "its worker died again and again: killed, or out of memory"
 
@@ -88,8 +88,8 @@ class OnDask(Workers):
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.run = uuid.uuid4().hex[:8]  # a task of another run must never be taken for one of this
-        self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, to submit it again
+        self.run = uuid.uuid4().hex[:8]  # keeps the tasks of different runs apart
+        self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, for another attempt
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -125,10 +125,10 @@ class OnDask(Workers):
             found[place] = self._outcome(task)
             if found[place].error == DIED:
                 killed.append(place)
-            task.release()  # a worker need not hold what is here already, and a new try needs new tasks
+            task.release()  # the worker need not hold the result any more, and another attempt needs a new task
             if watch is not None:
                 watch(place)
-        for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to tell who kills from who was there
+        for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to find the one that kills
             function, arguments, name = orders[place]
             again = self.submit(function, *arguments, name=name)
             del self._orders[again.key]

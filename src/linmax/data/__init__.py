@@ -1,1 +1,1 @@
-"""Data as users have them: votes, scores, attributes, side columns, scaling, normalisation, made problems."""
+"""Data as users have them: votes, scores, attributes, side columns, scaling, normalisation; generated problems."""

@@ -29,14 +29,14 @@ __all__ = ["COPY", "Experts", "Layout", "Scale", "concatenate", "copied", "cut",
 
 @dataclass(frozen=True)
 class Layout:
-    """How many of each: what a learner's weights are laid out for."""
+    """The numbers of voters, raters and attributes, which determine the layout of the weights."""
 
     voters: int
     raters: int
     dense: int
     sparse: int
     constant: float
-    names: tuple[str, ...] = ()  # of attributes that came by name, whose columns depend on what was seen before
+    names: tuple[str, ...] = ()  # of attributes given by name, whose columns depend on order of appearance
 
     @property
     def rows(self) -> int:
@@ -44,7 +44,7 @@ class Layout:
         return 1 + self.dense + self.sparse if self.constant or self.dense or self.sparse else 0
 
     def holds(self, other: Layout) -> bool:
-        """Whether instances of the other layout are instances of this one in which the last columns do not speak."""
+        """Whether instances of the other layout fit into this one, with its last columns silent."""
         return (
             other.voters <= self.voters
             and other.raters <= self.raters
@@ -64,7 +64,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Scale:
-    """Divisors by which ratings and attributes were scaled; pass it on to scale later instances alike."""
+    """Divisors by which ratings and attributes were scaled; pass it on to scale later instances in the same way."""
 
     raters: np.ndarray
     attributes: np.ndarray
@@ -110,7 +110,7 @@ class Experts:
 
     @cached_property
     def range(self) -> float:
-        """Largest difference between two ratings of one sub-expert, which some rules need to be at most 1."""
+        """Largest difference between two ratings of one sub-expert; some rules need it to be at most 1."""
         sizes = [1.0 if len(self.signs) else 0.0, abs(self.constant)]
         if self.scores.size:
             sizes.append(float(np.ptp(self.scores, axis=2).max()))
@@ -163,14 +163,14 @@ class Experts:
 
     @cached_property
     def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where rows start, their columns and values, in the kinds of numbers that the kernels take."""
+        """Row starts, columns and values, in the types that the kernels take."""
         if self.csr is None or not self.csr.shape[1]:
             return np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
         starts, columns = self.csr.indptr, self.csr.indices
         return np.require(starts, np.int64, ["C", "W"]), np.require(columns, np.int32, ["C", "W"]), self.csr.data
 
     def matrix(self, t: int, classes: Sequence[Any] | None = None) -> np.ndarray:
-        """Instance t written out: (k, n) ratings, in the order of `Weights.flat`. For small problems and checks."""
+        """Instance t as (k, n) ratings, in the order of `WeightArrays.flat`. For small problems and checks."""
         names = list(self.names if classes is None else classes)
         k, layout = len(names), self.layout
         one = self[t : t + 1].compiled(names)
@@ -207,9 +207,9 @@ def cut(instances: Instances, begin: int, end: int) -> Instances:
 
 
 def widen(instances: Instances, layout: Layout, k: int) -> Instances:
-    """The same for a layout with further columns at the right of each block, and further classes: none of them speaks.
+    """The same instances in a layout with more columns on the right of each block and more classes, all of them silent.
 
-    Negated voters are columns of their own, so that a sign stays with its column.
+    Negated voters have their own columns, so a sign stays with its column.
     """
     size = len(instances.votes)
 
@@ -273,7 +273,7 @@ def experts(
     by: Any = None,
     sides: Sequence[Any] | None = None,
 ) -> Experts:
-    """Put votes, scores and attributes together as instances; any mix of the three is a hybrid problem.
+    """Combine votes, scores and attributes into instances; any mix of the three is a hybrid problem.
 
     Parameters
     ----------
@@ -282,12 +282,12 @@ def experts(
     scores
         (T, n, k) ratings of every class by each of n raters, classes in the order of ``classes`` (0..k-1 if absent).
     attributes
-        (T, m) numbers, dense or sparse, or a list of ``{name: strength}`` dicts whose names make up a growing
+        (T, m) numbers, dense or sparse, or a list of ``{name: strength}`` dicts whose names form a growing
         vocabulary.
     classes
         All classes, in order. Without it they are those met in votes and labels.
     thresholds
-        Add the constant attribute 1, that is one threshold sub-expert a class.
+        Add the constant attribute 1, that is one threshold for each class.
     abstain
         A label that also means abstention, such as -1.
     negated
@@ -297,8 +297,8 @@ def experts(
         that class (of every class) as attributes, so that it may be trusted for one class and not for another.
     scale
         Divide ratings and attributes so that rules that need it see at most 1: "max" (the largest magnitude of each
-        column over the instances given), one number, or the ``.scale`` of earlier instances. Nothing is scaled
-        unasked.
+        column over the instances given), one number, or the ``.scale`` of earlier instances. By default
+        nothing is scaled.
     vocabulary
         Names of attributes seen before, from ``.vocabulary``.
     by
@@ -346,7 +346,7 @@ def experts(
     dense, csr, attribute_names, vocabulary = _attributes(attributes, size, vocabulary)
     dense, csr, ratings, used = _scaled(dense, csr, ratings, scale)
     signs = np.ones(codes.shape[1])
-    met = codes  # splits are of the voters themselves
+    met = codes  # only the voters themselves are split
     codes, signs, voter_names, values = _copies(by, sides, codes, signs, voter_names)
     extra_dense, extra_csr, extra_names = _splits(split, met, ratings, names_met, voter_names)
     if negated:
@@ -405,7 +405,7 @@ def _copies(
 
 
 def copied(codes: np.ndarray, voters: np.ndarray, holds: np.ndarray) -> np.ndarray:
-    """Votes of these voters, one a column, where it holds; elsewhere they abstain."""
+    """Votes of these voters, one column each, where the condition holds; elsewhere they abstain."""
     return np.ascontiguousarray(np.where(holds, codes[:, voters], np.int32(-1)))
 
 
@@ -431,7 +431,7 @@ def _distinct(classes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def missing(value: Any) -> bool:
-    """Whether a value stands for no value: None, nan, masked, or what pandas has for them."""
+    """Whether a value is missing: None, nan, masked, or pandas' NA."""
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
 
@@ -483,7 +483,7 @@ def _votes(
 
 
 def _table(rows: Any) -> np.ndarray:
-    """Nested lists as an array of objects, so that labels of several kinds keep their type."""
+    """Nested lists as an array of objects, so that labels keep their types."""
     rows = [row if isinstance(row, str) or not isinstance(row, Iterable) else list(row) for row in rows]
     bad = next((t for t, row in enumerate(rows) if not isinstance(row, list) or len(row) != len(rows[0])), None)
     if bad is not None:
@@ -499,7 +499,7 @@ def _table(rows: Any) -> np.ndarray:
 
 
 def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
-    """A C-contiguous, writable float64 array of finite numbers (copied only when it must be)."""
+    """A C-contiguous, writable float64 array of finite numbers (copied only if necessary)."""
     wanted = "(trials, attributes)" if dimensions == 2 else "(trials, raters, classes)"
     refuse_masked(name, block)
     try:
@@ -508,7 +508,7 @@ def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
         raise ValueError(f"{name} must be {wanted}, got rows of different lengths; make them equally long") from None
     if array.dtype.kind not in "fiub":
         try:
-            array = np.asarray(array if hasattr(block, "to_numpy") else block, dtype=object)  # text hides numbers
+            array = np.asarray(array if hasattr(block, "to_numpy") else block, dtype=object)  # numbers beside text
             if any(isinstance(v, (str, bytes)) for v in array.ravel()):
                 raise TypeError
             array = array.astype(float)
@@ -523,7 +523,7 @@ def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
 
 
 def _refuse_nonfinite(name: str, array: np.ndarray) -> None:
-    # A sum is not finite exactly when some value is not, or when the values are absurdly large: one pass, no copy.
+    # A sum is finite unless some value is not, or values are absurdly large: one pass, no copy.
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum()
     if not np.isfinite(total) and not np.isfinite(array).all():
@@ -558,7 +558,7 @@ def _attributes(
 
 
 def _csr(matrix: Any) -> sparse.csr_array:
-    """Canonical rows (no attribute twice, no zero written out), float64, finite."""
+    """Canonical rows (no duplicates, no explicit zeros), float64, finite."""
     csr = sparse.csr_array(matrix)
     if csr.dtype.kind not in "fiub":
         raise TypeError(f"attributes must be numbers, got a sparse array of {csr.dtype}")

@@ -1,8 +1,8 @@
 """Score normalisation as voters, and the quantities of combinatorial fusion analysis.
 
-A rater gives every class a score s in R^k, on a scale of its own. `Normaliser` makes several copies of each rater, one
-for each normalisation named, every one in [0, 1] as the multiplicative rules need; the learner weighs the copies and so
-chooses. Mesterharm and Hsu propose this as future work.
+A rater gives every class a score, s in R^k, on its own scale. `Normaliser` makes several copies of each rater, one
+for each normalisation named, all in [0, 1] as multiplicative rules need; the learner chooses by weighing the copies.
+Mesterharm and Hsu propose this as future work.
 
 Seen by combinatorial fusion analysis, a rater is a scoring system on the k classes of one instance. Its rank-score
 characteristic f(i) is the score, min-max normalised, at rank i; the cognitive diversity of two raters is
@@ -37,11 +37,11 @@ __all__ = [
     "ranks",
 ]
 
-STRETCH = 2**22  # ratings ranked or compared at a time, so that memory stays small
+STRETCH = 2**22  # ratings ranked or compared at a time, to bound memory
 
 
 def _tamed(scores: np.ndarray) -> np.ndarray:
-    """Each vector divided by a power of two, so that its largest magnitude is about 1: exact, and nothing overflows."""
+    """Each vector divided by a power of two, so that its largest magnitude is about 1: exact, without overflow."""
     return np.ldexp(scores, -np.frexp(np.abs(scores).max(axis=-1, keepdims=True))[1])
 
 
@@ -62,7 +62,7 @@ def _logistic(scores: np.ndarray) -> np.ndarray:
     scores = _tamed(scores)
     centred = scores - scores.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True))
-    # The mean of equal numbers may differ from them in the last digit: they deviate by rounding, that is not at all.
+    # The mean of equal numbers may differ from them in the last digit: such a deviation is rounding.
     real = np.ptp(scores, axis=-1)[..., None] > 0.0
     return np.asarray(
         special.expit(np.divide(centred, deviation, out=np.zeros_like(scores), where=real & (deviation > 0.0)))
@@ -80,12 +80,12 @@ def _onehot(scores: np.ndarray) -> np.ndarray:
 
 
 def _softmax(scores: np.ndarray, temperature: float) -> np.ndarray:
-    with np.errstate(over="ignore"):  # far below the highest is -inf, whose power is 0
+    with np.errstate(over="ignore"):  # far below the highest: -inf, whose exponential is 0
         powers = np.exp((scores - scores.max(axis=-1, keepdims=True)) / temperature)
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-# What needs nothing but the instance itself; "softmax" has a temperature, "running" needs the instances so far.
+# Those that need only the instance itself; "softmax" has a temperature, "running" needs the instances so far.
 _OF_ONE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "raw": np.copy,
     "minmax": _minmax,
@@ -145,7 +145,7 @@ class Normaliser:
         return {"lows": self.lows, "highs": self.highs}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from `arrays`."""
+        """Continue from `arrays`."""
         self.lows, self.highs = arrays["lows"].copy(), arrays["highs"].copy()
 
     def apply(self, scores: np.ndarray, *, learn: bool = True) -> np.ndarray:
@@ -163,14 +163,14 @@ class Normaliser:
 
     def _running(self, scores: np.ndarray, learn: bool) -> np.ndarray:
         raters = scores.shape[1]
-        new = np.full(max(0, raters - len(self.lows)), np.inf)  # raters who join have shown nothing yet
+        new = np.full(max(0, raters - len(self.lows)), np.inf)  # new raters have no range yet
         lows, highs = np.append(self.lows, new)[:raters], np.append(self.highs, -new)[:raters]
         if not scores.size:
             return np.zeros_like(scores)
         speaks = np.ptp(scores / 2, axis=2) > 0.0
         lowest = np.where(speaks, scores.min(axis=2), np.inf)
         highest = np.where(speaks, scores.max(axis=2), -np.inf)
-        if learn:  # one instance after the other, so that it does not matter how they are cut into calls
+        if learn:  # one instance after the other, so that the cuts into calls do not matter
             lowest = np.minimum.accumulate(np.vstack([lows, lowest]))[1:]
             highest = np.maximum.accumulate(np.vstack([highs, highest]))[1:]
             self.lows = np.append(lowest[-1], self.lows[raters:])

@@ -1,4 +1,4 @@
-"""Problems made by seed: the majority learning problem of Mesterharm and Hsu."""
+"""Generated problems: the majority learning problem of Mesterharm and Hsu."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def _target(n: int, r: int, k: int) -> tuple[np.ndarray, float]:
 def majority_problem(
     n: int = 20, r: int = 10, k: int = 5, noise: float = 0.0, trials: int = 5000, seed: int = 0
 ) -> MajorityProblem:
-    """Make trials of the majority learning problem.
+    """Generate trials of the majority learning problem.
 
     In each trial each of n sub-experts votes for one of k classes, uniformly. The label is the class with
     most votes among the first r sub-experts, the smallest such class on a tie. With probability ``noise`` the
-    label is replaced by one of the k - 1 others, uniformly; up to noise = 1 - 1/k no learner can expect to
-    err less often than that.
+    label is replaced by one of the k - 1 others, uniformly; up to noise = 1 - 1/k, no learner can expect a
+    lower error than that.
 
     The target weighs each relevant sub-expert k delta and the threshold of class c (k - 1 - c) delta, with
     delta = 1 / (r k + k (k - 1) / 2): for the default 1/12 each, thresholds 4/60, 3/60, 2/60, 1/60, 0 and

@@ -1,7 +1,7 @@
-"""Side columns of votes: copies of each voter for every value, so that it may be trusted on one and not on another.
+"""Side columns of votes: a copy of each voter for every value, so that it can be trusted on one and not on another.
 
-A copy votes where its value holds and abstains elsewhere, and rates its class `COPY` instead of 1, so
-that it takes more evidence to trust it. Columns only ever join at the right, since that is how a learner grows.
+A copy votes where its value holds and abstains elsewhere. It rates its class `COPY` instead of 1, so that it takes more
+evidence to trust it. New columns are added on the right only, since that is how a learner grows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sides:
         return sorted(begins)
 
     def joined(self, held: Sequence[Sequence[Any]], voters: int) -> Sides:
-        """These and what joins with further trials, ``held`` giving the values of each side column."""
+        """These and the new values of further trials; ``held`` gives the values of each side column."""
         met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)
         values = tuple(dict.fromkeys([*self.values, *met]))
         if voters * (1 + len(values)) > MOST:
@@ -66,7 +66,7 @@ class Sides:
         return replace(self, values=values, columns=np.concatenate([self.columns, fresh]), counts=counts_met)
 
     def places(self, held: Sequence[Sequence[Any]], trials: int) -> np.ndarray:
-        """(trials, side columns) places among the values; -1 where there is none, or one that was never met."""
+        """(trials, side columns) places among the values; -1 for a missing or unknown value."""
         found = np.full((trials, len(self.names)), -1, np.int64)
         place = {value: p for p, value in enumerate(self.values)}
         for i, column in enumerate(held):
@@ -92,17 +92,17 @@ class Sides:
         return max(1, CELLS // max(len(self.columns), 1))
 
     def counted(self, places: np.ndarray) -> Sides:
-        """With the values of these trials counted."""
+        """The same, with the values of these trials counted."""
         return replace(self, counts=self.counts + np.bincount(places[places >= 0], minlength=len(self.values)))
 
     def mean_weights(self, weights: np.ndarray, trials: int) -> np.ndarray:
-        """What each voter's vote weighed in the mean over the trials: its own weight and those of its copies."""
+        """The mean weight of each voter's vote over the trials: its own weight and those of its copies."""
         voters, sides = self.columns.T
         share = np.append(self.counts / max(trials, 1) * COPY, 1.0)  # the last is that of VOTER
         return np.bincount(voters, weights * share[sides])
 
     def weights_by(self, weights: np.ndarray, trials: int) -> list[np.ndarray]:
-        """For each value, what each voter's vote weighs where it holds; other side columns enter by their means."""
+        """For each value, the weight of each voter's vote where it holds; other side columns count with their means."""
         voters, sides = self.columns.T
         mean = self.mean_weights(weights, trials)
         found = []
@@ -115,7 +115,7 @@ class Sides:
 
     @property
     def labels(self) -> list[str]:
-        """The values as they are shown: with their column where there are several, quoted where two would look alike.
+        """The values for display: with their column if there are several, quoted if two would look alike.
 
         Examples
         --------
@@ -133,7 +133,7 @@ class Sides:
 
     @property
     def description(self) -> dict[str, Any]:
-        """All that is no array."""
+        """Everything but the arrays."""
         return {
             "by": list(self.names),
             "side_columns": [column for column, _ in self.values],
@@ -142,7 +142,7 @@ class Sides:
 
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Sides:
-        """What was described, with its arrays."""
+        """Restore from a description and arrays."""
         values = tuple(zip(description["side_columns"], description["side_values"], strict=True))
         return cls(tuple(description["by"]), values, arrays["columns"], arrays["counts"])
 

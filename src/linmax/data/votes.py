@@ -16,11 +16,11 @@ __all__ = ["Ballots", "read_ballots"]
 
 @dataclass(frozen=True)
 class Ballots:
-    """(trials, voters) labels or (trials, voters, classes) scores, and the voters' names where they came with them."""
+    """(trials, voters) labels or (trials, voters, classes) scores, and the voters' names if they were given."""
 
     table: np.ndarray
     names: tuple[str, ...] | None
-    sides: tuple[list[Any], ...] = ()  # columns that are no voters, of which `linmax.data.side_columns` makes copies
+    sides: tuple[list[Any], ...] = ()  # columns that are not voters (see `linmax.data.side_columns`)
 
     @property
     def scored(self) -> bool:
@@ -31,7 +31,7 @@ class Ballots:
         return len(self.table)
 
     def without(self, by: Sequence[str | int]) -> Ballots:
-        """The votes without these columns, which are named, or by their place where there are no names."""
+        """The votes without these columns, given by name, or by position if there are no names."""
         if not by:
             return self
         if self.scored:
@@ -45,7 +45,7 @@ class Ballots:
         return Ballots(self.table[:, rest], names, tuple(self.table[:, i].tolist() for i in columns))
 
     def _place(self, column: str | int) -> int:
-        """Where a side column stands."""
+        """The position of a side column."""
         if self.names is not None:
             if str(column) not in self.names:
                 raise ValueError(f"votes have no column {column!r}; they have {', '.join(self.names)}")
@@ -92,7 +92,7 @@ class Ballots:
 
 
 def read_ballots(votes: Any) -> Ballots:
-    """Read them.
+    """Read votes or scores of any of these forms.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> Ballots:
 
 
 def _plain(column: Any) -> Any:
-    """A column as a list or an array; lists of labels stay lists, whose labels keep their type."""
+    """A column as a list or an array; lists of labels stay lists, so that labels keep their type."""
     if hasattr(column, "to_numpy"):
         column = column.to_numpy()
     if isinstance(column, np.ndarray):
@@ -151,7 +151,7 @@ def _plain(column: Any) -> Any:
 
 
 def _objects(rows: Sequence[Any]) -> np.ndarray:
-    """Rows as an array of objects, so that labels of several kinds keep their type, and a tuple stays a label."""
+    """Rows as an array of objects, so that labels keep their types, and a tuple stays one label."""
     length = len(rows[0]) if rows and _is_row(rows[0]) else 0
     table = np.empty((len(rows), length), dtype=object)
     for t, row in enumerate(rows):

@@ -17,7 +17,7 @@ __all__ = ["FIGURE4_TEST", "FIGURE4_TRIALS", "figure4", "forest_cover"]
 SPRUCE = 1
 FIGURE4_TRIALS, FIGURE4_TEST = 3000, 10_000
 FIGURE4_RULE = "balanced-winnow(1.2)"
-JUMP = 0.05  # what counts as one
+JUMP = 0.05  # the least change of accuracy that counts as one
 
 
 def forest_cover() -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +57,7 @@ def figure4(
     Parameters
     ----------
     seed
-        Draws the trials and the test instances.
+        Seed for drawing the trials and the test instances.
     trials, test
         How many of each.
     data

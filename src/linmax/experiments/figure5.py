@@ -22,7 +22,7 @@ FIGURE5_POINTS = 100  # of a curve, in the figures
 
 
 def curves_of(noise: float, trials: int, names: Sequence[str], seed: int) -> np.ndarray:
-    """Mistakes after each trial of each learner, and below them those of one who knows the target."""
+    """Mistakes of each learner after each trial; the last row is for the target itself."""
     problem, instances = draw_problem(noise, trials, seed)
     learned = [run(name, instances, problem.labels).mistakes for name in names]
     return np.array([*learned, np.cumsum(problem.labels != problem.clean)])
@@ -77,7 +77,7 @@ def figure5(
 
 
 def figure5_claims(curves: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the paper says of the figure; its numbers are not to be had."""
+    """What the paper says about the figure; its numbers are not printed."""
     total = {group: entry["mistakes"] for group, entry in curves.items()}
     late = {group: entry["late_error"] for group, entry in curves.items()}
     return [

@@ -51,7 +51,7 @@ class MajorityRun:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one learner did in one run: its mistakes and the weights that it ended with."""
+    """The result of one learner in one run: its mistakes and its last weights."""
 
     mistakes: int
     weights: np.ndarray
@@ -77,10 +77,10 @@ def draw_problem(noise: float, trials: int, seed: int) -> tuple[MajorityProblem,
 
 
 def play(setting: MajorityRun) -> dict[Place, dict[str, RunResult]]:
-    """Run every learner of the table once: by reading and group, and then by name.
+    """Run every learner of the table once; results by reading and group, then by name.
 
-    VR-Combine runs the recycled rules and their averages inside itself, so that one run shows them all; the rules and
-    averages without recycling take another.
+    VR-Combine runs the recycled rules and their averages as its members, so one run gives them all; the rules and
+    averages without recycling need another.
     """
     problem, instances = draw_problem(setting.noise, setting.trials, setting.seed)
     found: dict[Place, dict[str, RunResult]] = {
@@ -101,7 +101,7 @@ def play(setting: MajorityRun) -> dict[Place, dict[str, RunResult]]:
 
 @dataclass(frozen=True)
 class Exam:
-    """Hypotheses to be tested: a row of weights each, of the voters and then of the thresholds."""
+    """Hypotheses to be tested: one row of weights each, first of the voters, then of the thresholds."""
 
     noise: float
     seed: int
@@ -120,7 +120,7 @@ def examine(exam: Exam) -> np.ndarray:
 
 
 def seeds_of(seed: int, runs: int) -> list[tuple[int, int]]:
-    """For each run the seeds of its trials and of its test instances; more runs begin with the same ones.
+    """For each run, the seeds of its trials and of its test instances; more runs begin with the same seeds.
 
     Examples
     --------
@@ -132,6 +132,6 @@ def seeds_of(seed: int, runs: int) -> list[tuple[int, int]]:
 
 
 def fewest(played: Sequence[Mapping[str, RunResult]]) -> str:
-    """The learner with the fewest mistakes over the runs; of several the first."""
+    """The learner with the fewest mistakes over the runs; the first of tied ones."""
     totals = {name: sum(each[name].mistakes for each in played) for name in played[0]}
     return min(totals, key=lambda name: totals[name])

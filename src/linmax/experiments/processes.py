@@ -27,7 +27,7 @@ class JobPool:
         self.progress = progress
         self.pool = None
         progress("compiling", 0, 1)
-        play(MajorityRun(0.05, 0, 2))  # here, once, so that the processes find everything in the cache
+        play(MajorityRun(0.05, 0, 2))  # compile once here, so that the processes find everything in the cache
         progress("compiling", 1, 1)
         if jobs > 1:
             self.pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
@@ -40,7 +40,7 @@ class JobPool:
             self.pool.shutdown(cancel_futures=True)
 
     def map(self, stage: str, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """The function of every item, in order."""
+        """Apply the function to every item; results in order."""
         results: Iterable[Result] = map(function, items) if self.pool is None else self.pool.map(function, items)
         found: list[Result] = []
         self.progress(stage, 0, len(items))

@@ -14,7 +14,7 @@ __all__ = ["GROUPS", "NOISES", "PAPER", "READINGS", "VR", "Cell", "agrees", "int
 
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
 GROUPS = {"vr_combine": "VR-Combine", "best_ar": "Best(AR-B)", "best_a": "Best(A-B)", "best_b": "Best(B)"}
-READINGS = {"positive": "winnow", "balanced": "balanced-winnow"}  # what "Balanced" in the paper may be
+READINGS = {"positive": "winnow", "balanced": "balanced-winnow"}  # what "Balanced" in the paper may mean
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
 
 def agrees(group: str, ours: Cell, paper: Cell) -> bool:
-    """Whether an entry agrees with the paper's: within .02 for the basic rules, else .002 and twice our interval.
+    """Whether an entry agrees with the paper's: within .02 for basic rules, else within .002 plus twice our interval.
 
-    The basic rules get more room because their last hypothesis is unstable. The .002 allows for the paper's test
+    Basic rules have a wider tolerance because their last hypothesis is unstable. The .002 allows for the paper's test
     instances, which seem to be the same in all of its runs.
 
     Examples

@@ -1,8 +1,8 @@
-"""Table I: the error of the last hypothesis, beside what the paper says.
+"""Table I: the error of the last hypothesis, beside the paper's.
 
 A run learns from 5,000 trials; the error of its last hypothesis is taken on 50,000 fresh instances with the same noise.
 Of each group of learners the table shows the one with the fewest on-line mistakes, averaged over the runs.
-``docs/reproduction.md`` tells what the paper leaves open and what was chosen.
+``docs/reproduction.md`` says what the paper leaves open, and what was chosen.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def table1(
     trials, test
         Trials of a run, and instances on which its last hypothesis is tested.
     jobs
-        Processes. More than one need a script's own code under ``if __name__ == "__main__":``.
+        Processes. With more than one, a script needs ``if __name__ == "__main__":``.
     progress
-        Called with a stage, how much of it is done, and how much there is.
+        Called with the stage, the amount done, and the total.
 
     Returns
     -------
     dict
-        ``cells`` (positive weights, the reading believed) and ``balanced`` (w+ - w-), both by noise and group:
+        ``cells`` (positive weights, the likelier reading) and ``balanced`` (w+ - w-), both by noise and group:
         ``name, error, ci95, mistakes, mistakes_ci95, agrees`` and ``papers_choice``, the same for the learner that the
         paper names; ``paper`` in the same form.
 
@@ -104,7 +104,7 @@ def _listed(noises: Iterable[float]) -> str:
 
 
 class Row:
-    """One noise level: which learners are shown, and what they did in every run."""
+    """One noise level: the learners shown, and their results in every run."""
 
     def __init__(self, noise: float, played: Sequence[Mapping[Place, Mapping[str, RunResult]]]) -> None:
         self.noise, self.played = noise, played

@@ -27,7 +27,7 @@ MOST_CLASSES = 2**16
 
 
 def canonical(text: str) -> str:
-    """The name of a class: a whole number in its plain form, anything else as it stands.
+    """The name of a class: a whole number in its plain form, anything else unchanged.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def canonical(text: str) -> str:
 
 
 class Classes:
-    """Classes in the order in which their labels are met; several ways of writing a number are one class."""
+    """Classes in order of their first labels; different ways of writing a number are one class."""
 
     def __init__(self, names: list[str] | None = None, grows: bool = True) -> None:
         self.grows = grows
@@ -105,7 +105,7 @@ class Batch:
     labelled: Classes  # what the codes mean
     dense_names: tuple[str, ...]
     position: Position
-    unknown: int = 0  # attributes left out because they were not in a vocabulary that does not grow
+    unknown: int = 0  # attributes left out because the vocabulary does not grow
     done: float | None = None  # share of the input read
     settled: dict[str, Any] = field(default_factory=dict)  # what the format found out (see `linmax.io.formats`)
 

@@ -1,4 +1,4 @@
-"""Rows of many batches as one matrix, for what needs all of them at once."""
+"""Rows of many batches as one matrix, for uses that need all of them at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CollectedRows:
         self._indices, self._values = np.concatenate(indices), np.concatenate(values)
 
     def matrix(self, columns: Sequence[int]) -> Any:
-        """All rows as CSR; ``columns`` has the place of each name of the vocabulary."""
+        """All rows as CSR; ``columns`` gives the place of each name of the vocabulary."""
         shape = (len(self.labels), max(columns, default=-1) + 1)
         placed = np.array(columns, np.int64)[self._indices]
         found = sparse.csr_array((self._values, placed, self._indptr), shape=shape)

@@ -1,7 +1,7 @@
-"""Tables that know their types: those of Parquet and Arrow files, pandas and polars frames, (X, y) pairs.
+"""Typed tables: Parquet and Arrow files, pandas and polars frames, (X, y) pairs.
 
 Columns of numbers are dense attributes (null and nan are missing), columns of text and categories become attributes
-``column=value``. Rows come in the order of the table, however it is cut.
+``column=value``. Rows come in the order of the table, however it is divided.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["TableReader", "is_table"]
 
 
 def is_table(data: Any) -> bool:
-    """Whether this is a frame, something of Arrow's, or a pair (X, y)."""
+    """Whether this is a frame, an Arrow table or batch, or a pair (X, y)."""
     return _columnar(data) or _pair(data)
 
 
@@ -67,7 +67,7 @@ class TableReader:
         self._passed = 0
 
     def __iter__(self) -> Generator[Batch, None, None]:
-        """Batches of rows. A piece of a table is never joined with the next."""
+        """Batches of rows. Pieces of a table are never joined."""
         for table in self.tables:
             if _pair(table):
                 yield from self._pairs(*table)
@@ -86,7 +86,7 @@ class TableReader:
             self._passed += size
 
     def _pairs(self, x: Any, y: Any) -> Iterator[Batch]:
-        """X and y as scikit-learn has them; columns are named by their numbers."""
+        """X and y as in scikit-learn; columns are named by their numbers."""
         labels = list(y)
         if x.shape[0] != len(labels):
             raise ValueError(f"X has {x.shape[0]} rows, but y has {len(labels)}")
@@ -151,7 +151,7 @@ class TableReader:
         first: int,
     ) -> Batch:
         size = len(labels)
-        if self.vocabulary.bits is not None:  # two names may have one column
+        if self.vocabulary.bits is not None:  # two names may share a column
             rows = sparse.csr_array((values, indices, indptr), shape=(size, len(self.vocabulary)))
             rows.sum_duplicates()
             indptr, indices, values = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data

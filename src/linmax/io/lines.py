@@ -1,4 +1,4 @@
-"""Lines to batches: blocks of bytes are read, parsed and put together, in memory that does not grow with the input."""
+"""From lines to batches: blocks of bytes are read, parsed and assembled in memory that does not grow with the input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["LONGEST_LINE", "LineReader"]
 
 LONGEST_LINE = 2**24
 VALUES = 2**18  # of a batch, unless one row has more
-ROOMS = 8  # batches whose memory may be used again
+ROOMS = 8  # batches whose memory may be reused
 
 
 class LineReader:
@@ -68,7 +68,7 @@ class LineReader:
         self._work.state[parsing.GROWS] = options.grows
 
     def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
-        """Fresh arrays for a batch: the last one keeps its own."""
+        """New arrays for a batch: the last batch keeps its own."""
         return {
             "labels": np.zeros(self.rows, np.int32),
             "importance": np.ones(self.rows),
@@ -80,12 +80,12 @@ class LineReader:
         }
 
     def _values_room(self) -> dict[str, np.ndarray]:
-        """Room for the values of a batch: that of an earlier one of which nothing is held, before there is a new one.
+        """Memory for the values of a batch: that of an earlier batch nobody uses any more, or else new memory.
 
-        Fresh memory is cleared by the operating system, which takes a tenth of the time of parsing.
+        The operating system clears new memory, which takes a tenth of the time of parsing.
         """
         for room in self._rooms:
-            # Referred to by the dict and by the call itself; every view, and so every user of the batch, counts.
+            # The dict and the call itself hold references; so does every view, and hence every user of the batch.
             if len(room["values"]) == self.values and all(sys.getrefcount(room[name]) == 2 for name in room):
                 return room
         room = {"indices": np.empty(self.values, np.int32), "values": np.empty(self.values)}
@@ -99,7 +99,7 @@ class LineReader:
     # -- bytes --------------------------------------------------------------------------------------------------
 
     def _next_file(self) -> bool:
-        """Open the next file and look at its first lines; False when there is none."""
+        """Open the next file and look at its first lines; False if there is none."""
         if self._source is not None:
             self._source.close()
             self._source = None
@@ -128,7 +128,7 @@ class LineReader:
         return True
 
     def _made(self) -> LineFormat:
-        """The format, with what was found out about the input before."""
+        """The format, with what is known about the input."""
         made = make_format(self.kind, self.options)
         assert isinstance(made, LineFormat)
         if self.settled:
@@ -136,7 +136,7 @@ class LineReader:
         return made
 
     def _fill(self) -> bool:
-        """Read on behind what is left of the block; False when there is nothing more."""
+        """Read more bytes after the rest of the block; False at the end."""
         source, state = self._source, self._state
         if source is None or self._ended:
             return False
@@ -165,7 +165,7 @@ class LineReader:
         return self._filled > 0
 
     def _skip_line(self) -> bool:
-        """Pass over a line that is longer than any may be."""
+        """Skip a line that is too long."""
         source, state = self._source, self._state
         assert source is not None
         room = self._block.size - PADDING
@@ -214,7 +214,7 @@ class LineReader:
         state[parsing.REFUSED] = 0
 
     def _serve(self, needs: int) -> None:
-        """Give a parser what it asks for."""
+        """Give a parser what it needs."""
         state, work = self._state, self._work
         begin, end = int(state[parsing.FROM]), int(state[parsing.TO])
         assert self.format is not None
@@ -240,7 +240,7 @@ class LineReader:
                 self._work = work._replace(answers=answers)
 
     def _tags(self, before: int, tags: list[str]) -> None:
-        """Keep the tags of the rows since ``before``, while their bytes are there."""
+        """Copy the tags of the rows since ``before`` while their bytes are still there."""
         if not self._state[parsing.TAGGED]:
             return
         tags += [""] * (before - len(tags))
@@ -248,7 +248,7 @@ class LineReader:
             tags.append(self._block[begin:end].tobytes().decode("utf-8", "backslashreplace"))
 
     def __iter__(self) -> Generator[Batch, None, None]:
-        """Batches of rows, as full as they go, until the input ends."""
+        """Batches of rows, as full as possible, until the input ends."""
         try:
             yield from self._batches()
         finally:
@@ -293,7 +293,7 @@ class LineReader:
                 raise ValueError(f"{file}, line {line}: {reason}")
 
     def _wide(self) -> int:
-        """Dense attributes: known before the first line is parsed, when there are any."""
+        """The number of dense attributes; known before the first line is parsed."""
         assert self.format is not None
         return sum(kind == "number" for kind in self.format.settled.get("kinds", ()))
 

@@ -1,4 +1,4 @@
-"""How a stream is to be read: what concerns its format, how its rows are cut into batches, and where to begin."""
+"""How to read a stream: options of its format, how rows are cut into batches, and where to begin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["BLOCK", "ROWS", "Position", "ReadOptions"]
 
-BLOCK = 2**19  # bytes read at a time: they stay in the cache until they are parsed
+BLOCK = 2**19  # bytes read at a time: few enough to stay in the cache until they are parsed
 ROWS = 4096  # of a batch
 
 

@@ -1,4 +1,4 @@
-"""Batches read by another thread while those before them are worked on."""
+"""Read batches in another thread while earlier ones are processed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ahead"]
 
 
 def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
-    """The same batches, read by another thread, which begins now, while these are worked on."""
+    """The same batches, read ahead by another thread, which starts now."""
     waiting: queue.Queue[Any] = queue.Queue(many)
     stop = threading.Event()
 
@@ -51,6 +51,6 @@ def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Bat
             stop.set()
 
     taken = take()
-    weakref.finalize(taken, stop.set)  # also where nobody has taken any
+    weakref.finalize(taken, stop.set)  # even if no batch was taken
     threading.Thread(target=work, name="linmax-reader", daemon=True).start()
     return taken

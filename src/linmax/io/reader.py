@@ -1,4 +1,4 @@
-"""The reader of all streams of files: it finds out the format of the first one, and reads them as that."""
+"""The reader of all streams of files: it recognises the format of the first one, and reads all of them in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["StreamReader", "open_source", "read_columns"]
 
 
 def open_source(path: Any, kind: str | None = None, columns: bool = False) -> tuple[Source, str]:
-    """A source and its format: the one given, else the one that it is recognised as, which has columns if it must."""
+    """Open a source; its format is the given one, or else recognised (with columns, if they are needed)."""
     if kind is not None:
         one_of("format", kind, FORMATS)
     source = Source.of(path)
@@ -32,7 +32,7 @@ def open_source(path: Any, kind: str | None = None, columns: bool = False) -> tu
 
 
 class StreamReader:
-    """Reads files, pipes and open binary files into batches. ``kind`` is the format, told by the first unless given."""
+    """Reads files, pipes and open binary files into batches. ``kind`` is the format, by default that of the first."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class StreamReader:
 
 
 def read_columns(path: Any, kind: str | None = None) -> Columns:
-    """The cells of a table, column by column, as they are: text, or the types that the file knows.
+    """The unchanged cells of a table, column by column: text, or values of the types in the file.
 
-    The table may be any whose format has columns, packed or not; "-" is standard input.
+    The table may be in any format that has columns, compressed or not; "-" is standard input.
     """
     source, found = open_source(path, kind, columns=True)
     try:

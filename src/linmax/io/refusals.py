@@ -1,4 +1,4 @@
-"""What could not be read: lines and rows, counted by reason."""
+"""Lines and rows that could not be read, counted by reason."""
 
 from __future__ import annotations
 

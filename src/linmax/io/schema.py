@@ -8,13 +8,13 @@ from linmax.io.options import ReadOptions
 
 __all__ = ["MISSING", "column_kinds", "dense_columns", "refuse_repeated"]
 
-MISSING = ("", "na", "nan", "null", "none", "?")  # fields that say that there is no number, in small letters
+MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
 
 
 def column_kinds(
     name: str, header: Sequence[str], is_numeric: Callable[[str], bool], options: ReadOptions
 ) -> list[str]:
-    """The kind of each column: label, ignored, number or category; as a model knows them when there is one."""
+    """The kind of each column: label, ignored, number or category; from the model, if there is one."""
     if options.known:
         return _known_kinds(name, header, options.known, options.label)
     label = options.label if options.label is not None else header[-1]
@@ -35,7 +35,7 @@ def column_kinds(
 
 
 def _known_kinds(name: str, header: Sequence[str], known: Mapping[str, str], label: str | None) -> list[str]:
-    """The kinds of columns as they were when a model learned from them; others are ignored, the label may be absent."""
+    """The kinds of columns that a model has learned from; others are ignored, and the label may be absent."""
     if label is not None and known.get(label) != "label":
         theirs = next((column for column, kind in known.items() if kind == "label"), None)
         raise ValueError(f"the model has learned the column {theirs!r}, not {label!r}")
@@ -54,7 +54,7 @@ def dense_columns(header: Sequence[str], kinds: Sequence[str], known: Mapping[st
 
 
 def refuse_repeated(name: str, header: Sequence[str]) -> None:
-    """Columns are told apart by their names."""
+    """Refuse columns with the same name."""
     repeated = next((column for i, column in enumerate(header) if column in header[:i]), None)
     if repeated is not None:
         raise ValueError(f"{name} has two columns {repeated!r}; rename one")

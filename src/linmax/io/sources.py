@@ -1,6 +1,6 @@
 """Bytes of files, pipes and compressed files, a block at a time, in bounded memory.
 
-Compression is told by the first bytes, not by the name: gzip, bzip2, xz and zstd.
+Compression is recognised by the first bytes, not by the name: gzip, bzip2, xz and zstd.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEAD = 2**16  # bytes by which a format is recognised
 
 
 def _zstd(raw: BinaryIO) -> BinaryIO:
-    """A reader of zstd by whichever package there is."""
+    """A zstd reader from whichever package is installed."""
     try:
         from compression import zstd  # Python 3.14
 
@@ -68,7 +68,7 @@ def is_standard_input(path: Any) -> bool:
 
 
 def refuse_unreadable(path: Any) -> None:
-    """Raise now if this is a path where there is no file; opening it might take from a pipe."""
+    """Raise now if this is a path without a file; opening it to find out might consume bytes of a pipe."""
     if isinstance(path, (str, os.PathLike)) and not is_standard_input(path):
         if Path(path).is_dir():
             raise ValueError(f"{path} is a folder; give a file")
@@ -76,12 +76,12 @@ def refuse_unreadable(path: Any) -> None:
 
 
 class Source:
-    """One file, pipe or open binary file, unpacked as it is read."""
+    """One file, pipe or open binary file, decompressed as it is read."""
 
     def __init__(self, path: Any) -> None:
         self.name, self.size, self.raw_size = "standard input", None, None
         self.path = path
-        self._ahead = b""  # read already, but not yet taken
+        self._ahead = b""  # read, but not yet handed out
         self._opened = isinstance(path, (str, os.PathLike)) and not is_standard_input(path)
         if is_standard_input(path):
             self._raw: Any = sys.stdin.buffer
@@ -107,16 +107,16 @@ class Source:
 
     @classmethod
     def of(cls, path: Any) -> Source:
-        """The source of a path or an open file; one that is a source already is taken as it is."""
+        """The source of a path or an open file; a source is returned unchanged."""
         return path if isinstance(path, cls) else cls(path)
 
     @property
     def plain_file(self) -> bool:
-        """Whether it is a file that others can open by its path, and read as it is."""
+        """Whether it is an uncompressed file that others can open by its path."""
         return self.size is not None
 
     def head(self, size: int = HEAD) -> bytes:
-        """The first bytes, in whole lines if there is one; they are read again later."""
+        """The first bytes, up to the end of a line if there is one; they are read again later."""
         if len(self._ahead) < size:
             room = np.zeros(size, np.uint8)
             self._ahead = room[: self.read_into(room)].tobytes()
@@ -124,7 +124,7 @@ class Source:
         return self._ahead if whole else self._ahead[: self._ahead.rfind(b"\n") + 1] or self._ahead
 
     def read_all(self) -> bytes:
-        """All that is left."""
+        """The rest."""
         parts: list[bytes] = []
         room = np.zeros(2**20, np.uint8)
         while got := self.read_into(room):
@@ -132,15 +132,15 @@ class Source:
         return b"".join(parts)
 
     def text(self) -> TextIO:
-        """All that is left, as UTF-8 with any ends of lines."""
+        """The rest as text: UTF-8, with any line endings."""
         return io.TextIOWrapper(io.BufferedReader(SourceFile(self), 2**16), encoding="utf-8-sig", newline="")
 
     def lines(self) -> Iterator[bytes]:
-        """All that is left, line by line."""
+        """The rest, line by line."""
         return iter(io.BufferedReader(SourceFile(self), 2**16))
 
     def done(self) -> float | None:
-        """The share of the file that has been read, when its size is known."""
+        """The share of the file that has been read, if its size is known."""
         if not self.raw_size:
             return None
         try:
@@ -149,7 +149,7 @@ class Source:
             return None
 
     def read_into(self, room: np.ndarray) -> int:
-        """Fill the array as far as there is anything left; returns the number of bytes, 0 at the end."""
+        """Fill the array as far as possible; returns the number of bytes, 0 at the end."""
         view, count = room.data, 0
         try:
             while count < len(view):
@@ -160,7 +160,7 @@ class Source:
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
             raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
         except OSError as error:
-            if error.errno is None:  # bz2 and zstd report bad data so
+            if error.errno is None:  # this is how bz2 and zstd report bad data
                 raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
             raise
         return count
@@ -177,7 +177,7 @@ class Source:
         return len(data)
 
     def skip(self, count: int) -> None:
-        """Go on that many bytes."""
+        """Skip that many bytes."""
         known = min(count, len(self._ahead))
         self._ahead, count = self._ahead[known:], count - known
         if not self.packed and self.size is not None:
@@ -198,17 +198,17 @@ class Source:
 
 
 class SourceFile(io.RawIOBase):
-    """A source as a file that Python's own readers take."""
+    """A source as a file object for Python's own readers."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     def readable(self) -> bool:
-        """It is read from."""
+        """True."""
         return True
 
     def readinto(self, room: Any) -> int:
-        """Fill the room."""
+        """Fill the buffer."""
         return self._source.read_into(np.frombuffer(room, np.uint8))
 
 
@@ -222,11 +222,11 @@ class LinesAsFile(io.RawIOBase):
         self._left = b""
 
     def readable(self) -> bool:
-        """It is read from."""
+        """True."""
         return True
 
     def readinto(self, room: Any) -> int:
-        """Fill the room with lines."""
+        """Fill the buffer with lines."""
         view = memoryview(room).cast("B")
         parts, count = [self._left], len(self._left)
         while count < len(view):

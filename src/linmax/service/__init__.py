@@ -4,15 +4,15 @@ Requests become events in a log; what is on stable storage is applied in order, 
 
 | module | what it does |
 |---|---|
-| `server`, `protocol` | the process; connections, with a short way for single trials |
-| `app`, `resource` | the ASGI application; one path of it: admits, reads, has handled, answers |
+| `server`, `protocol` | the process; connections, with a short path for single trials |
+| `app`, `resource` | the ASGI application; one of its paths: admits, reads, handles, answers |
 | `operations`, `openapi` | the table of operations, and its description |
 | `handlers`, `events` | what each operation does; news as server-sent events |
 | `messages`, `bodies`, `views` | requests and answers; what comes in and goes out as JSON |
-| `keys`, `metrics`, `logs` | who may do what; what can be seen from outside |
-| `service` | models by name, snapshots, recovery, the end |
+| `keys`, `metrics`, `logs` | who may do what; monitoring |
+| `service` | models by name, snapshots, recovery, shutdown |
 | `pipeline` | one thread writes, one fsync serves many |
-| `model`, `accounts` | a learner and how it has fared |
+| `model`, `accounts` | a learner and its results so far |
 | `log`, `log_file`, `packing`, `ids` | events on stable storage |
 """
 

@@ -1,4 +1,4 @@
-"""How a model has fared: mistakes of what was served, and of voters who do not learn, along the trials."""
+"""A model's results along the trials: mistakes of what was served, of plurality and of the best voter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Point = tuple[int, int, int | None, int | None]
 
 
 class Curve:
-    """Points at whole multiples of a stride, which doubles when there are too many; a function of the trials alone.
+    """Points at multiples of a stride, which doubles when there are too many; depends on the trials alone.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Curve:
             self.points = [kept for kept in self.points if kept[0] % self.stride == 0]
 
     def after(self, trials: int, most: int) -> list[Point]:
-        """At most `most` points beyond a trial, evenly thinned, the last one kept."""
+        """At most `most` points after a trial, evenly thinned; the last one is kept."""
         found = [point for point in self.points if point[0] > trials]
         step = -(-len(found) // max(most, 1))
         return found[::-1][:: max(step, 1)][::-1]
@@ -51,8 +51,8 @@ class Curve:
 class Account:
     """Trials and mistakes of a model, beside plurality and the best voter when there are votes.
 
-    A voter that abstains has not named the label, which counts as a mistake of that voter. Plurality names the
-    smallest of the labels that most voters name.
+    An abstention counts as a mistake of that voter. Plurality takes the smallest of the labels that most voters
+    name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: routes from the table of operations, start and end."""
+"""The service as an ASGI application: routes from the table of operations, start-up and shutdown."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class App:
         self.metrics.request("unknown", 404, 0.0)
 
     def note_error(self, operation: str, status: int, message: str) -> None:
-        """Remember an error for the page; who asks whether the service is ready is told, which is none."""
+        """Remember an error for the page; the answer 503 of `/ready` is none."""
         if operation == "ready":
             return
         errors, count = self.service.errors, 1
@@ -89,7 +89,7 @@ class App:
 
 
 def _end_if_failed(task: asyncio.Task[None]) -> None:
-    """A recovery that fails must not leave a server that waits for ever."""
+    """End the process if recovery fails, so that no server waits for ever."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.critical("recovery failed, the process ends", exc_info=error)
         raise SystemExit(1)

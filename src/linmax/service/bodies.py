@@ -1,4 +1,4 @@
-"""What comes in and goes out as JSON, checked by type before anything else sees it."""
+"""Bodies of requests and answers as JSON, checked by type before anything else sees them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Instance(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ExplainBody(_Instance, kw_only=True, forbid_unknown_fields=True):
-    """An instance whose scores are wanted."""
+    """An instance to explain."""
 
 
 class PredictBody(_Instance, kw_only=True, forbid_unknown_fields=True):
@@ -182,7 +182,7 @@ class LearnedBatch(Struct, kw_only=True):
 
 
 class Choices:
-    """What a model's options allow, looked up quickly."""
+    """What a model's options allow, for quick look-ups."""
 
     def __init__(self, options: ModelOptions) -> None:
         self.kind = options.kind
@@ -227,7 +227,7 @@ def checked_label(label: Any, choices: Choices, field: str = "label") -> Any:
 
 
 def instance_of(body: _Instance, choices: Choices) -> Instance:
-    """The instance in one form: dicts by name, in the order given, abstentions and empty blocks left out."""
+    """The instance in canonical form: dicts by name, in the given order, without abstentions and empty blocks."""
     kind = choices.kind
     usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
     if usual and len(body.attributes) <= choices.most:  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ def _scores(block: dict[str, Any], choices: Choices) -> dict[str, Any]:
 
 
 def _key(label: str, choices: Choices) -> Any:
-    """A label that had to be text because it is a key."""
+    """A label that is a key in JSON, and therefore text."""
     if choices.wanted is int:
         try:
             return int(label)

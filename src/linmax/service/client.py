@@ -1,7 +1,7 @@
 """A client of ``linmax serve``, with the standard library alone: `Client`, and `AsyncClient` for asyncio.
 
 The methods are those of `linmax.Learner`, with the model's name first. A request that may have been lost is sent
-again; what is learned carries an id, so that the service takes it once however often it arrives.
+again; every trial to be learned carries an id, so the service learns it once however often it arrives.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ServiceError(RuntimeError):
 
 
 class _Asked:
-    """A request, and what to make of its answer."""
+    """A request, and how to read its answer."""
 
     __slots__ = ("body", "method", "path", "pick", "repeatable")
 
@@ -46,7 +46,7 @@ class _Asked:
 
 
 class _Verbs:
-    """What can be asked, said once for both clients; `_ask` sends it, at once or awaited."""
+    """The methods of both clients; `_ask` sends a request, in a call or awaited."""
 
     def __init__(
         self, address: str = "http://127.0.0.1:8471", key: str | None = None, *, timeout: float = 30.0, retries: int = 8
@@ -158,7 +158,7 @@ class _Verbs:
     # -- shared by both ways of sending ---------------------------------------------------------------
 
     def _judge(self, asked: _Asked, status: int, headers: Mapping[str, str], content: bytes) -> Any:
-        """What the caller gets; `_Later` when the request should be sent again."""
+        """The result for the caller; raises `_Later` when the request should be sent again."""
         is_json = headers.get("content-type", "") == "application/json"
         answer = json.loads(content) if is_json and content else content or None
         if status in AGAIN:
@@ -178,7 +178,7 @@ class _Later(Exception):
 
 
 class Client(_Verbs):
-    """A client for threads: each has a connection of its own.
+    """A client for threads: each thread has its own connection.
 
     Parameters
     ----------

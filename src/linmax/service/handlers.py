@@ -60,7 +60,7 @@ async def _results(request: Request, items: list[Any]) -> list[Any]:
     found: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
 
     def done(results: list[Any]) -> None:
-        if not found.done():  # nobody waits any more when the server's patience has ended
+        if not found.done():  # the server may have given up waiting
             found.set_result(results)
 
     begin(service, service.model(request.parameters["model"]), items, done)
@@ -78,7 +78,7 @@ async def answer_trials(request: Request) -> Answer:
     results = await _results(request, request.body.items)
     refused = [result for result in results if isinstance(result, Refusal)]
     shown = [result.body() if isinstance(result, Refusal) else result for result in results]
-    # A reason that concerns all of them is the answer to the whole request.
+    # A reason that concerns all items is the answer to the whole request.
     if len(refused) == len(results) and len({refusal.status for refusal in refused}) == 1:
         status = refused[0].status
         headers = refused_answer(refused[0]).headers

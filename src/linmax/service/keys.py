@@ -1,4 +1,4 @@
-"""Keys and what they allow. Only their SHA-256 hashes are kept: a key has 256 random bits, so that nobody can guess it.
+"""Keys and what they allow. Only their SHA-256 hashes are stored; a key has 256 random bits, so it cannot be guessed.
 
 The keys of a data folder are in ``keys.json``, which the running service reads again when it changes. Without that
 file there are no keys: everything is allowed, and the service listens on this machine only.
@@ -61,7 +61,7 @@ class KeyFile:
             raise ValueError(f"{self.path} cannot be read: {error}; restore it from a copy") from None
 
     def add(self, name: str, scopes: list[str], rate: float | None = None) -> str:
-        """Make a key; its text is returned and kept nowhere."""
+        """Make a key; returns its text, which is not stored."""
         keys = self.read() or []
         if any(key.name == name and key.revoked is None for key in keys):
             raise ValueError(f"a key called {name!r} exists; revoke it or choose another name")
@@ -71,7 +71,7 @@ class KeyFile:
         return text
 
     def revoke(self, name: str) -> None:
-        """The key of this name opens nothing any more."""
+        """Revoke the key of this name."""
         keys = self.read() or []
         found = [key for key in keys if key.name == name and key.revoked is None]
         if not found:
@@ -81,7 +81,7 @@ class KeyFile:
         self._write(keys)
 
     def _write(self, keys: list[Key]) -> None:
-        """Replace the file at once and whole, readable by its owner alone."""
+        """Replace the file atomically, readable by its owner alone."""
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".keys.")
         with os.fdopen(handle, "w") as file:
             json.dump(msgspec.to_builtins(keys), file, indent=1)
@@ -91,7 +91,7 @@ class KeyFile:
 
 
 class _Bucket:
-    """A token bucket: `rate` a second, and as many at once."""
+    """A token bucket: `rate` tokens a second, and as many at once."""
 
     __slots__ = ("burst", "rate", "tokens", "when")
 
@@ -100,7 +100,7 @@ class _Bucket:
         self.tokens, self.when = self.burst, time.monotonic()
 
     def take(self, count: int) -> float:
-        """Take tokens; else the seconds until they are there (a debt is never made by one who is refused)."""
+        """Take tokens, or return the seconds until there are enough (a refused request takes none)."""
         now = time.monotonic()
         self.tokens = min(self.burst, self.tokens + (now - self.when) * self.rate)
         self.when = now
@@ -130,7 +130,7 @@ class Gate:
         self.file = KeyFile(folder)
         self._keys: dict[str, Key] = {}
         self._buckets: dict[str, _Bucket] = {}
-        self._sessions: dict[str, tuple[str, float]] = {}  # hash of the session's word -> hash of its key, end
+        self._sessions: dict[str, tuple[str, float]] = {}  # hash of the session token -> hash of its key, expiry
         self._stamp: Any = ()
         self.open = True
         self.reload()
@@ -154,7 +154,7 @@ class Gate:
             self._stamp = stamp
             return
         self._stamp = stamp
-        self.open = keys is None and not self._keys  # a file that vanishes opens nothing
+        self.open = keys is None and not self._keys  # a file that vanishes does not open the service
         self._keys = {key.sha256: key for key in keys or () if key.revoked is None}
         self._buckets = {digest: _Bucket(key.rate) for digest, key in self._keys.items() if key.rate}
 
@@ -183,7 +183,7 @@ class Gate:
             raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials a second", retry_after=wait)
 
     def begin_session(self, authorization: bytes) -> str:
-        """A word for a cookie, in exchange for a key."""
+        """Exchange a key for a session token, for a cookie."""
         key = self.admit(authorization, b"", "predict", safe=False)
         now = time.time()
         self._sessions = {word: (owner, end) for word, (owner, end) in self._sessions.items() if end > now}
@@ -195,7 +195,7 @@ class Gate:
         return word
 
     def end_session(self, cookie: bytes) -> None:
-        """The cookie's word opens nothing any more."""
+        """End the session of a token."""
         self._sessions.pop(_digest(_cookie_word(cookie)), None)
 
     def _bearer(self, authorization: bytes) -> Key | None:
@@ -209,7 +209,7 @@ class Gate:
         return self._known(owner) if end > time.time() else None
 
     def _known(self, digest: str) -> Key | None:
-        # The look-up compares hashes, about whose bits the sender learns nothing useful from its time.
+        # The look-up compares hashes: its timing tells the sender nothing useful.
         key = self._keys.get(digest)
         return key if key is not None and hmac.compare_digest(key.sha256, digest) else None
 

@@ -1,7 +1,7 @@
-"""The event log: what was asked to be remembered, in order, on stable storage. It is the truth; all else is derived.
+"""The event log: everything to be remembered, in order, on stable storage. It is the truth; all else is derived.
 
 One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; one
-connection that locks the file for itself alone. Four kinds of event:
+connection that locks the file exclusively. Four kinds of event:
 
 | kind | holds |
 |---|---|
@@ -10,9 +10,9 @@ connection that locks the file for itself alone. Four kinds of event:
 | label | the prediction that it belongs to, label |
 | forget | the prediction whose label will never come |
 
-An id names one trial of one model, and a trial has one label. Asking again gets the first answer, asking otherwise
-a refusal. What a learner predicted just before a *learn* event is a function of the log; the table ``answers`` keeps
-it only so that it can be told again.
+An id names one trial of one model, and a trial has one label. A repeated request gets the first answer; a different one
+with the same id is refused. What a model predicted just before a *learn* event follows from the log; the table
+``answers`` keeps it only to repeat it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ModelRow:
 
 
 class Event(msgspec.Struct):
-    """What a request left in the log, or what is there already (`repeat`)."""
+    """What a request added to the log, or what was there already (`repeat`)."""
 
     seq: int
     kind: int
@@ -108,7 +108,7 @@ class EventLog:
         self.commits = 0
 
     def close(self) -> None:
-        """Move everything from the WAL to the file, and let go of it."""
+        """Move everything from the WAL to the file, and close it."""
         try:
             self.checkpoint(truncate=True)
         finally:
@@ -118,11 +118,11 @@ class EventLog:
 
     def begin(self) -> None:
         """Start a transaction."""
-        self.at = max(self.at, time.time_ns() // 1_000_000)  # a clock set back must not unsort issued ids
+        self.at = max(self.at, time.time_ns() // 1_000_000)  # ids stay in order even when the clock is set back
         self._run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """On stable storage when this returns; raises `DiskFull` when undone, `StorageFailed` when not known."""
+        """Commit to stable storage; raises `DiskFull` if undone, `StorageFailed` if the outcome is unknown."""
         for number in self._touched:
             rows = self.models[number].names.fresh
             self._many("INSERT INTO names VALUES (?,?,?,?)", [(number, *row) for row in rows])
@@ -151,7 +151,7 @@ class EventLog:
         self._undo.clear()
 
     def checkpoint(self, *, truncate: bool = False) -> None:
-        """Move what the WAL holds into the file, when it is long enough or `truncate` says so."""
+        """Move the WAL into the file if it is long enough, or if `truncate` is set."""
         if self._pages < CHECKPOINT_PAGES and not truncate:
             return
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
@@ -181,7 +181,7 @@ class EventLog:
         return row
 
     def delete(self, number: int) -> None:
-        """Delete a model: its name is free at once, its log goes by and by with `purge`."""
+        """Delete a model: its name is free at once; `purge` removes its log bit by bit."""
         row = self._model(number)
         self._run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
         del self.models[number]
@@ -207,7 +207,7 @@ class EventLog:
     # -- events ---------------------------------------------------------------------------------------
 
     def predict(self, number: int, id: str, instance: Instance, served: Label | None) -> Event:
-        """A prediction whose label will come later."""
+        """Store a prediction whose label will come later."""
         names = self._names(number)
         packed = pack(instance, names)
         code = None if served is None else names.number(CLASS, served)
@@ -221,7 +221,7 @@ class EventLog:
         return first
 
     def learn(self, number: int, id: str, instance: Instance, label: Label) -> Event:
-        """An instance together with its label."""
+        """Store an instance together with its label."""
         names = self._names(number)
         packed = pack(instance, names)
         if self._insert(number, LEARN, id, None, packed, None, names.number(CLASS, label)):
@@ -236,7 +236,7 @@ class EventLog:
         return first
 
     def label(self, number: int, id: str, label: Label) -> Event:
-        """The label of an earlier prediction."""
+        """Store the label of an earlier prediction."""
         names = self._names(number)
         first = self._find(number, id)
         if first.kind == LEARN:
@@ -254,7 +254,7 @@ class EventLog:
         return Event(seq, LABEL, first.instance, first.served, label, repeat=True)
 
     def forget(self, number: int, id: str) -> Event:
-        """No label will come for this prediction."""
+        """Store that no label will come for this prediction."""
         first = self._find(number, id)
         if first.kind == LEARN:
             raise Refusal(409, f"id {id!r} has its label already", field="id")
@@ -266,7 +266,7 @@ class EventLog:
         return Event(seq, FORGET, repeat=True)
 
     def write_answers(self, number: int, answers: Iterable[tuple[int, Label | None]]) -> None:
-        """Write down what was predicted in these learn events."""
+        """Store what was predicted in these learn events."""
         if number not in self.models:
             return
         names = self._names(number)
@@ -321,7 +321,7 @@ class EventLog:
     # -- reading again --------------------------------------------------------------------------------
 
     def replay(self, number: int, after: int) -> Iterator[tuple[Any, ...]]:
-        """All that teaches a model, in order: (seq, kind, label, served, votes, scores, places, numbers)."""
+        """All labelled trials of a model, in order: (seq, kind, label, served, votes, scores, places, numbers)."""
         return iter(self._run(REPLAY, (number, after)))
 
     def counts(self, number: int, after: int) -> dict[int, int]:

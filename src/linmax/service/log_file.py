@@ -33,11 +33,11 @@ CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted INTEGER);
 
 
 class DiskFull(Exception):
-    """There was no room: the transaction was undone, and what is stored is whole."""
+    """The disk is full: the transaction was undone, and the stored data are intact."""
 
 
 class StorageFailed(Exception):
-    """The storage failed to write or to flush: what is on it is known only after a restart."""
+    """A write or flush failed: only a restart finds out what is on the disk."""
 
 
 def translated(error: apsw.Error) -> Exception:
@@ -55,7 +55,7 @@ def open_file(path: Path, vfs: str | None) -> apsw.Connection:
 
 
 def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> None:
-    """Take the file for this process alone, and make its tables when it is new."""
+    """Lock the file for this process alone, and make its tables if it is new."""
     try:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")

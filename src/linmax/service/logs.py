@@ -1,4 +1,4 @@
-"""Logs as lines of JSON on standard error: time, level, message, and what else a record carries."""
+"""Logs as lines of JSON on standard error: time, level, message, and the extra fields of a record."""
 
 from __future__ import annotations
 

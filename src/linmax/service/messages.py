@@ -1,4 +1,4 @@
-"""Requests, answers and operations: what a handler is given, what it gives back, and what it is for."""
+"""Requests, answers and operations: what a handler takes, what it returns, and what it is for."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ class Operation:
     """One method of one path.
 
     `scope` is what a key must allow ("" for everybody), `body` the type of the JSON that is taken, `returns` that of
-    the answer, `refuses` the statuses beyond those that every operation may give. `begin` is there when it is about
-    trials.
+    the answer, `refuses` the statuses beyond those that every operation may give. Operations on trials have `begin`.
     """
 
     name: str

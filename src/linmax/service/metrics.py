@@ -1,4 +1,4 @@
-"""Figures for Prometheus. What the models and the pipeline know already is read when it is asked for."""
+"""Metrics for Prometheus. What the models and the pipeline know is read on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class _Buckets:
-    """A histogram that costs little to add to."""
+    """A histogram that is cheap to add to."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -50,7 +50,7 @@ class Metrics:
         self._recent: deque[float] = deque(maxlen=1000)  # seconds of the last requests about trials, for the page
 
     def watch(self, service: Service) -> None:
-        """Tell the state of this service too."""
+        """Report the state of this service too."""
         self.registry.register(_State(service))
 
     def request(self, operation: str, status: int, seconds: float) -> None:

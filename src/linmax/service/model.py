@@ -1,7 +1,7 @@
-"""One named model: a learner, how it has fared, and how far into the log it has come.
+"""One named model: a learner, its results so far, and its position in the log.
 
-The learner sees nothing but labelled instances, in the order of the log; predictions leave no trace in it. So the
-log alone determines its state, and a replay gives the same bits.
+The learner sees only labelled instances, in the order of the log; predictions do not change it. So the log alone
+determines its state, and a replay gives the same bits.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ["SNAPSHOT", "UNFIT", "ServedModel"]
 logger = logging.getLogger("linmax.service")
 
 SNAPSHOT = "service snapshot"
-NOTHING: Instance = {"attributes": {}}  # an instance that says nothing is still an instance
+NOTHING: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
 FEWEST_ROWS, MOST_ROWS = 64, 16_384  # of a replay, learned together
-LARGE_VALUE = 1e6  # beyond it rows are learned one by one: an overflow must befall the same trial as it did then
+LARGE_VALUE = 1e6  # beyond it rows are learned one by one, so that an overflow hits the same trial in a replay
 Noted = Callable[[int, Label | None], None]
 
 
@@ -52,15 +52,15 @@ class ServedModel:
         self.choices = Choices(self.options)
         self.learner = _learner(self.options)
         self.account = Account()
-        self.applied = 0  # the last event that is part of the state
-        self.saved = 0  # the same of the newest snapshot
+        self.applied = 0  # sequence number of the last event in the state
+        self.saved = 0  # the same for the newest snapshot
         self.pending = 0  # predictions that wait for their label
-        self.arriving = 0  # predictions on their way to the log
+        self.arriving = 0  # predictions that are being stored
         self.unlearned = 0  # stored, but refused by the learner
         self.late = 0  # labels that came after their prediction was served
 
     def predict(self, instance: Instance) -> Label | None:
-        """What to serve; the state does not change."""
+        """The label to serve; the state does not change."""
         return self.learner.predict(**(instance or NOTHING))
 
     def check(self, instance: Instance, label: Label) -> None:
@@ -72,9 +72,9 @@ class ServedModel:
                 raise Refusal(422, str(error), field=self.options.kind) from None
 
     def apply(self, event: Event, note: Noted) -> str | None:
-        """Take in a stored event; why it could not be learned, if so.
+        """Apply a stored event; returns why it could not be learned, if so.
 
-        `note` hears what was predicted just before a learn event.
+        `note` is called with what was predicted just before a learn event.
         """
         fault = None
         if event.kind == PREDICT:
@@ -96,7 +96,7 @@ class ServedModel:
         try:
             predicted = self.learner.learn(**(event.instance or NOTHING), label=event.label)
         except UNFIT as error:
-            # It is in the log and stays there; a replay refuses it again, so that the state is the same.
+            # It stays in the log; a replay refuses it again, so the state is the same.
             self.unlearned += 1
             logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
             predicted, fault = None, str(error)
@@ -128,7 +128,7 @@ class ServedModel:
         return first + (0 if self.learner.fixed else len(self.learner.known)), slope
 
     def warm_up(self) -> None:
-        """Have everything compiled that the learner needs, lest the first requests wait for it. Spoils the learner."""
+        """Compile everything the learner needs, so that no request waits for it. Spoils the learner."""
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)
@@ -140,7 +140,7 @@ class ServedModel:
     # -- snapshots and recovery -----------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All of it, copied: plain data and arrays."""
+        """The whole state, copied: plain data and arrays."""
         description, arrays = self.learner_state()
         told = {
             "model": self.number,
@@ -155,12 +155,12 @@ class ServedModel:
         return told, arrays
 
     def learner_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The learner's state, copied: it may be written while the learner goes on."""
+        """The learner's state, copied, so that it can be written while the learner continues."""
         description, arrays = self.learner.state()
         return description, {name: array.copy() for name, array in arrays.items()}
 
     def restore(self, path: Path) -> None:
-        """Go on from a snapshot; ValueError when it is damaged or of another model."""
+        """Continue from a snapshot; ValueError if it is damaged or of another model."""
         told, arrays = files.read(path, SNAPSHOT)
         if told["model"] != self.number or told["options"] != msgspec.to_builtins(self.options):
             raise ValueError(f"{path} is a snapshot of another model")
@@ -170,14 +170,14 @@ class ServedModel:
         self.pending, self.unlearned, self.late = told["pending"], told["unlearned"], told["late"]
 
     def replay(self, log: EventLog, note: Noted) -> int:
-        """Take in all that the log has beyond the state; the number of labelled trials among it."""
+        """Apply all later events of the log; returns the number of labelled trials among them."""
         counts = log.counts(self.number, self.applied)
         names = log.models[self.number].names
         rows = log.replay(self.number, self.applied)
         bulk = _Bulk(self, names, log.answered)
         size = FEWEST_ROWS
         while chunk := list(islice(rows, size)):
-            # Long stretches without a new name or class are learned at once; what is new is learned by itself.
+            # Long stretches without a new name or class are learned together; rows with something new one by one.
             if bulk.learn(chunk, note):
                 size = min(2 * size, MOST_ROWS)
                 continue
@@ -192,7 +192,7 @@ class ServedModel:
 
 
 class _Bulk:
-    """Learns rows of attributes together, when nothing in them is new to the learner."""
+    """Learns rows of attributes together if all their names and classes are known."""
 
     def __init__(self, model: ServedModel, names: NameTable, written: int) -> None:
         self.model, self.names, self.written = model, names, written
@@ -200,7 +200,7 @@ class _Bulk:
         self._count = -1
 
     def learn(self, chunk: list[tuple[Any, ...]], note: Noted) -> bool:
-        """Learn them all, or say that they must be learned one by one."""
+        """Learn all rows, or return that they must be learned one by one."""
         model, learner = self.model, self.model.learner
         if model.choices.kind != "attributes":
             return False

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 from the table of operations: nothing is described by hand that the service checks by type."""
+"""OpenAPI 3.1, generated from the table of operations and from the types that the service checks."""
 
 from __future__ import annotations
 

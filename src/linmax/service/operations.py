@@ -1,4 +1,4 @@
-"""The table of operations, from which come the routes and the OpenAPI description."""
+"""The table of operations, from which the routes and the OpenAPI description are made."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["MODEL", "OPERATIONS"]
 MODEL = "/v1/models/{model}"
 NUMBER = {"type": "integer", "minimum": 0}
 LEARNING = (404, 409, 429, 503, 507)
-# The paths that are asked most come first: they are looked for in this order.
+# The most frequent paths come first: routes are tried in this order.
 OPERATIONS: list[Operation] = [
     Operation(
         "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",

@@ -1,4 +1,4 @@
-"""Instances as bytes: names become numbers, in the order given, so that unpacking gives the very same instance.
+"""Instances as bytes: names become numbers, in the given order, so that unpacking restores the same instance.
 
 An instance is a dict with any of ``votes`` {voter: class}, ``scores`` {rater: {class: number}} and ``attributes``
 {name: number}. Packed, it is two arrays: *places*, unsigned 32-bit numbers of names, and *numbers*, 64-bit floats,
@@ -33,7 +33,7 @@ class Packed(NamedTuple):
 
 
 class NameTable:
-    """The names of one model, numbered as they appear; the last ones can be taken back.
+    """The names of one model, numbered in order of appearance; new ones can be rolled back.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class NameTable:
         return sum(map(len, self.texts))
 
     def number(self, kind: int, name: Label) -> int:
-        """The number of this name, a new one if need be."""
+        """The number of this name, a new one if necessary."""
         found = self.numbers[kind].get(name)
         if found is None:
             if len(self) >= self.most:
@@ -71,11 +71,11 @@ class NameTable:
         return found
 
     def keep(self) -> None:
-        """The new names are stored."""
+        """Commit the new names: they are stored."""
         self.fresh.clear()
 
     def take_back(self) -> None:
-        """The new names were not stored: forget them."""
+        """Roll back the new names: they were not stored."""
         for kind, _, name in reversed(self.fresh):
             del self.numbers[kind][name]
             self.texts[kind].pop()

@@ -30,7 +30,7 @@ __all__ = ["Entry", "Pipeline"]
 logger = logging.getLogger("linmax.service")
 
 BATCH = 512  # entries in one transaction
-SLICE = 0.005  # seconds of applying before other requests get a turn
+SLICE = 0.005  # seconds of applying events before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
 Write = Callable[[EventLog], Event]
@@ -51,7 +51,7 @@ class _Request(msgspec.Struct):
 
 @dataclass(slots=True)
 class _Call:
-    """Some other work for the writer, in the same transaction."""
+    """Other work for the writer, in the same transaction."""
 
     function: Callable[[EventLog], Any]
     future: asyncio.Future[Any]
@@ -74,8 +74,8 @@ class Pipeline:
     ----------
     log : the log, which from now on belongs to the writer's thread.
     apply : called in the event loop with each stored entry, in order.
-    queue : at most so many entries may wait; more are refused with 503.
-    gather : seconds to wait for company when others have been seen in flight.
+    queue : how many entries may wait; more are refused with 503.
+    gather : seconds to wait for further entries when others are in flight.
     observe : called with (entries, seconds) after each commit.
     fail : what to do when storing or applying fails: by default, end the process.
     """
@@ -101,7 +101,7 @@ class Pipeline:
         self.unwritten: dict[int, Label | None] = {}  # predicted labels of learn events, not yet written down
         self._entries = 0  # waiting or being stored
         self._busy = False
-        self._target = 0  # entries worth waiting for, judged by those in flight when the last batch was done
+        self._target = 0  # entries worth waiting for: as many as were in flight when the last batch was done
         self._turn: asyncio.Handle | None = None
         self._delayed = False
         self._stored: deque[_Batch] = deque()
@@ -134,16 +134,16 @@ class Pipeline:
         return future
 
     async def flush(self) -> None:
-        """Wait until what was applied so far has its answers written down too."""
+        """Wait until the answers of all applied events are stored too."""
         await self.call(_nothing)
 
     def answered(self, model: int, seq: int, predicted: Label | None) -> None:
-        """A learn event was applied: its prediction will be written down with the next commit."""
+        """A learn event was applied: its prediction is stored with the next commit."""
         self._answers.append((model, seq, predicted))
         self.unwritten[seq] = predicted
 
     async def close(self) -> None:
-        """Store, apply and answer all that waits, then end the thread."""
+        """Store, apply and answer everything that waits, then end the thread."""
         self._closing = True
         while self._waiting or self._busy or self._stored:
             await self.flush()
@@ -154,7 +154,7 @@ class Pipeline:
     # -- in the event loop ----------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Hand over at the end of this turn of the loop; a little later when company is likely."""
+        """Hand over at the end of this turn of the event loop, or a little later if more entries are likely."""
         if self._busy:
             return
         if self._turn is None:
@@ -211,7 +211,7 @@ class Pipeline:
         """Apply what is stored, in order, a slice of time at a time."""
         try:
             self._apply_slice()
-        except BaseException as error:  # what is stored and not applied must never be passed over
+        except BaseException as error:  # a stored event must never be skipped
             self._fail(error)
 
     def _apply_slice(self) -> None:
@@ -300,7 +300,7 @@ def _nothing(_log: EventLog) -> None:
 
 
 def _end_process(error: BaseException) -> None:
-    """Never pretend: what the disk holds now is found out by the next start."""
+    """End the process: only the next start can find out what the disk holds."""
     failed = "storage" if isinstance(error, StorageFailed) else "applying what is stored"
     logger.critical("%s failed, the process ends", failed, exc_info=error)
     for handler in logging.getLogger("linmax").handlers:

@@ -1,8 +1,8 @@
-"""HTTP connections: uvicorn's, with a short way for what is asked all day long.
+"""HTTP connections: uvicorn's, with a short path for the most frequent requests.
 
 A request about one trial needs no ASGI scope, no task and no event: the application gets it when its body is complete,
-and its answer is written when the application has it. Whatever is unusual about it goes the long way: an address that
-must be decoded, a body of unknown or excessive length, a request behind another one, a reader that does not read.
+and its answer is written when it is ready. Anything unusual takes the long path: an address that must be decoded, a
+body of unknown or excessive length, a pipelined request, a client that does not read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Pairs = tuple[tuple[bytes, bytes], ...]
 
 
 class _Nobody:
-    """What uvicorn tells of a cycle's end, nobody waits for here."""
+    """Stands in for the event with which uvicorn reports the end of a cycle; nothing waits for it."""
 
     def set(self) -> None:
-        """Nobody waits."""
+        """Do nothing."""
 
 
 class _Trial:
-    """A request on the short way; to uvicorn's connection it is a cycle like others."""
+    """A request on the short path; for uvicorn's connection it is a cycle like any other."""
 
     __slots__ = ("body", "disconnected", "headers", "keep_alive", "model", "protocol", "resource", "response_complete")
     message_event = _Nobody()
@@ -48,7 +48,7 @@ class _Trial:
         self.resource.begin(self.model, self.headers, self.body, self.answer)
 
     def answer(self, answer: Answer) -> None:
-        """Write it, unless the client has hung up."""
+        """Write the answer, unless the client has hung up."""
         protocol = self.protocol
         transport = protocol.transport
         self.response_complete = True
@@ -129,13 +129,13 @@ class Protocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request; the server's sweep ends a connection that stays idle, not a timer of its own."""
+        """Continue with the next request; idle connections are closed by the server's sweep, without a timer each."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
         now = time.monotonic()
-        if self.since is not None:  # the next one has begun; while reading was paused it could not go on
+        if self.since is not None:  # the next request has begun, but could not continue while reading was paused
             self.since = now
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
@@ -143,7 +143,7 @@ class Protocol(HttpToolsProtocol):
             self.idle = now
 
     def expire(self, now: float, patience: float) -> None:
-        """Hang up when a request has been on its way for too long, or none has come."""
+        """Hang up if a request has been arriving for too long, or if none has come."""
         if self.since is not None and now - self.since > patience and not self.flow.read_paused:
             self.transport.abort()
         elif self.since is None and self.idle is not None and now - self.idle > self.timeout_keep_alive:

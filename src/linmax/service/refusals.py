@@ -1,4 +1,4 @@
-"""What the service says no with: one exception that knows its HTTP status, and one form of error body."""
+"""How the service refuses: one exception with its HTTP status, and one form of error body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One path of the service: admits a request, reads it, has it handled, and answers."""
+"""One path of the service: admits a request, reads it, handles it, and answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOOPBACK = {b"localhost", b"127.0.0.1", b"[::1]"}
 
 
 class Resource:
-    """One path: finds the operation, lets it in, reads, handles, answers, counts."""
+    """One path: finds the operation, admits the request, reads, handles, answers, counts."""
 
     def __init__(self, app: App, methods: dict[str, Operation]) -> None:
         self.app = app
@@ -69,7 +69,7 @@ class Resource:
             self._log(dict(scope["headers"]), name, answer.status, time.perf_counter() - began)
 
     def begin(self, model: str, headers: dict[bytes, bytes], content: Content, done: Callable[[Answer], None]) -> None:
-        """The short way of a request about one trial: `done` hears the answer, at once or when it is stored."""
+        """The short path for one trial: `done` is called with the answer, at once or when it is stored."""
         began = time.perf_counter()
         app, operation = self.app, self.methods["POST"]
         name = operation.name
@@ -93,7 +93,7 @@ class Resource:
             done(self._failed(name, error))
 
     def _failed(self, name: str, error: Exception) -> Answer:
-        """The answer to what was refused, or what failed through our own fault."""
+        """The answer to a refused request, or to one that failed through an internal error."""
         if not isinstance(error, Refusal):
             logger.error("%s failed", name, exc_info=error)
             error = Refusal(500, "the server failed; its log says why")

@@ -1,4 +1,4 @@
-"""The process: uvicorn around the application, one worker, and what it does when a client is slow or a signal comes."""
+"""The process: uvicorn around the application, with one worker; slow clients and signals."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ logger = logging.getLogger("linmax.service")
 
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
-SERVER_COLLECT_AFTER = 20_000  # new objects before the collector looks: a batch in flight is no garbage
+SERVER_COLLECT_AFTER = 20_000  # new objects before the garbage collector runs: a batch in flight is not garbage
 
 
 class _Server(uvicorn.Server):
-    """Tells streams to end when a signal comes, and hangs up on clients that never finish their request."""
+    """Ends streams when a signal comes, and hangs up on clients that never finish their request."""
 
     def __init__(self, config: uvicorn.Config, app: App, settings: ServiceSettings) -> None:
         super().__init__(config)
@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
         self._swept = time.monotonic()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop in good order, with exit status 0; a second Ctrl-C does not wait."""
+        """Shut down gracefully, with exit status 0; a second Ctrl-C does not wait."""
         self.service.stopping.set()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
@@ -50,7 +50,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def sweep(self) -> None:
-        """Cut off those that have begun a request long ago and not ended it, or not begun another."""
+        """Close connections whose request started too long ago, or that have been idle for too long."""
         now = self._swept = time.monotonic()
         for connection in list(self.server_state.connections):
             assert isinstance(connection, Protocol)
@@ -97,7 +97,7 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
         backlog=2048,
     )
     gc.collect()
-    gc.freeze()  # what the imports have made stays for ever: the collector need not look at it again and again
+    gc.freeze()  # objects made by imports stay for ever: the garbage collector need not scan them
     gc.set_threshold(SERVER_COLLECT_AFTER)
     _Server(config, app, settings).run(sockets=[listener])
 

@@ -1,4 +1,4 @@
-"""The service without HTTP: models by name, requests turned into events, snapshots, recovery, the end."""
+"""The service without HTTP: models by name, requests turned into events, snapshots, recovery, shutdown."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Service:
         self._unwritten: list[tuple[int, int, Label | None]] = []
         self._housekeeping: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
-        self._purging = True  # a run before may have ended in the middle
+        self._purging = True  # an earlier run may have stopped in the middle
 
     async def start(self) -> None:
         """Recover, then take requests."""
@@ -96,7 +96,7 @@ class Service:
         )
 
     async def stop(self) -> None:
-        """Answer what waits, snapshot, close the log."""
+        """Answer what is waiting, write snapshots, close the log."""
         self.stopping.set()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
@@ -145,7 +145,7 @@ class Service:
         description = msgspec.to_builtins(body)
         del description["name"]
         row = ModelRow(0, body.name, description, 0, NameTable())
-        trial = ServedModel(row)  # refuses what cannot work, before it is stored
+        trial = ServedModel(row)  # refuses impossible options before anything is stored
         await asyncio.to_thread(trial.warm_up)
         row = await self.pipeline.call(lambda log: log.create(body.name, description))
         model = self.models[body.name] = ServedModel(row)
@@ -153,7 +153,7 @@ class Service:
         return model
 
     async def delete(self, model: ServedModel, confirm: str | None) -> None:
-        """Delete a model and its log; the first asking gets a word to confirm with."""
+        """Delete a model and its log; the first request gets a word with which to confirm."""
         now = time.monotonic()
         self._confirmations = {word: (n, end) for word, (n, end) in self._confirmations.items() if end > now}
         if confirm is None or self._confirmations.get(confirm, (None,))[0] != model.number:
@@ -175,7 +175,7 @@ class Service:
 
     # -- trials ---------------------------------------------------------------------------------------
 
-    # `done` hears one answer for each item, at once or when what must be stored is stored and applied.
+    # `done` is called with one answer for each item: at once, or when everything is stored and applied.
 
     def predict(self, model: ServedModel, items: list[PredictBody], done: Done) -> None:
         """Serve labels; keep the instances that expect one."""
@@ -276,7 +276,7 @@ class Service:
         return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)
 
     async def forget(self, model: ServedModel, id: str) -> None:
-        """No label will come for this prediction."""
+        """Store that no label will come for this prediction."""
         number = model.number
         entry = Entry(lambda log: log.forget(number, id), model)
         stored = asyncio.Event()
@@ -299,7 +299,7 @@ class Service:
     # -- housekeeping ---------------------------------------------------------------------------------
 
     async def save(self, model: ServedModel) -> Path | None:
-        """Write a snapshot when there is something new; a failure is told and survived, the log has it all."""
+        """Write a snapshot if there is something new; a failure is logged and harmless, as the log has everything."""
         async with self._saving:
             if model.applied == model.saved or self.models.get(model.name) is not model:
                 return None

@@ -1,4 +1,4 @@
-"""What the operator decides when the service starts."""
+"""Settings that the operator chooses when starting the service."""
 
 from __future__ import annotations
 

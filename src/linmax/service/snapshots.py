@@ -1,7 +1,7 @@
-"""Snapshots: the state of a model after an event, so that recovery need not begin at the first one.
+"""Snapshots: the state of a model after an event, so that recovery need not start from the first event.
 
-They are files ``MODEL-SEQ.linmax`` in a folder of their own, numbers only. The log is the truth: a damaged snapshot
-is passed over, and deleting all of them only costs time.
+They are files ``MODEL-SEQ.linmax``, both numbers, in their own folder. The log is the truth: a damaged snapshot is
+skipped, and deleting all of them only costs time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Snapshots:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        for left in folder.glob(".*"):  # of a process that was killed while writing
+        for left in folder.glob(".*"):  # left by a process that was killed while writing
             left.unlink()
 
     def found(self, number: int) -> list[tuple[int, Path]]:
@@ -49,7 +49,7 @@ class Snapshots:
         return path
 
     def restore(self, model: ServedModel, last: int) -> None:
-        """Put the model into the newest state that is whole and not beyond the log."""
+        """Put the model into the newest state that is intact and not ahead of the log."""
         for seq, path in self.found(model.number):
             if seq > last:
                 logger.warning("snapshot %s is ahead of the log, which ends at %d: passed over", path.name, last)

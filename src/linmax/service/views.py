@@ -44,14 +44,14 @@ class Status(Struct, kw_only=True):
 
 
 class Ready(Struct, kw_only=True):
-    """Ready; with a full disk, only for predictions that are not kept."""
+    """Ready; with a full disk, only for predictions that are not stored."""
 
     status: str
     disk_full: bool
 
 
 class Summary(Struct, kw_only=True):
-    """A model in figures. Mistakes are those of the labels that were served."""
+    """A model in figures; mistakes are those of the labels that were served."""
 
     name: str
     options: bodies.ModelOptions
@@ -72,7 +72,7 @@ class Models(Struct, kw_only=True):
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):
-    """One weight; `label` is there when each class has its own."""
+    """One weight; with `label` if each class has its own."""
 
     name: str
     weight: float
@@ -89,7 +89,7 @@ class WeightsView(Struct, kw_only=True):
 
 
 class Score(Struct, kw_only=True):
-    """What a class scores."""
+    """The score of a class."""
 
     label: bodies.Label
     score: float
@@ -113,7 +113,7 @@ class Bound(Struct, kw_only=True):
 class CurveView(Struct, kw_only=True):
     """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]; the last two null without votes.
 
-    `bound` is there for Winnow over votes while every label comes with its instance.
+    `bound` is present for Winnow over votes as long as every label comes with its instance.
     """
 
     trials: int
@@ -189,7 +189,7 @@ def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView
 
 
 def curve(model: ServedModel, after: int, most: int) -> CurveView:
-    """Points beyond a trial, the present one last."""
+    """Points after a trial; the present one is last."""
     account = model.account
     points = account.curve.after(after, most)
     if account.trials > after and (not points or points[-1][0] < account.trials):
@@ -204,7 +204,7 @@ def bound(model: ServedModel) -> Bound | None:
 
 
 def reached(model: ServedModel, last: str, after: int) -> int:
-    """The trial after which a stream goes on: by the id of the last event seen, if it was of this very model."""
+    """The trial after which a stream continues: from the id of the last event seen, if it was of this model."""
     number, _, trials = last.partition(".")
     if number.isdigit() and trials.isdigit() and len(trials) < 17 and int(number) == model.number:
         after = int(trials)
@@ -212,7 +212,7 @@ def reached(model: ServedModel, last: str, after: int) -> int:
 
 
 def news(model: ServedModel, after: int, latency: dict[str, float] | None, errors: list[Any]) -> dict[str, Any]:
-    """What a stream sends."""
+    """The news that a stream sends."""
     account = model.account
     return {
         "model": model.number,

@@ -1,1 +1,1 @@
-"""Small things that every room uses: checks of arguments, lazy imports, model files, reports."""
+"""What every room uses: checks of arguments, lazy imports, model files, output files, plots, tables."""

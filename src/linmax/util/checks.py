@@ -1,4 +1,4 @@
-"""Checks at the edge: each names the argument, the value and the remedy; and an error of a disk names the file."""
+"""Checks of arguments: each error names the argument, the value and the remedy. Disk errors name the file."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def refuse_masked(name: str, block: Any) -> None:
-    """Refuse numbers or labels that are masked, which numpy would read as if they were not."""
+    """Refuse masked numbers and labels: NumPy would read the values under the mask."""
     masked = np.ma.getmaskarray(block) if isinstance(block, np.ma.MaskedArray) else None
     if masked is not None and masked.any():
         place = tuple(int(i) for i in np.argwhere(masked)[0])
@@ -112,7 +112,7 @@ def refuse_masked(name: str, block: Any) -> None:
 
 @contextmanager
 def about(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Have an error of the operating system, such as a full disk, name this file when it names none.
+    """Add this file's name to an error of the operating system, such as a full disk, that names none.
 
     Examples
     --------

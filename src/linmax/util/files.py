@@ -1,9 +1,9 @@
-"""Model files: one file, safe to open from a stranger, written whole or not at all.
+"""Model files: safe to open from a stranger, written completely or not at all.
 
-A file holds named arrays and a description of plain data (JSON), in the safetensors format: there is no code in it to
-run. The description carries the format's version, the kind of thing saved and a SHA-256 digest of everything else, so
-that a truncated file, a flipped bit, another program's file and a newer format are each refused by name. Sizes are
-checked against the file's own before memory is taken.
+A file holds named arrays and a description of plain data (JSON), in the safetensors format, and no code. The
+description carries the format's version, the kind of thing saved and a SHA-256 digest of everything else, so that a
+truncated file, a flipped bit, another program's file and a newer format are each refused by name. Sizes are checked
+against the size of the file before memory is allocated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _digest(description: str, arrays: Mapping[str, np.ndarray]) -> str:
 def write(
     path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
-    """Save arrays and plain data as a file of this kind; an existing file is replaced only when all is on disk.
+    """Save arrays and plain data as a file of this kind; replaces an existing file only when everything is on disk.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def write(
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    # Not by `tempfile`, whose files nobody else may read.
+    # Not with `tempfile`: nobody else may read its files.
     with about(path):
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
@@ -81,7 +81,7 @@ def write(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if hasattr(os, "O_DIRECTORY"):  # the name is on disk only when the folder is
+    if hasattr(os, "O_DIRECTORY"):  # the name is on disk only once the folder is
         folder = os.open(target.parent, os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -118,7 +118,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 
 def _header(target: Path) -> tuple[dict[str, Any], int]:
-    """What the file says of itself, and where the arrays begin; sizes are checked first."""
+    """The header, and where the arrays begin; sizes are checked first."""
     size = target.stat().st_size
     with target.open("rb") as file:
         length = int.from_bytes(file.read(8), "little") if size >= 8 else 0
@@ -144,7 +144,7 @@ def _arrays(target: Path, header: dict[str, Any], start: int) -> dict[str, np.nd
 
 
 def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
-    """Whether every array lies inside the file and is as long as its shape says; else the error that tells."""
+    """Check that every array lies inside the file and is as long as its shape says; False if there are no bytes."""
     ends = [0]
     for name, entry in header.items():
         try:
@@ -167,7 +167,7 @@ def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A name or label as JSON holds it: text, numbers, truth values, and tuples of them."""
+    """A name or label as JSON: text, numbers, booleans, and tuples of them."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, tuple):
         return {"tuple": [plain(part) for part in value]}
@@ -177,7 +177,7 @@ def plain(value: Any) -> Any:
 
 
 def named(value: Any) -> Any:
-    """The name or label that `plain` made this of."""
+    """The name or label that `plain` turned into this."""
     if isinstance(value, dict):
         return tuple(named(part) for part in value["tuple"])
     return value

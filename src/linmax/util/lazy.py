@@ -1,6 +1,6 @@
 """Modules that are imported when they are first used.
 
-SciPy takes as long to import as everything else that ``linmax learn`` needs, which makes no use of it.
+Importing SciPy takes as long as importing everything that ``linmax learn`` needs, which does not use SciPy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["Later"]
 
 
 class Later:
-    """Stands for a module until something of it is wanted.
+    """A stand-in for a module, which is imported when an attribute is first used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Output files: checked before the work, written whole or not at all; figures as JSON."""
+"""Output files: checked before the work starts, written completely or not at all; figures as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_output", "replace_file", "write_json"]
 
 
 def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
-    """Raise now what would go wrong when `path` is written later, after the work is done."""
+    """Raise now the error that writing `path` would raise after the work is done."""
     target = Path(path)
     if endings and target.suffix.lower() not in endings:
         raise ValueError(f"{target}: the ending must be one of {', '.join(endings)}")
@@ -30,9 +30,9 @@ def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> N
 
 
 def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write figures as JSON, whole or not at all; the path ``-`` means standard output.
+    """Write figures as JSON, completely or not at all; the path ``-`` means standard output.
 
-    NumPy numbers and arrays are written as plain ones. ``nan`` and infinities are no JSON: they raise
+    NumPy numbers and arrays are written as plain ones. JSON has no ``nan`` and no infinities: they raise
     ``ValueError``, and nothing is written.
 
     Examples
@@ -60,10 +60,10 @@ def _plain(value: object) -> object:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
+    """Write a file atomically: a reader sees the old content or the new."""
     target = Path(os.path.realpath(path))
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        target.write_bytes(content)  # a device or a pipe has no old content to keep, and must stay what it is
+        target.write_bytes(content)  # a device or a pipe, which must not be replaced by a file
         return
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DRAWN_POINTS", "PLOT_FORMATS", "figure_class", "plot_accuracy", "plot_error", "plot_mistakes", "spread"]
 
-# Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white.
+# Okabe and Ito's colours, distinct for any colour vision, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 PLOT_FORMATS = (".png", ".svg", ".pdf")
@@ -39,16 +39,16 @@ def plot_mistakes(
     Parameters
     ----------
     curves : mapping of str to array of shape (trials,)
-        Mistakes made up to and including each trial, under the name that the plot shows.
+        Mistakes up to and including each trial, by the name to show.
     path : path, optional
-        Where to save the plot; the ending says how: .png, .svg or .pdf.
+        Where to save the plot, as .png, .svg or .pdf.
     title, subtitle : str
         Set above the plot, to the left.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Standing alone: no global state of pyplot is touched.
+        Independent of pyplot and its global state.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def plot_mistakes(
 def plot_accuracy(
     accuracy: ArrayLike, path: str | os.PathLike[str] | None = None, *, title: str = "Accuracy", subtitle: str = ""
 ) -> Figure:
-    """Draw the accuracy after each trial, every trial of it: what matters are the jumps between neighbours.
+    """Draw the accuracy after every trial, without thinning: what matters are the jumps between neighbours.
 
     Parameters are those of `plot_mistakes`.
 
@@ -151,7 +151,7 @@ def _automatic() -> Any:
 
 
 def figure_class() -> type[Figure]:
-    """Matplotlib's figure, or an error that says how to get it."""
+    """Matplotlib's `Figure`, or an error that says how to install it."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -226,7 +226,7 @@ def _label_ends(axes: Axes, ends: Mapping[str, int]) -> None:
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """Move increasing places apart until neighbours are `gap` apart, each group about its own middle.
 
-    They stay between 0 and 1 as long as there is room for all; else they run over at the top.
+    They stay between 0 and 1 if there is room for all; otherwise they extend beyond 1.
 
     Examples
     --------

@@ -55,12 +55,12 @@ class Table:
         for heading, numeric in zip(self.headings, self.numeric, strict=True):
             shown.add_column(Text(heading), justify="right" if numeric else "left")
         for row in self.cells:
-            shown.add_row(*map(Text, row))  # Text: a bracket in a name is no markup
+            shown.add_row(*map(Text, row))  # Text: a bracket in a name is not markup
         return shown
 
 
 def table(rows: Iterable[Mapping[str, object]], columns: Sequence[Column], title: str = "") -> Table:
-    """Lay out rows as a table; ``None`` and absent values show as a dash, numbers are set to the right.
+    """Lay out rows as a table; ``None`` and absent values show as a dash, numbers are right-aligned.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The registry of stream formats: one line for each, which names the class that reads it.
 
-A format is a class in a file of its own, derived from one in `linmax.io.formats.base`. It says by which endings of
-file names, first bytes and first lines it is recognised, takes the options that concern it, and parses. Everything
-that lists, recognises or makes formats asks this registry; a class is imported when it is first wanted.
+A format is a class in a file of its own, derived from one in `linmax.io.formats.base`. It says by which
+file extensions, first bytes and first lines it is recognised, takes its options, and parses. Everything that lists,
+recognises or makes formats uses this registry; a class is imported when it is first needed.
 
 `register_format` adds one from outside::
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "endings", "format_class", "format_of", "make_format", "register_format"]
 
-# In the order in which they are asked whether first lines are theirs, from the particular to the general.
+# In the order in which they are tried on the first lines, from the particular to the general.
 REGISTRY: dict[str, str | type[StreamFormat]] = {
     "svmlight": "linmax.io.formats.svmlight:Svmlight",
     "vw": "linmax.io.formats.vw:VowpalWabbit",
@@ -33,13 +33,13 @@ REGISTRY: dict[str, str | type[StreamFormat]] = {
     "jsonl": "linmax.io.formats.jsonl:JsonLines",
 }
 FORMATS = REGISTRY.keys()  # the names, always up to date
-WITHOUT_LINES = ("svmlight", "csv")  # which one an empty input is: the first that will do
+WITHOUT_LINES = ("svmlight", "csv")  # for an empty input: the first that will do
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-SHOWN = 40  # bytes of a line that cannot be recognised
+SHOWN = 40  # bytes of an unrecognised line in the message
 
 
 def register_format(name: str, where: str | type[StreamFormat]) -> None:
-    """Add a format, by its class or by "module:class"; it is asked before all others.
+    """Add a format, by its class or by "module:class"; it is tried before all others.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def make_format(name: str, options: ReadOptions) -> StreamFormat:
 
 
 def endings(columns: bool = False) -> list[str]:
-    """Endings of file names that are known; with ``columns``, those of formats that have columns."""
+    """The known file extensions; with ``columns``, those of formats that have columns."""
     return list(dict.fromkeys(ending for found in _classes(columns).values() for ending in found.endings))
 
 
@@ -83,9 +83,9 @@ def _classes(columns: bool) -> dict[str, type[StreamFormat]]:
 
 
 def format_of(name: str, head: bytes, columns: bool = False) -> str:
-    """The format of a file, from the ending of its name or else its first bytes.
+    """The format of a file, from its extension or else its first bytes.
 
-    With ``columns`` it is one that has columns.
+    With ``columns``, only formats that have columns are considered.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def format_of(name: str, head: bytes, columns: bool = False) -> str:
 
 
 def _ending(name: str) -> str:
-    """The ending that tells a format, in small letters, without those of compression."""
+    """The extension that identifies a format, in lower case, without those of compression."""
     found = [ending.lower() for ending in Path(name).suffixes]
     while found and found[-1] in COMPRESSED:
         found.pop()

@@ -17,12 +17,12 @@ ipc = Later("pyarrow.ipc")
 
 
 class ArrowTables(TableFormat):
-    """A format that pyarrow reads. A file is mapped to memory; a pipe or packed file is read whole first."""
+    """A format that pyarrow reads. A file is memory-mapped; a pipe or a compressed file is read into memory first."""
 
     title: ClassVar[str]
 
     def record_batches(self, file: Any) -> Iterator[Any]:
-        """The batches of an open file of pyarrow's; where there are none, an empty table that tells the columns."""
+        """The batches of an open pyarrow file; if there are none, an empty table with its columns."""
         raise NotImplementedError
 
     def tables(self, source: Source) -> Iterator[Any]:
@@ -42,7 +42,7 @@ class ArrowTables(TableFormat):
             raise ValueError(f"{source.name} cannot be read as {self.title}: {error}") from None
 
     def columns(self, source: Source) -> Columns:
-        """Columns with the types that they have; empty text is None."""
+        """Columns with their types; empty text is None."""
         found: Columns = {}
         for table in self.tables(source):
             refuse_repeated(source.name, table.schema.names)
@@ -59,7 +59,7 @@ class Arrow(ArrowTables):
     title = "Arrow"
 
     def record_batches(self, file: Any) -> Iterator[Any]:
-        """A file can be told from a stream by trying."""
+        """Try a file first, then a stream."""
         invalid: type[Exception] = import_module("pyarrow").ArrowInvalid
         try:
             opened = ipc.open_file(file)

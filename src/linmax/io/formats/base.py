@@ -1,7 +1,7 @@
-"""What formats have in common: how they are recognised, and what the readers ask of them.
+"""Base classes of formats: how they are recognised, and what readers need from them.
 
-Three kinds of formats are to be derived from: a `LineFormat` has a compiled parser of lines; a `RowFormat` reads each
-line in Python, which takes a few lines of code; a `TableFormat` gives tables, such as Arrow's batches or frames.
+Derive from one of three: a `LineFormat` has a compiled parser of lines; a `RowFormat` reads each line in Python, which
+takes a few lines of code; a `TableFormat` gives tables, such as frames or Arrow's batches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Columns", "LineFormat", "Row", "RowFormat", "ScratchFormat", "Stream
 packed = Later("linmax.io.parsers.packed")
 text = Later("linmax.io.parsers.text")
 
-Columns = dict[str, list[Any]]  # the cells of each column as they are, None where there is nothing
+Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
 Row = tuple[bytes, list[tuple[bytes, float]], bytes]  # label, names with their values, and a text
 
 
@@ -35,11 +35,11 @@ class StreamFormat:
     Attributes
     ----------
     endings
-        Endings of file names, in small letters. Where two formats have one in common, the first lines decide.
+        File extensions, in lower case. If two formats share one, the first lines decide.
     first_bytes
-        What a file of this format, and no other, begins with.
+        First bytes by which a file of this format is recognised.
     rectangular
-        Whether every row has a value in each of the same columns, or lacks it visibly.
+        Whether every row has the same columns, with visibly missing values.
     """
 
     endings: ClassVar[tuple[str, ...]] = ()
@@ -51,7 +51,7 @@ class StreamFormat:
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:  # noqa: ARG003
-        """Whether these may be the first lines of such a file; there is at least one, and none is empty."""
+        """Whether these may be the first lines of such a file; there is at least one, and all are non-empty."""
         return False
 
     @classmethod
@@ -65,7 +65,7 @@ class StreamFormat:
 
 
 class TableFormat(StreamFormat):
-    """A format that comes as tables which know their types."""
+    """A format of typed tables."""
 
     rectangular = True
 
@@ -75,7 +75,7 @@ class TableFormat(StreamFormat):
 
 
 class LineFormat(StreamFormat):
-    """A format of lines. ``settled`` is what it found out about the input, as plain data, enough to go on elsewhere."""
+    """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere."""
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -87,18 +87,18 @@ class LineFormat(StreamFormat):
         return 0, 0
 
     def restore(self, settled: dict[str, Any]) -> None:
-        """Go on with what was found out before."""
+        """Continue with what was found out before."""
         self.settled = settled
 
     def renewed(self) -> None:
-        """The block has other bytes now."""
+        """The block has new bytes."""
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines (see `linmax.io.parsing`)."""
         raise NotImplementedError
 
     def aside(self) -> np.ndarray:
-        """Where bytes are that are not in the block."""
+        """The bytes that are not in the block."""
         raise NotImplementedError
 
     def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
@@ -136,15 +136,15 @@ class RowFormat(ScratchFormat):
         self._unpacked = False  # the block at hand
 
     def row(self, raw: bytes) -> Row | int:
-        """Label, attributes and text of a line that is not blank, or the reason why not (see `linmax.io.parsing`)."""
+        """Label, attributes and text of a non-blank line, or the reason for refusing it (see `linmax.io.parsing`)."""
         raise NotImplementedError
 
     def renewed(self) -> None:
-        """Its lines must be read."""
+        """The new lines must be read."""
         self._unpacked = False
 
     def aside(self) -> np.ndarray:
-        """What was read: labels are looked up there."""
+        """What was read; labels are looked up there."""
         return self._source
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
@@ -163,7 +163,7 @@ class RowFormat(ScratchFormat):
         )  # fmt: skip
 
     def _unpack(self, block: np.ndarray, begin: int, end: int) -> None:
-        """Read all lines of the block: what `parse_packed` says."""
+        """Read all lines of the block into the arrays of `parse_packed`."""
         self._unpacked = True
         lines: list[list[int]] = []
         names: list[tuple[int, int]] = []

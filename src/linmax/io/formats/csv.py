@@ -1,4 +1,4 @@
-"""Tables with a header whose fields are separated by commas, quoted where need be (RFC 4180)."""
+"""Tables with a header whose fields are separated by commas, quoted if necessary (RFC 4180)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from linmax.util.lazy import Later
 __all__ = ["Csv"]
 
 parser = Later("linmax.io.parsers.table")
-SAMPLE = 100  # lines of a table by which its columns are typed
+SAMPLE = 100  # lines that decide the types of the columns
 
 
 class Csv(ScratchFormat):
-    """A table with a header; the label is a column, ``categorical`` ones are not numbers whatever they look like."""
+    """A table with a header; the label is a column; ``categorical`` columns are never numbers."""
 
     endings = (".csv",)
     rectangular = True
@@ -69,7 +69,7 @@ class Csv(ScratchFormat):
         return header
 
     def _sample(self, header: Sequence[str], rest: bytes) -> dict[str, list[str]]:
-        """What stands in each column of the first lines, where something does."""
+        """The non-empty values in each column of the first lines."""
         rows = [row for line in rest.split(b"\n")[:SAMPLE] if (row := self._fields(line)) is not None]
         found: dict[str, list[str]] = {}
         for place, column in enumerate(header):
@@ -133,7 +133,7 @@ class Csv(ScratchFormat):
                     told = f"{len(row)} fields where the header has {len(header)}"
                     raise ValueError(f"{source.name}, line {reader.line_num}: {told}")
                 for column, field in zip(cells, row, strict=True):
-                    column.append(met.setdefault(field, field))  # one object for all fields that are alike
+                    column.append(met.setdefault(field, field))  # equal fields share one object
         except csv.Error as error:
             told = f"{error}, at line {reader.line_num}; close quotes, and double them within a field"
             raise ValueError(f"{source.name} cannot be read: {told}") from None

@@ -1,6 +1,6 @@
-"""JSON lines: ``{"label": ..., "features": {...}}`` or ``{"label": ..., "text": "..."}``, or both, one a line.
+"""JSON lines: ``{"label": ..., "features": {...}}`` or ``{"label": ..., "text": "..."}``, or both.
 
-As columns, the keys of the objects are their names, and so are those of their features.
+Read as columns, the names are the keys of the objects and of their features.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ FEATURES, TEXT = "features", "text"
 
 
 class JsonLines(RowFormat):
-    """An object a line; ``options.label`` is the key of the label."""
+    """One object per line; ``options.label`` is the key of the label."""
 
     endings = (".jsonl", ".ndjson", ".json")
     first_bytes = (b"{",)
 
     def row(self, raw: bytes) -> Row | int:
-        """Label, features and text of a line, or the reason why not."""
+        """Label, features and text of a line, or the reason for refusing it."""
         given = _object(raw)
         if isinstance(given, int):
             return given
@@ -50,7 +50,7 @@ class JsonLines(RowFormat):
         return ("" if label is None else str(label)).encode("utf-8", "replace"), found, words
 
     def columns(self, source: Source) -> Columns:
-        """Columns in the order in which their names come; a key that an object lacks is None there."""
+        """Columns in order of first appearance; None where an object lacks the key."""
         found: Columns = {}
         rows = 0
         for number, raw in enumerate(source.lines(), start=1):
@@ -75,7 +75,7 @@ class JsonLines(RowFormat):
 
 
 def _object(raw: bytes) -> dict[str, Any] | int:
-    """The object that a line holds, or the reason why not."""
+    """The object in a line, or the reason for refusing it."""
     try:
         given = json.loads(raw, object_pairs_hook=_pairs)
     except UnicodeDecodeError:
@@ -88,7 +88,7 @@ def _object(raw: bytes) -> dict[str, Any] | int:
 
 
 class _TwiceError(ValueError):
-    """A name comes twice in an object."""
+    """An object has a name twice."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
