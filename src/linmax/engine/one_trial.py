@@ -385,7 +385,7 @@ class Trial(NamedTuple):
 
     members: Members
     state: State
-    room: Scratch
+    scratch: Scratch
     instances: Instances  # room for one
     labels: np.ndarray  # (1,), like what follows
     predictions: np.ndarray
@@ -434,7 +434,7 @@ def ask(itself: int, arguments: int, _: int) -> int:
     longest = instances.values.size
     if not read_instance(objects, given, votes, instances, 0, longest, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
-    return answer(objects, judge_here(trial.members, trial.state, trial.room, instances, 0))
+    return answer(objects, judge_here(trial.members, trial.state, trial.scratch, instances, 0))
 
 
 def teach(itself: int, arguments: int, _: int) -> int:
@@ -449,7 +449,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
         return answer_no(objects, NO)
     labels[0] = label
     failed = play_here(
-        trial.members, trial.state, trial.room, instances, labels, predictions, trial.changes, trial.margins,
+        trial.members, trial.state, trial.scratch, instances, labels, predictions, trial.changes, trial.margins,
         trial.table,
     )  # fmt: skip
     if failed >= 0:
@@ -483,7 +483,7 @@ class Window:
         self._trial = Trial(
             members=engine.members,
             state=engine.state,
-            room=scratch_for(engine.state, False, 0, layout.voters + 2 * (longest + 1), 0, False),
+            scratch=scratch_for(engine.state, False, 0, layout.voters + 2 * (longest + 1), 0, False),
             instances=instances,
             labels=np.zeros(1, np.int32),
             predictions=np.zeros(1, np.int32),

@@ -86,7 +86,7 @@ class Desk(NamedTuple):
 
     members: Members
     state: State
-    room: Scratch
+    scratch: Scratch
     instances: Instances  # the recent ones, and room for more
     asked: Instances  # room for one
     panel: Panel
@@ -157,20 +157,22 @@ def keep_desk(address: int, desk: Desk) -> None:
 def ask(itself: int, arguments: int, _: int) -> int:
     """(attributes, votes) -> the class predicted, or REFUSED."""
     desk = kept(to_whole(itself))
-    objects, settings, room, asked, shape = desk.objects, desk.settings, desk.room, desk.asked, desk.state.shape
+    objects, settings, scratch, asked, shape = desk.objects, desk.settings, desk.scratch, desk.asked, desk.state.shape
     given, votes = word_at(arguments), word_at(arguments + 8)
     if not read_instance(objects, given, votes, asked, 0, settings[MOST], desk.cursor, desk.bound[0]):
         return answer_no(objects, NO)
     output = np.int64(desk.leaves[least(desk.mistakes)])
     marks = desk.ballot.marks
     if settings[VOTES] == 0 or marks[VOTING] > marks[BASIC]:
-        call_judge(settings[JUDGES], (desk.members, desk.state, room, output, asked, 1, desk.predictions, desk.table))
+        call_judge(
+            settings[JUDGES], (desk.members, desk.state, scratch, output, asked, 1, desk.predictions, desk.table)
+        )
         return answer(objects, desk.predictions[0])
-    look(desk.members, desk.state, room, desk.log, output, settings[SCALE], asked, 0, desk.seen)
-    score(asked, 0, shape, desk.ballot.total, room.scores)
+    look(desk.members, desk.state, scratch, desk.log, output, settings[SCALE], asked, 0, desk.seen)
+    score(asked, 0, shape, desk.ballot.total, scratch.scores)
     for c in range(desk.seen.size):
-        room.scores[c] += desk.seen[c]
-    return answer(objects, top_of_vote(asked, 0, shape, room.scores, marks[SIZE] + 1, settings[SCALE]))
+        scratch.scores[c] += desk.seen[c]
+    return answer(objects, top_of_vote(asked, 0, shape, scratch.scores, marks[SIZE] + 1, settings[SCALE]))
 
 
 def teach(itself: int, arguments: int, _: int) -> int:
@@ -188,11 +190,11 @@ def teach(itself: int, arguments: int, _: int) -> int:
         fill_lane(instances, t, label, desk.state, desk.panel)
     if settings[VOTES] != 0:
         output = np.int64(desk.leaves[least(desk.mistakes)])
-        look(desk.members, desk.state, desk.room, desk.log, output, settings[SCALE], instances, t, desk.seen)
+        look(desk.members, desk.state, desk.scratch, desk.log, output, settings[SCALE], instances, t, desk.seen)
     settings[FAILED_AT] = call_play(
         settings[PLAYS],
         (
-            desk.members, desk.state, desk.room, instances, desk.panel, labels, t, t + 1, settings[TRACKED], desk.uses,
+            desk.members, desk.state, desk.scratch, instances, desk.panel, labels, t, t + 1, settings[TRACKED], desk.uses,
             desk.outputs, desk.changes, desk.margins, desk.log, desk.tables,
         ),
     )  # fmt: skip
@@ -214,7 +216,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
         failed = call_vote(
             settings[VOTES_ON],
             (
-                instances, desk.panel, labels, desk.state, desk.room, desk.log, desk.ballot, settings[WIDEST],
+                instances, desk.panel, labels, desk.state, desk.scratch, desk.log, desk.ballot, settings[WIDEST],
                 settings[RECENT], settings[SCALE], 0, t, t + 1, before, after, desk.new, desk.basic, desk.seen,
                 desk.predictions, desk.table,
             ),
@@ -282,7 +284,7 @@ class Sitting:
         voting, best, leaves = parts_of(engine)
         assert leaves is not None
         rows = engine.k if engine.small else 0
-        room = scratch_for(state, engine.everywhere, 0, layout.voters + 2 * (longest + 1), rows, engine.logged)
+        scratch = scratch_for(state, engine.everywhere, 0, layout.voters + 2 * (longest + 1), rows, engine.logged)
         settings = np.zeros(VOTES_ON + 1, np.int64)
         settings[[AT, END, MOST, TRACKED, REMEMBERS]] = played, size, longest, engine.tracked, self.remembers
         ballot = NO_BALLOT
@@ -294,7 +296,7 @@ class Sitting:
         self._desk = Desk(
             members=engine.members,
             state=state,
-            room=room,
+            scratch=scratch,
             instances=instances,
             asked=with_room(layout, 1, longest),
             panel=panel,
@@ -314,7 +316,7 @@ class Sitting:
             after=np.zeros(1, np.int32),
             new=np.zeros(1, np.uint8),
             basic=np.zeros(1, np.int32),
-            seen=np.zeros(len(room.scores)),
+            seen=np.zeros(len(scratch.scores)),
             predictions=np.zeros(1, np.int32),
             table=np.zeros((0 if voting is None else 1, engine.k)),
             settings=settings,

@@ -38,7 +38,7 @@ from linmax.core.contract import (
     call_step,
 )
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
-from linmax.core.member import Scratch, ScratchT, lay_out, rescale
+from linmax.core.member import Scratch, ScratchT, rescale, view_of
 from linmax.jit.compiling import kernel
 from linmax.jit.selection import best_but
 
@@ -73,14 +73,14 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
 
 
 @kernel(hot=True)
-def judge_here(members: Members, state: State, room: Scratch, instances: Instances, t: int) -> int:
+def judge_here(members: Members, state: State, scratch: Scratch, instances: Instances, t: int) -> int:
     """The class of instance t, without learning; `linmax.engine.loop.judge` for this rule."""
-    shape, scores, spread = state.shape, room.scores, members.spreads[0]
+    shape, scores, spread = state.shape, scratch.scores, members.spreads[0]
     score_here(instances, t, shape, state.weights[0], scores)
     first, _ = top_two(scores, shape)
     if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
         memory, scalars, params = state.memory[0], state.scalars[0], members.params[0]
-        rescore(instances, t, shape, spread, memory, scalars, params, room.support, room.z, scores)
+        rescore(instances, t, shape, spread, memory, scalars, params, scratch.support, scratch.z, scores)
         first, _ = top_two(scores, shape)
     return first
 
@@ -89,7 +89,7 @@ def judge_here(members: Members, state: State, room: Scratch, instances: Instanc
 def play_here(
     members: Members,
     state: State,
-    room: Scratch,
+    scratch: Scratch,
     instances: Instances,
     labels: np.ndarray,
     predictions: np.ndarray,
@@ -104,7 +104,7 @@ def play_here(
     step, spread = members.steps[0], members.spreads[0]
     shape, weights, memory = state.shape, state.weights[0], state.memory[0]
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
-    scores, support, z = room.scores, room.support, room.z
+    scores, support, z = scratch.scores, scratch.support, scratch.z
     scored = labels.size - table.shape[0]
     for t in range(labels.size):
         label = np.int64(labels[t])
@@ -153,7 +153,7 @@ def play_here(
             if huge:
                 return t
         elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
-            rescale(lay_out(members, state, 0, 0))
+            rescale(view_of(members, state, 0, 0))
     return -1
 
 
@@ -161,7 +161,7 @@ def play_here(
 def play_straight(
     members: Members,
     state: State,
-    room: Scratch,
+    scratch: Scratch,
     instances: Instances,
     labels: np.ndarray,
     predictions: np.ndarray,
@@ -170,4 +170,4 @@ def play_straight(
     table: np.ndarray,
 ) -> int:
     """`play_here`, for Python to call."""
-    return int(play_here(members, state, room, instances, labels, predictions, changes, margins, table))
+    return int(play_here(members, state, scratch, instances, labels, predictions, changes, margins, table))

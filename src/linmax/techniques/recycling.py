@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances
-from linmax.core.member import CHANGED, FAILED, Bench, Scratch, call_present, present_instance
+from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
 from linmax.core.search import search
 from linmax.jit.compiling import kernel
 from linmax.techniques import prefixed
@@ -30,8 +30,8 @@ KEPT, USES, PASSES, BUDGET = range(4)
 
 @kernel(hot=True)
 def recycle_instances(
-    bench: Bench,
-    room: Scratch,
+    view: MemberView,
+    scratch: Scratch,
     instances: Instances,
     panel: np.ndarray,
     labels: np.ndarray,
@@ -54,14 +54,16 @@ def recycle_instances(
     quiet, passes = 0, 0
     while quiet < size and left > 0 and passes < recycling[PASSES]:
         stop = min(end, t + min(left, size - quiet))
-        found, _, rival, margin = search(bench, room, instances, panel, labels, t, stop, uses, recycling[USES], nothing)
+        found, _, rival, margin = search(
+            view, scratch, instances, panel, labels, t, stop, uses, recycling[USES], nothing
+        )
         looked = min(found + 1, stop) - t
         quiet += looked
         if found < stop:
-            if bench.rivals != BEST:
-                steps = call_present(bench.presents, bench, room, instances, found, labels[found])
+            if view.rivals != BEST:
+                steps = call_present(view.presents, view, scratch, instances, found, labels[found])
             else:
-                outcome = present_instance(bench, room, instances, found, labels[found], rival, margin)
+                outcome = present_instance(view, scratch, instances, found, labels[found], rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)
             if steps < 0:
                 return False

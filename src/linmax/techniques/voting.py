@@ -53,7 +53,7 @@ from linmax.core.contract import (
 )
 from linmax.core.contract import RAW as RAW_AVERAGE
 from linmax.core.linear_max import score, top_two
-from linmax.core.member import LANES, Bench, Scratch, ScratchT, lay_out
+from linmax.core.member import LANES, MemberView, Scratch, ScratchT, view_of
 from linmax.core.search import doubt, filled, lane_leads, lane_scores, to_single
 from linmax.jit.compiling import kernel
 from linmax.techniques import prefixed
@@ -120,22 +120,22 @@ def new_ballot(voted: Voted, size: int) -> Ballot:
 
 
 @kernel()
-def take_version(bench: Bench, log: Log, member: int, version: int, since: int, terms: int) -> None:
+def take_version(view: MemberView, log: Log, member: int, version: int, since: int, terms: int) -> None:
     """Write the member's present hypothesis into the log as the one after trial ``since`` of the chunk."""
     if log.weights.shape[1] > 1:  # with room for one version only, the log is the state itself
-        for i in range(bench.weights.size):
-            log.weights[member, version, i] = bench.weights[i]
-        for i in range(bench.backlog.size):
-            log.backlog[member, version, i] = bench.backlog[i]
+        for i in range(view.weights.size):
+            log.weights[member, version, i] = view.weights[i]
+        for i in range(view.backlog.size):
+            log.backlog[member, version, i] = view.backlog[i]
     numbers = log.numbers[member, version]
-    numbers[SINCE], numbers[LOG_IDLE] = since, bench.sums[IDLE]
-    numbers[LOG_FADE], numbers[LOG_AGE] = bench.sums[FADE], bench.sums[AGE]
-    numbers[G] = bench.sums[WEIGHT]
-    numbers[STEP_G] = term(bench.kind, bench.scalars, bench.sums) if bench.kind else 0.0
-    numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = bench.sums[SQUARE], bench.sums[CROSS], bench.sums[BACK]
-    numbers[LOG_SCALE] = bench.scalars[SHIFT] + bench.scalars[GAUGE]
-    numbers[MEAN_SCALE] = bench.sums[ANCHOR] if bench.kind == RAW_AVERAGE else 0.0
-    numbers[LOG_START], numbers[LOG_UNSEEN] = bench.sums[START], bench.sums[UNSEEN]
+    numbers[SINCE], numbers[LOG_IDLE] = since, view.sums[IDLE]
+    numbers[LOG_FADE], numbers[LOG_AGE] = view.sums[FADE], view.sums[AGE]
+    numbers[G] = view.sums[WEIGHT]
+    numbers[STEP_G] = term(view.kind, view.scalars, view.sums) if view.kind else 0.0
+    numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = view.sums[SQUARE], view.sums[CROSS], view.sums[BACK]
+    numbers[LOG_SCALE] = view.scalars[SHIFT] + view.scalars[GAUGE]
+    numbers[MEAN_SCALE] = view.sums[ANCHOR] if view.kind == RAW_AVERAGE else 0.0
+    numbers[LOG_START], numbers[LOG_UNSEEN] = view.sums[START], view.sums[UNSEEN]
     numbers[TERMS] = terms
 
 
@@ -223,7 +223,7 @@ def rate(
 def look(
     members: Members,
     state: State,
-    room: Scratch,
+    scratch: Scratch,
     log: Log,
     output: int,
     scale: int,
@@ -233,8 +233,8 @@ def look(
 ) -> None:
     """`rate` for a log that is the state itself, before the trial changes it."""
     member = output // 2
-    take_version(lay_out(members, state, member, 1), log, member, 0, -1, state.counts[member, TRIALS] + 1)
-    rate(instances, t, state.shape, log, output, 0, -1, scale, own, room.spare)
+    take_version(view_of(members, state, member, 1), log, member, 0, -1, state.counts[member, TRIALS] + 1)
+    rate(instances, t, state.shape, log, output, 0, -1, scale, own, scratch.spare)
 
 
 @kernel()
@@ -301,23 +301,23 @@ def count_right(
     shape: np.ndarray,
     weights: np.ndarray,
     scale: int,
-    room: Scratch,
+    scratch: Scratch,
 ) -> int:
     """On how many of the instances begin..end these weights predict the label."""
     right = 0
     if filled(panel):
-        to_single(weights, room.single)
+        to_single(weights, scratch.single)
     slack = doubt(weights.size, panel.largest)
     for t in range(begin, end):
         if filled(panel):
             if t == begin or t % LANES == 0:
-                lane_scores(panel, t // LANES, room.single, room.lanes)
-                lane_leads(room.lanes, room.leads)
-            if room.leads[t % LANES] > slack:
+                lane_scores(panel, t // LANES, scratch.single, scratch.lanes)
+                lane_leads(scratch.lanes, scratch.leads)
+            if scratch.leads[t % LANES] > slack:
                 right += 1
                 continue
-        score(instances, t, shape, weights, room.scores)
-        right += top_of_vote(instances, t, shape, room.scores, 1, scale) == labels[t]
+        score(instances, t, shape, weights, scratch.scores)
+        right += top_of_vote(instances, t, shape, scratch.scores, 1, scale) == labels[t]
     return right
 
 
@@ -376,7 +376,7 @@ def vote_on(
     panel: Panel,
     labels: np.ndarray,
     state: State,
-    room: Scratch,
+    scratch: Scratch,
     log: Log,
     ballot: Ballot,
     widest: int,
@@ -401,8 +401,8 @@ def vote_on(
     (see `look`). ``table`` takes the mean scores of the voters, if it has rows. Returns -1, or the trial at which raw
     weights outgrew a float.
     """
-    shape, marks, candidate = state.shape, ballot.marks, room.candidate
-    scores, spare, own = room.scores, room.spare, room.own
+    shape, marks, candidate = state.shape, ballot.marks, scratch.candidate
+    scores, spare, own = scratch.scores, scratch.spare, scratch.own
     width = scores.size
     for t in range(begin, end):
         c = t - begin
@@ -445,8 +445,8 @@ def vote_on(
             first = max(oldest, t + 1 - recent)
             unseen = write_out(log, output, version, c, scale, candidate)
             latest = ballot.saved[marks[LATEST]]
-            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scale, room)
-            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scale, room):
+            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scale, scratch)
+            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scale, scratch):
                 for i in range(candidate.size):
                     latest[i] = candidate[i]
                 ballot.unseen[marks[LATEST]] = unseen
