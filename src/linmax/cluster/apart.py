@@ -16,12 +16,12 @@ import numpy as np
 from linmax.cluster.workers import Workers
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.instances import Layout
-from linmax.engine.composition import average, combine, recycle
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.loop import start_means
-from linmax.engine.nodes import NO_RECYCLING, Chunk, Run
 from linmax.engine.notation import parse
+from linmax.techniques import average, combine, recycle
 from linmax.techniques.averaging import SCALES
+from linmax.techniques.node import NO_RECYCLING, Chunk, Run
 
 __all__ = ["Apart", "play_group"]
 

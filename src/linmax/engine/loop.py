@@ -46,8 +46,8 @@ from linmax.core.member import (
 )
 from linmax.core.search import doubt, filled, lane_leads, lane_scores, search, to_single
 from linmax.jit.compiling import kernel
+from linmax.techniques.hypothesis_log import Log, LogT, take_version
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
-from linmax.techniques.voting import Log, LogT, take_version
 
 __all__ = ["JUDGE", "MANY", "PLAY", "appear", "judge", "judge_by_weights", "play_all", "start_means"]
 
@@ -180,8 +180,8 @@ def play(
                     score(instances, q, shape, view.weights, scratch.scores)
                 if view.spread != 0 and abs(scratch.scores[top_two(scratch.scores, shape)[0]]) < TINY:
                     rescore(
-                        instances, q, shape, view.spread, view.memory, view.scalars, view.params, scratch.support, scratch.z,
-                        scratch.scores,
+                        instances, q, shape, view.spread, view.memory, view.scalars, view.params, scratch.support,
+                        scratch.z, scratch.scores,
                     )  # fmt: skip
                 unit = averages.unit_of(view.tracked, view.spread, view.scalars, view.sums)
                 for c in range(tables.shape[2]):

@@ -32,10 +32,10 @@ from linmax.core.contract import (
     Vector,
 )
 from linmax.core.member import Scratch, ScratchT, scratch_for
+from linmax.data.instances import no_instances
 from linmax.engine.engine import Engine
-from linmax.engine.nodes import no_instances
+from linmax.engine.plain_loop import judge_plain_inline, play_plain_inline
 from linmax.engine.record import TRIALS, Record, RecordT, keep_scores, note
-from linmax.engine.straight import judge_here, play_here
 from linmax.jit.compiling import CHECKED, JIT, OPTIONS, cache_folder, caching_in, kernel
 
 __all__ = ["FAILED", "REFUSED", "Names", "Window", "built_in", "refuse"]
@@ -434,7 +434,7 @@ def ask(itself: int, arguments: int, _: int) -> int:
     longest = instances.values.size
     if not read_instance(objects, given, votes, instances, 0, longest, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
-    return answer(objects, judge_here(trial.members, trial.state, trial.scratch, instances, 0))
+    return answer(objects, judge_plain_inline(trial.members, trial.state, trial.scratch, instances, 0))
 
 
 def teach(itself: int, arguments: int, _: int) -> int:
@@ -448,7 +448,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
     if not read_instance(objects, given, votes, instances, 0, longest, trial.cursor, trial.bound[0]):
         return answer_no(objects, NO)
     labels[0] = label
-    failed = play_here(
+    failed = play_plain_inline(
         trial.members, trial.state, trial.scratch, instances, labels, predictions, trial.changes, trial.margins,
         trial.table,
     )  # fmt: skip

@@ -34,10 +34,10 @@ from linmax.core.contract import (
 from linmax.core.linear_max import longest_row, score
 from linmax.core.member import LANES, Scratch, ScratchT, scratch_for
 from linmax.core.search import fill_lane, fill_panel, filled
-from linmax.data.instances import Layout, concatenate, cut
-from linmax.engine.engine import NO_PANEL, Engine, largest_rating
+from linmax.data.instances import Layout, concatenate, cut, no_instances
+from linmax.engine.coordinates import largest_rating
+from linmax.engine.engine import NO_PANEL, Engine
 from linmax.engine.loop import JUDGE, MANY, PLAY, judge, play_all
-from linmax.engine.nodes import BestOf, Leaf, Voting, no_instances
 from linmax.engine.one_trial import (
     BAD,
     LARGE,
@@ -54,7 +54,9 @@ from linmax.engine.one_trial import (
 )
 from linmax.engine.record import TRIALS, Record, RecordT, keep_scores, note
 from linmax.jit.compiling import JIT, address_of, caller, kernel
-from linmax.techniques.combining import FOLLOW, follow_best, least
+from linmax.techniques.combining import FOLLOW, BestOf, follow_best, least
+from linmax.techniques.hypothesis_log import Log, LogT, look, top_of_vote
+from linmax.techniques.node import Leaf
 from linmax.techniques.voting import (
     BASIC,
     SIZE,
@@ -62,10 +64,7 @@ from linmax.techniques.voting import (
     VOTING,
     Ballot,
     BallotT,
-    Log,
-    LogT,
-    look,
-    top_of_vote,
+    Voting,
     vote_on,
 )
 

@@ -37,7 +37,7 @@ from linmax.core.member import CHANGED, FAILED, Scratch, ScratchT, present, scra
 from linmax.core.rivals import activation
 from linmax.data.instances import Experts, Layout, experts
 from linmax.data.labels import as_array, label_array, unique_labels
-from linmax.engine.composition import as_rule
+from linmax.engine.notation import as_rule
 from linmax.jit.compiling import address_of, kernel
 from linmax.models.trace import Trace
 from linmax.util.checks import boolean

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, In
 from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
 from linmax.core.search import search
 from linmax.jit.compiling import kernel
-from linmax.techniques import prefixed
+from linmax.techniques.averaging import Averaged
+from linmax.techniques.node import NO_RECYCLING, Run
+from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import MOST, counted
 
-__all__ = ["DEFAULTS", "Recycled", "default_passes", "recycle_instances"]
+__all__ = ["Recycled", "recycle", "recycle_instances"]
 
 FOREVER = MOST  # "u = infinity", as a counter
-SAVED = 1000  # trials whose look-ups are kept for later
+SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
 
 
@@ -82,31 +84,15 @@ def recycle_instances(
     return True
 
 
-DEFAULTS: dict[str, Any] = {"s": 100, "u": 5, "budget": None}
-
-
-def default_passes(u: float) -> int:
-    """Only u = infinity needs a cap; otherwise u updates of each instance end it."""
-    return 1000 if u == math.inf else FOREVER
-
-
 @dataclass(frozen=True)
-class Recycled:
+class Recycled(MemberTechnique):
     """Description of R-B; made by `linmax.recycle`."""
 
-    base: Any
-    s: int
-    u: float
-    passes: int
+    notation: ClassVar[str] = "R"
+    s: int = 100
+    u: float = 5
+    passes: int = FOREVER
     budget: int | None = None
-
-    def __str__(self) -> str:
-        return prefixed("R", self.options, DEFAULTS | {"passes": default_passes(self.u)}, self.base)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the user may set."""
-        return {"s": self.s, "u": self.u, "passes": self.passes, "budget": self.budget}
 
     def __post_init__(self) -> None:
         counted("s", self.s, 1)
@@ -117,6 +103,62 @@ class Recycled:
             counted("budget", self.budget, 1)
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        return super().defaults | {"passes": default_passes(self.u)}
+
+    @property
     def numbers(self) -> tuple[int, int, int, int]:
         """Instances kept, uses of each, passes, budget: for the kernels."""
         return self.s, FOREVER if self.u == math.inf else int(self.u), self.passes, self.budget or 0
+
+    def configure(self, run: Run, learner: Any) -> None:
+        if run.recycling != NO_RECYCLING:
+            raise ValueError(f"{learner} recycles twice; once is enough")
+        if isinstance(self.base, Averaged):
+            raise ValueError(f"{learner} recycles an average; average what is recycled instead: AR, not RA")
+        run.recycling = self.numbers
+
+
+def default_passes(u: float) -> int:
+    """Only u = infinity needs a limit; otherwise u updates of each instance end it."""
+    return 1000 if u == math.inf else FOREVER
+
+
+def recycle(
+    learner: LearnerLike, s: int = 100, u: float = 5, passes: int | None = None, budget: int | None = None
+) -> Recycled:
+    """R-B: after each update show the s most recent instances again, each for at most u updates, until none errs.
+
+    Parameters
+    ----------
+    s
+        Instances kept.
+    u
+        Updates that one instance may cause; ``math.inf`` for data without noise.
+    passes
+        Most passes after one update. Needed only to end u = infinity on noisy data (there 1000); otherwise s * u
+        updates end it.
+    budget
+        Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
+        for later, up to 1000 trials' worth. Recycling then goes on where it stopped the last time, and stops when
+        every instance has been looked at since the last update or the look-ups are used up. It caps the cost where
+        labels are noisy.
+
+    Notes
+    -----
+    All updates, the recycled ones included, obey B's mistake bound with each instance's noise counted u times; with
+    u = 1 the bound is B's own.
+
+    References
+    ----------
+    Mesterharm and Hsu, section VI.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.average(linmax.recycle("winnow(1.1)", s=200)))
+    AR(s=200)-winnow(1.1)
+    >>> print(linmax.recycle("perceptron", s=1000, u=20, budget=200))
+    R(s=1000, u=20, budget=200)-perceptron
+    """
+    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes, budget)

@@ -16,9 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import Layout
+from linmax.data.instances import Layout, no_instances
 from linmax.engine.engine import Engine, Settings
-from linmax.engine.nodes import no_instances
 from linmax.engine.one_trial import FAILED, LARGE, REFUSED, Names, Window, refuse
 from linmax.engine.sitting import Sitting, sits
 from linmax.jit.compiling import JIT

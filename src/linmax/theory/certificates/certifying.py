@@ -18,7 +18,7 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.data.instances import Experts
 from linmax.data.labels import label_array, unique_labels
-from linmax.engine.composition import Learner, as_learner
+from linmax.engine.notation import Learner, as_learner
 from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.techniques.recycling import Recycled

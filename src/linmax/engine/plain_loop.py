@@ -1,4 +1,4 @@
-"""The straight loop: one rule, no techniques. Every helper is written out in it, since a call costs more than it does.
+"""The loop over trials for one rule without techniques. Its helpers are inlined, since a call costs more than they do.
 
 `linmax.engine.loop.play` does the same and more; both give the same bits.
 """
@@ -42,15 +42,15 @@ from linmax.core.member import Scratch, ScratchT, rescale, view_of
 from linmax.jit.compiling import kernel
 from linmax.jit.selection import best_but
 
-__all__ = ["judge_here", "play_here", "play_straight"]
+__all__ = ["judge_plain_inline", "play_plain", "play_plain_inline"]
 
 
-def written_out(helper: Any) -> Any:
-    """A helper that is elsewhere called, here written out."""
+def inlined(helper: Any) -> Any:
+    """A helper that is called elsewhere, inlined here."""
     return kernel(hot=True)(getattr(helper, "py_func", helper))
 
 
-score_here, difference_here = written_out(score), written_out(difference)
+score_inline, difference_inline = inlined(score), inlined(difference)
 
 
 @kernel(hot=True)
@@ -73,10 +73,10 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
 
 
 @kernel(hot=True)
-def judge_here(members: Members, state: State, scratch: Scratch, instances: Instances, t: int) -> int:
+def judge_plain_inline(members: Members, state: State, scratch: Scratch, instances: Instances, t: int) -> int:
     """The class of instance t, without learning; `linmax.engine.loop.judge` for this rule."""
     shape, scores, spread = state.shape, scratch.scores, members.spreads[0]
-    score_here(instances, t, shape, state.weights[0], scores)
+    score_inline(instances, t, shape, state.weights[0], scores)
     first, _ = top_two(scores, shape)
     if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
         memory, scalars, params = state.memory[0], state.scalars[0], members.params[0]
@@ -86,7 +86,7 @@ def judge_here(members: Members, state: State, scratch: Scratch, instances: Inst
 
 
 @kernel(hot=True)
-def play_here(
+def play_plain_inline(
     members: Members,
     state: State,
     scratch: Scratch,
@@ -108,7 +108,7 @@ def play_here(
     scored = labels.size - table.shape[0]
     for t in range(labels.size):
         label = np.int64(labels[t])
-        score_here(instances, t, shape, weights, scores)
+        score_inline(instances, t, shape, weights, scores)
         rival = rival_of(scores, label, shape)
         new = label >= shape[KNOWN]
         if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
@@ -142,7 +142,7 @@ def play_here(
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
             rival = rival_of(scores, label, shape)
             margin = scores[label] - scores[rival]
-        count = difference_here(instances, t, shape, -1 if new else label, rival, support, z)
+        count = difference_inline(instances, t, shape, -1 if new else label, rival, support, z)
         index = support[:count]
         if not call_step(step, weights, memory, scalars, index, z[:count], margin, params):
             continue
@@ -158,7 +158,7 @@ def play_here(
 
 
 @kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Matrix))
-def play_straight(
+def play_plain(
     members: Members,
     state: State,
     scratch: Scratch,
@@ -169,5 +169,5 @@ def play_straight(
     margins: np.ndarray,
     table: np.ndarray,
 ) -> int:
-    """`play_here`, for Python to call."""
-    return int(play_here(members, state, scratch, instances, labels, predictions, changes, margins, table))
+    """`play_plain_inline`, as a function that Python can call."""
+    return int(play_plain_inline(members, state, scratch, instances, labels, predictions, changes, margins, table))
