@@ -387,4 +387,4 @@ def test_the_learner_is_described() -> None:
     given = problem([0, 1, 0], 2, attributes=[[1.0], [-1.0], [0.5]])
     trace = run(average(recycle(parse("perceptron"), s=2)), given.instances, given.labels)
     assert repr(trace).startswith("<AR(s=2)-perceptron: 3 trials")
-    assert repr(trace.model) == "<AR(s=2)-perceptron over 2 classes after 3 trials>"
+    assert repr(trace.model) == "<AR(s=2)-perceptron over 2 classes: 1 mistakes in 3 trials>"
