@@ -12,7 +12,7 @@ import linmax
 from linmax.techniques import REGISTRY
 
 # Follow the base, but repeat the last label while the base has been wrong ``after`` times in a row or more.
-FILE = '''
+FILE = """
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -62,7 +62,7 @@ class Hesitating(Node):
 
 def hesitate(learner: LearnerLike, after: int = 2) -> Hesitant:
     return Hesitant(as_learner(learner), after)
-'''
+"""
 
 DATA = linmax.majority_problem(trials=300, seed=3)
 INSTANCES = linmax.experts(votes=DATA.votes)

@@ -88,8 +88,8 @@ class Group(Engine):
     def chunk_length(self, size: int) -> int:  # noqa: ARG002
         return self.plan.chunks
 
-    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:
-        failed = super().play_members(chunk, uses, margins)
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:
+        failed = super().play_members(chunk, margins)
         log = chunk.log
         many = int(log.versions.max(initial=0)) + 1 if log.versions.size else 0
         self.records.append(
@@ -166,7 +166,7 @@ class Apart(Engine):
     def chunk_length(self, size: int) -> int:
         return self.plan.chunks if self.replay else super().chunk_length(size)
 
-    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:  # noqa: ARG002
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:  # noqa: ARG002
         """What the members did elsewhere."""
         log = chunk.log
         for group, records in self.replay:

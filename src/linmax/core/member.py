@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, typeof
+from numba import int64, typeof, types
 from numba.extending import intrinsic
 
 from linmax.core import averages
@@ -22,7 +22,9 @@ from linmax.core.contract import (
     Instances,
     InstancesT,
     Members,
+    MembersT,
     State,
+    StateT,
     _example,
     call_spread,
     call_step,
@@ -37,6 +39,8 @@ __all__ = [
     "LANES",
     "PRESENT",
     "UNCHANGED",
+    "EngineArrays",
+    "EngineArraysT",
     "MemberView",
     "Scratch",
     "ScratchT",
@@ -138,6 +142,18 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
 
 
 ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
+
+
+class EngineArrays(NamedTuple):
+    """All members and their state, and working memory for one member at a time."""
+
+    members: Members
+    state: State
+    scratch: Scratch
+    tracked: int  # whether the 2-norms of the weights are kept
+
+
+EngineArraysT = types.NamedTuple([MembersT, StateT, ScratchT, int64], EngineArrays)
 _line, _table, _shape = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64)
 MemberViewT = typeof(MemberView(0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
 PRESENT = int64(MemberViewT, ScratchT, InstancesT, int64, int64)  # see `linmax.core.rivals.present_rivals`

@@ -10,6 +10,7 @@ instances out: what single precision leaves in doubt is looked at in full, so th
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -26,6 +27,7 @@ from linmax.core.contract import (
     Instances,
     InstancesT,
     Labels,
+    LabelTable,
     Panel,
     PanelT,
     State,
@@ -36,7 +38,18 @@ from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel
 from linmax.jit.panels import add_lanes, next_lane, sum_codes
 
-__all__ = ["doubt", "fill_lane", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
+__all__ = [
+    "Trials",
+    "TrialsT",
+    "doubt",
+    "fill_lane",
+    "fill_panel",
+    "filled",
+    "lane_leads",
+    "lane_scores",
+    "search",
+    "to_single",
+]
 
 
 @kernel()
@@ -190,16 +203,25 @@ def score_votes(instances: Instances, t: int, shape: np.ndarray, weights: np.nda
             scores[c] += instances.constant * weights[shape[EXPERTS] + c]
 
 
+class Trials(NamedTuple):
+    """Trials to play, or to look at again."""
+
+    instances: Instances
+    panel: Panel
+    labels: np.ndarray
+    uses: np.ndarray  # int32: the updates that each instance has caused, (B, T) or one member's (T,); or none
+
+
+TrialsT = types.NamedTuple([InstancesT, PanelT, Labels, LabelTable], Trials)
+
+
 @kernel(hot=True)
 def search(
     view: MemberView,
     scratch: Scratch,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
+    trials: Trials,
     begin: int,
     end: int,
-    uses: np.ndarray,
     limit: int,
     margins: np.ndarray,
 ) -> tuple[int, int, int, float]:
@@ -207,6 +229,7 @@ def search(
 
     ``limit`` 0 takes every instance, else only those used less often. Those passed over are predicted right.
     """
+    instances, panel, labels, uses = trials.instances, trials.panel, trials.labels, trials.uses
     shape, scores = view.shape, scratch.scores
     slack = 0.0
     quick = filled(panel) and view.rivals != ALL  # where every trial calls for the rule, none is passed over

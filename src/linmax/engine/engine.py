@@ -20,16 +20,16 @@ import numpy as np
 
 from linmax.core import averages
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, State
-from linmax.core.member import LANES, Scratch, scratch_for
-from linmax.core.search import fill_panel
+from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
+from linmax.core.search import Trials, fill_panel
 from linmax.data.instances import Layout, concatenate, cut
 from linmax.engine.coordinates import aligned, largest_rating, most_touched, stride_for
 from linmax.engine.first_state import first_state, members_of
 from linmax.engine.growth import first_values, grow, hosting
-from linmax.engine.loop import MANY, judge, judge_by_weights, play_all, start_means
+from linmax.engine.loop import MANY, Outputs, judge, judge_by_weights, play_all, start_means
 from linmax.engine.lowering import lower
 from linmax.engine.outcome import Outcome
-from linmax.engine.plain_loop import play_plain
+from linmax.engine.plain_loop import PlainOutputs, play_plain
 from linmax.techniques.hypothesis_log import NUMBERS, Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
 
@@ -198,7 +198,7 @@ class Engine:
     def judge_output(self, output: int, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of one output of a member (see `linmax.techniques.node`)."""
         predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
-        judge(self.members, self.state, self.scratch(instances), output, instances, size, predictions, table)
+        judge(self.kernel_arrays(self.scratch(instances)), output, instances, size, predictions, table)
         return predictions, table
 
     def rate(self, instances: Instances, size: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -250,17 +250,9 @@ class Engine:
     def _play_plain(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
         """Play a rule without techniques."""
         margins = np.zeros(0) if outcome.margins is None else outcome.margins
-        failed = play_plain(
-            self.members,
-            self.state,
-            self.scratch(instances),
-            instances,
-            labels,
-            outcome.predictions,
-            outcome.changed,
-            margins,
-            np.zeros((0, self.k)) if outcome.scores is None else outcome.scores,
-        )
+        table = np.zeros((0, self.k)) if outcome.scores is None else outcome.scores
+        outputs = PlainOutputs(outcome.predictions, outcome.changed, margins, table)
+        failed = play_plain(self.kernel_arrays(self.scratch(instances)), instances, labels, outputs)
         if failed >= 0:
             self.overflowed(0, failed)
 
@@ -293,9 +285,10 @@ class Engine:
             panel = self.panel(size, largest_rating(instances), ones)
         if panel.codes.size or panel.ratings.size:
             fill_panel(instances, labels, self.state, panel)
+        trials = Trials(instances, panel, labels, uses)
         step = self.chunk_length(size - offset)
         for begin in range(offset, size, max(1, step)):
-            self._chunk(instances, panel, labels, begin, min(size, begin + step), uses, origin - offset, outcome)
+            self._chunk(trials, begin, min(size, begin + step), origin - offset, outcome)
         if self.memory:
             keep = min(self.memory, size)
             # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
@@ -322,17 +315,7 @@ class Engine:
         longest = MEMORY // (8 * max(1, weights + scores))
         return int(min(size, 256, longest)) if longest >= 8 else 1
 
-    def _chunk(
-        self,
-        instances: Instances,
-        panel: Panel,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        uses: np.ndarray,
-        shift: int,
-        outcome: Outcome,
-    ) -> None:
+    def _chunk(self, trials: Trials, begin: int, end: int, shift: int, outcome: Outcome) -> None:
         """Run every member over begin..end, then the nodes. ``shift`` + trial is its place in the outcome."""
         count, size = len(self.runs), end - begin
         known = int(self.state.shape[KNOWN])
@@ -342,19 +325,17 @@ class Engine:
         scored = self.scored or outcome.scores is not None
         passed_on = self.scored or (scored and self.top.passes_scores_on)
         tables = np.zeros((count, 2, size, self.k) if passed_on else (count, 0, 0, 0))
-        kept = np.zeros(len(labels) if outcome.margins is not None else 0)
-        scratch = self.scratch(instances)
+        kept = np.zeros(len(trials.labels) if outcome.margins is not None else 0)
+        scratch = self.scratch(trials.instances)
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
-                node.look(self, scratch, log, instances, begin)
-        chunk = Chunk(
-            instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, scored
-        )
+                node.look(self, scratch, log, trials.instances, begin)
+        chunk = Chunk(trials, scratch, begin, end, known, predictions, changes, tables, log, scored)
         if self.runs:
-            failed = self.play_members(chunk, uses, kept)
+            failed = self.play_members(chunk, kept)
             if failed >= 0:
                 self.overflowed(failed // MANY, failed % MANY + shift)
-        after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
+        after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
             self.state.counts[0, [TRIALS, UPDATES]] += size
@@ -368,14 +349,14 @@ class Engine:
             assert played.scores is not None
             outcome.scores[place] = played.scores
 
-    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:
         """Run every member over the chunk (see `linmax.engine.loop.play_all`)."""
-        return int(
-            play_all(
-                self.members, self.state, chunk.scratch, chunk.instances, chunk.panel, chunk.labels, chunk.begin,
-                chunk.end, int(self.tracked), uses, chunk.predictions, chunk.changes, margins, chunk.log, chunk.tables,
-            )
-        )  # fmt: skip
+        outputs = Outputs(chunk.predictions, chunk.changes, margins, chunk.tables, chunk.log)
+        return int(play_all(self.kernel_arrays(chunk.scratch), chunk.trials, chunk.begin, chunk.end, outputs))
+
+    def kernel_arrays(self, scratch: Scratch) -> EngineArrays:
+        """Members, state and working memory, as kernels take them."""
+        return EngineArrays(self.members, self.state, scratch, int(self.tracked))
 
     def state_log(self) -> Log:
         """A log of one trial that is the state itself, or none."""

@@ -1,8 +1,9 @@
-"""The one loop over trials: a member meets each instance, sees its label, and its rule and techniques do their work."""
+"""The loop over trials: a member predicts each instance, sees its label, and its rule and techniques learn from it."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int32, int64, types, uint8
@@ -26,8 +27,6 @@ from linmax.core.contract import (
     Matrix,
     Members,
     MembersT,
-    Panel,
-    PanelT,
     State,
     StateT,
     Vector,
@@ -37,6 +36,8 @@ from linmax.core.member import (
     CHANGED,
     FAILED,
     LANES,
+    EngineArrays,
+    EngineArraysT,
     MemberView,
     Scratch,
     ScratchT,
@@ -44,18 +45,25 @@ from linmax.core.member import (
     present_instance,
     view_of,
 )
-from linmax.core.search import doubt, filled, lane_leads, lane_scores, search, to_single
+from linmax.core.search import Trials, TrialsT, doubt, filled, lane_leads, lane_scores, search, to_single
 from linmax.jit.compiling import kernel
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 
-__all__ = ["JUDGE", "MANY", "PLAY", "appear", "judge", "judge_by_weights", "play_all", "start_means"]
+__all__ = [
+    "JUDGE",
+    "MANY",
+    "PLAY",
+    "Outputs",
+    "OutputsT",
+    "appear",
+    "judge",
+    "judge_by_weights",
+    "play_all",
+    "start_means",
+]
 
-UseTable = int32[:, ::1]
-LabelCube = int32[:, :, ::1]
-ByteTable = uint8[:, ::1]
-Tables = float64[:, :, :, ::1]
-MANY = 2**40
+MANY = 2**40  # more than there are trials
 
 
 @kernel()
@@ -72,9 +80,7 @@ def average_scores(view: MemberView, scratch: Scratch, instances: Instances, t: 
 def judge_by_average(
     view: MemberView,
     scratch: Scratch,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
+    trials: Trials,
     begin: int,
     end: int,
     origin: int,
@@ -86,7 +92,7 @@ def judge_by_average(
     The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
     where the label leads beyond doubt.
     """
-    sums = view.sums
+    instances, panel, labels, sums = trials.instances, trials.panel, trials.labels, view.sums
     weight, idle, fade, age = sums[averages.WEIGHT], sums[averages.IDLE], sums[averages.FADE], sums[averages.AGE]
     g = averages.term(view.kind, view.scalars, sums)
     if not filled(panel) or tables.shape[0]:
@@ -130,35 +136,28 @@ def judge_by_average(
                 predictions[1, t - origin] = average_scores(view, scratch, instances, t, factor)
 
 
-@kernel(hot=True)
-def play(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    member: int,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    oldest: int,
-    begin: int,
-    end: int,
-    tracked: int,
-    uses: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    log: Log,
-    tables: np.ndarray,
-) -> int:
-    """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range.
+class Outputs(NamedTuple):
+    """What the members did at each trial of a chunk, indexed from its first trial unless said otherwise."""
 
-    What is written per trial is indexed from begin: ``predictions[0]`` are the member's own, ``predictions[1]`` those
-    of its average, likewise ``tables`` the scores (of weights of 2-norm 1); ``margins`` are indexed like the labels.
-    ``oldest`` is the first instance that recycling may use.
-    """
-    view = view_of(members, state, member, tracked)
-    uses_here = uses[member]
-    nothing = scratch.z[:0]
+    predictions: np.ndarray  # int32 (B, 2, C): of each member, and of its average
+    changes: np.ndarray  # uint8 (B, C): whether it was updated
+    margins: np.ndarray  # of the first member, indexed like the labels; or none
+    tables: np.ndarray  # (B, 2, C, k): scores of weights of 2-norm 1; or (B, 0, 0, 0)
+    log: Log
+
+
+OutputsT = types.NamedTuple([int32[:, :, ::1], uint8[:, ::1], Vector, float64[:, :, :, ::1], LogT], Outputs)
+
+
+@kernel(hot=True)
+def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int, outputs: Outputs) -> int:
+    """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range."""
+    members, state, scratch, log = arrays.members, arrays.state, arrays.scratch, outputs.log
+    view = view_of(members, state, member, arrays.tracked)
+    instances, labels = trials.instances, trials.labels
+    given = Trials(instances, trials.panel, labels, trials.uses[member])
+    predictions, changes, tables = outputs.predictions[member], outputs.changes[member], outputs.tables[member]
+    margins = outputs.margins if member == 0 else outputs.margins[:0]
     shape, counts = view.shape, state.counts[member]
     recycling = members.recycling[member]
     logged = log.versions.shape[1] > 0
@@ -167,7 +166,7 @@ def play(
         take_version(view, log, member, 0, -1, counts[TRIALS] + 1)
     t = begin
     while t < end:
-        event, first, rival, margin = search(view, scratch, instances, panel, labels, t, end, uses_here, 0, margins)
+        event, first, rival, margin = search(view, scratch, given, t, end, 0, margins)
         last = min(event, end - 1)
         for q in range(t, last + 1):
             predictions[0, q - begin] = labels[q]
@@ -187,7 +186,7 @@ def play(
                 for c in range(tables.shape[2]):
                     tables[0, q - begin, c] = scratch.scores[c] / unit
         if view.kind:
-            judge_by_average(view, scratch, instances, panel, labels, t, last + 1, begin, predictions, tables)
+            judge_by_average(view, scratch, given, t, last + 1, begin, predictions, tables)
             averages.advance(view.kind, last - t, view.sums)
         if logged:
             for q in range(t, last):
@@ -212,11 +211,9 @@ def play(
                 changes[event - begin] = 1
                 counts[UPDATES] += steps
                 if recycling[KEPT]:
-                    uses_here[event] = 1
-                    start = max(oldest, event + 1 - recycling[KEPT])
-                    if not recycle_instances(
-                        view, scratch, instances, panel, labels, start, event + 1, uses_here, recycling, counts, nothing
-                    ):
+                    given.uses[event] = 1
+                    start = max(0, event + 1 - recycling[KEPT])
+                    if not recycle_instances(view, scratch, given, start, event + 1, recycling, counts):
                         return event
         averages.advance(view.kind, 1, view.sums)
         if logged:
@@ -231,64 +228,34 @@ def play(
     return -1
 
 
-PLAY = int64(
-    MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
-    Vector, LogT, Tables,
-)  # fmt: skip
+PLAY = int64(EngineArraysT, TrialsT, int64, int64, OutputsT)
 
 
 @kernel(PLAY)
-def play_all(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    begin: int,
-    end: int,
-    tracked: int,
-    uses: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    log: Log,
-    tables: np.ndarray,
-) -> int:
+def play_all(arrays: EngineArrays, trials: Trials, begin: int, end: int, outputs: Outputs) -> int:
     """Play trials begin..end for every member, each from the same known classes.
 
     Returns -1, or member * MANY + trial where weights left the range.
     """
-    known = state.shape[KNOWN]
-    nothing = margins[:0]
-    for member in range(members.steps.size):
-        state.shape[KNOWN] = known
-        failed = play(
-            members, state, scratch, member, instances, panel, labels, 0, begin, end, tracked, uses,
-            predictions[member], changes[member], margins if member == 0 else nothing, log,
-            tables[member],
-        )  # fmt: skip
+    shape = arrays.state.shape
+    known = shape[KNOWN]
+    for member in range(arrays.members.steps.size):
+        shape[KNOWN] = known
+        failed = play(arrays, member, trials, begin, end, outputs)
         if failed >= 0:
             return member * MANY + failed
     return -1
 
 
-JUDGE = types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix)
+JUDGE = types.void(EngineArraysT, int64, InstancesT, int64, Labels, Matrix)
 
 
 @kernel(JUDGE)
 def judge(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    output: int,
-    instances: Instances,
-    size: int,
-    predictions: np.ndarray,
-    table: np.ndarray,
+    arrays: EngineArrays, output: int, instances: Instances, size: int, predictions: np.ndarray, table: np.ndarray
 ) -> None:
     """Predictions of an output, and its scores where ``table`` has rows, without learning."""
-    view = view_of(members, state, output // 2, 0)
+    scratch, view = arrays.scratch, view_of(arrays.members, arrays.state, output // 2, 0)
     shape, scores, spare = view.shape, scratch.scores, scratch.spare
     factor = averages.multiple(view.kind, view.scalars, view.sums)
     for t in range(size):

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64
+from numba import int64, types
 
 from linmax.core.averages import unit_of
 from linmax.core.contract import (
@@ -30,19 +30,15 @@ from linmax.core.contract import (
     InstancesT,
     Labels,
     Matrix,
-    Members,
-    MembersT,
-    State,
-    StateT,
     Vector,
     call_step,
 )
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
-from linmax.core.member import Scratch, ScratchT, rescale, view_of
+from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
 from linmax.jit.compiling import kernel
 from linmax.jit.selection import best_but
 
-__all__ = ["judge_plain_inline", "play_plain", "play_plain_inline"]
+__all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
 
 
 def inlined(helper: Any) -> Any:
@@ -73,8 +69,9 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
 
 
 @kernel(hot=True)
-def judge_plain_inline(members: Members, state: State, scratch: Scratch, instances: Instances, t: int) -> int:
+def judge_plain_inline(arrays: EngineArrays, instances: Instances, t: int) -> int:
     """The class of instance t, without learning; `linmax.engine.loop.judge` for this rule."""
+    members, state, scratch = arrays.members, arrays.state, arrays.scratch
     shape, scores, spread = state.shape, scratch.scores, members.spreads[0]
     score_inline(instances, t, shape, state.weights[0], scores)
     first, _ = top_two(scores, shape)
@@ -85,22 +82,23 @@ def judge_plain_inline(members: Members, state: State, scratch: Scratch, instanc
     return first
 
 
-@kernel(hot=True)
-def play_plain_inline(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    instances: Instances,
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    table: np.ndarray,
-) -> int:
-    """Play all trials; ``table`` gets the scores of the last ones, for as many as it has rows.
+class PlainOutputs(NamedTuple):
+    """What the rule did at each trial."""
 
-    Returns -1, or the trial at which the weights left the range of floats.
-    """
+    predictions: np.ndarray
+    changes: np.ndarray  # uint8: whether it was updated
+    margins: np.ndarray  # or none
+    table: np.ndarray  # the scores of the last trials, for as many as it has rows
+
+
+PlainOutputsT = types.NamedTuple([Labels, Bytes, Vector, Matrix], PlainOutputs)
+
+
+@kernel(hot=True)
+def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
+    """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
+    members, state, scratch = arrays.members, arrays.state, arrays.scratch
+    predictions, changes, margins, table = outputs.predictions, outputs.changes, outputs.margins, outputs.table
     step, spread = members.steps[0], members.spreads[0]
     shape, weights, memory = state.shape, state.weights[0], state.memory[0]
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
@@ -157,17 +155,7 @@ def play_plain_inline(
     return -1
 
 
-@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Matrix))
-def play_plain(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    instances: Instances,
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    table: np.ndarray,
-) -> int:
+@kernel(int64(EngineArraysT, InstancesT, Labels, PlainOutputsT))
+def play_plain(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
     """`play_plain_inline`, as a function that Python can call."""
-    return int(play_plain_inline(members, state, scratch, instances, labels, predictions, changes, margins, table))
+    return int(play_plain_inline(arrays, instances, labels, outputs))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
@@ -33,7 +33,18 @@ from linmax.util.checks import finite, one_of
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
 
-__all__ = ["WAYS", "BestOf", "Combined", "Weighing", "combine", "follow_best", "weigh", "weights_of"]
+__all__ = [
+    "WAYS",
+    "BestOf",
+    "Combined",
+    "Followed",
+    "FollowedT",
+    "Weighing",
+    "combine",
+    "follow_best",
+    "weigh",
+    "weights_of",
+]
 
 BEST, WMA, WEIGHTED = 0, 1, 2
 WAYS = {"best": BEST, "wma": WMA, "weighted": WEIGHTED}
@@ -51,21 +62,25 @@ def least(mistakes: np.ndarray) -> int:
     return best
 
 
-FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes)
+class Followed(NamedTuple):
+    """What is followed at each trial of a chunk: one of several, named before and after the trial."""
+
+    predictions: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    changed: np.ndarray  # uint8: whether its hypothesis is new after the trial
+
+
+FollowedT = types.NamedTuple([Labels, Labels, Labels, Bytes], Followed)
+FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, FollowedT)
 
 
 @kernel(FOLLOW)
 def follow_best(
-    proposals: np.ndarray,
-    changes: np.ndarray,
-    labels: np.ndarray,
-    mistakes: np.ndarray,
-    predictions: np.ndarray,
-    before: np.ndarray,
-    after: np.ndarray,
-    changed: np.ndarray,
+    proposals: np.ndarray, changes: np.ndarray, labels: np.ndarray, mistakes: np.ndarray, followed: Followed
 ) -> None:
-    """Predict like the member with the fewest mistakes so far; say which it was before and after each trial."""
+    """Predict like the member with the fewest mistakes so far."""
+    predictions, before, after, changed = followed.predictions, followed.before, followed.after, followed.changed
     for t in range(labels.size):
         best = least(mistakes)
         before[t] = best
@@ -97,31 +112,52 @@ def spread(scores: np.ndarray, known: int) -> float:
     return square if square > ROUNDING * mean * mean else 0.0
 
 
-@kernel(
-    types.void(
-        int64, float64, LabelTable, Cube, Labels, Indices, Vector, Vector, StateT, Vector, Labels, Matrix, types.boolean
-    )
-)
-def weigh(
-    how: int,
-    beta: float,
-    proposals: np.ndarray,
-    scores: np.ndarray,
-    labels: np.ndarray,
-    mistakes: np.ndarray,
-    squares: np.ndarray,
-    trials: np.ndarray,
-    state: State,
-    weights: np.ndarray,
-    predictions: np.ndarray,
-    table: np.ndarray,
-    learning: bool,
-) -> None:
-    """Weighted votes (WMA) or weighted sums of scores divided by their size; ``table`` receives the sums.
+class Weighed(NamedTuple):
+    """The state of a weighted combination."""
 
-    The size of a member's scores is the root of their mean `spread` over the trials before, which ``squares`` sums up;
-    as long as that is 0, of the trial at hand. ``weights`` is room for the members' weights.
+    mistakes: np.ndarray  # int64 (members,)
+    squares: np.ndarray  # (members,): the sum of the `spread` of a member's scores over the trials
+    trials: np.ndarray  # (1,): how many
+    weights: np.ndarray  # (members,): working memory
+
+
+class Proposed(NamedTuple):
+    """What the members propose in a chunk."""
+
+    classes: np.ndarray  # int32 (members, C)
+    scores: np.ndarray  # (members, C, k), or none
+
+
+class Sums(NamedTuple):
+    """What a weighted combination predicts in a chunk, and the sums by which it does."""
+
+    predictions: np.ndarray
+    table: np.ndarray  # (C, k)
+
+
+WEIGH = types.void(
+    int64,
+    float64,
+    types.NamedTuple([Indices, Vector, Vector, Vector], Weighed),
+    types.NamedTuple([LabelTable, Cube], Proposed),
+    Labels,
+    StateT,
+    types.NamedTuple([Labels, Matrix], Sums),
+)
+
+
+@kernel(WEIGH)
+def weigh(
+    how: int, beta: float, weighed: Weighed, proposed: Proposed, labels: np.ndarray, state: State, sums: Sums
+) -> None:
+    """Weighted votes (WMA), or weighted sums of scores divided by their size. Without labels nothing is learned.
+
+    The size of a member's scores is the root of their mean `spread` over the trials before; as long as that is 0, of
+    the present trial.
     """
+    mistakes, squares, trials, weights = weighed.mistakes, weighed.squares, weighed.trials, weighed.weights
+    proposals, scores, predictions, table = proposed.classes, proposed.scores, sums.predictions, sums.table
+    learning = labels.size > 0
     weights_of(how, beta, mistakes, weights)
     for t in range(predictions.size):
         total = table[t]
@@ -215,7 +251,8 @@ class BestOf(Node):
         size = len(chunk.seen)
         predictions, before, after = (np.zeros(size, np.int32) for _ in range(3))
         changed = np.zeros(size, np.uint8)
-        follow_best(played.predictions, played.changed, chunk.seen, self.mistakes, predictions, before, after, changed)
+        followed = Followed(predictions, before, after, changed)
+        follow_best(played.predictions, played.changed, chunk.seen, self.mistakes, followed)
         trials = np.arange(size)
         scores = None if played.scores is None else played.scores[before, trials]
         if played.before is None or played.after is None:
@@ -255,39 +292,26 @@ class Weighing(Node):
         return {"mistakes": self.mistakes, "squares": self.squares, "trials": self.trials}
 
     def _weigh(
-        self, engine: Engine, proposals: np.ndarray, scores: Any, labels: np.ndarray, learning: bool
+        self, engine: Engine, proposals: np.ndarray, scores: np.ndarray | None, labels: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         size = proposals.shape[1]
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, engine.k))
-        cube = scores if self.wants_scores else np.zeros((0, 0, 0))
-        weigh(
-            self.how,
-            self.beta,
-            proposals,
-            cube,
-            labels,
-            self.mistakes,
-            self.squares,
-            self.trials,
-            engine.state,
-            np.zeros(len(proposals)),
-            predictions,
-            table,
-            learning,
-        )
-        return predictions, table
+        weighed = Weighed(self.mistakes, self.squares, self.trials, np.zeros(len(proposals)))
+        cube = scores if scores is not None and self.wants_scores else np.zeros((0, 0, 0))
+        sums = Sums(np.zeros(size, np.int32), np.zeros((size, engine.k)))
+        weigh(self.how, self.beta, weighed, Proposed(proposals, cube), labels, engine.state, sums)
+        return sums.predictions, sums.table
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         played = play_children(self, engine, chunk)
         engine.state.shape[KNOWN] = chunk.known
-        predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen, True)
+        predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen)
         return PlayedChunk(predictions, np.ones(len(predictions), np.uint8), table)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         judged = [child.judge(engine, instances, size) for child in self.children]
         none = np.zeros(0, np.int32)
         proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
-        return self._weigh(engine, proposals, scores, none, False)
+        return self._weigh(engine, proposals, scores, none)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         if not self.wants_scores:

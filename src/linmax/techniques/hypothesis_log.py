@@ -40,22 +40,20 @@ from linmax.core.contract import (
     InstancesT,
     Labels,
     Matrix,
-    Members,
-    MembersT,
-    Panel,
     State,
     StateT,
     Vector,
 )
 from linmax.core.contract import RAW as RAW_AVERAGE
 from linmax.core.linear_max import score, top_two
-from linmax.core.member import LANES, MemberView, Scratch, ScratchT, view_of
-from linmax.core.search import doubt, filled, lane_leads, lane_scores, to_single
+from linmax.core.member import LANES, EngineArrays, EngineArraysT, MemberView, Scratch, view_of
+from linmax.core.search import Trials, doubt, filled, lane_leads, lane_scores, to_single
 from linmax.jit.compiling import kernel
 
 __all__ = [
     "NUMBERS",
     "SCALES",
+    "Hypothesis",
     "Log",
     "LogT",
     "count_right",
@@ -91,6 +89,15 @@ class Log(NamedTuple):
 LogT = typeof(Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, NUMBERS)), np.zeros((1, 1), np.int32)))
 
 
+class Hypothesis(NamedTuple):
+    """One hypothesis of a log, and how it votes."""
+
+    output: int  # of a member: its own, or that of its average
+    version: int
+    after: int  # the trial of the chunk after which it is wanted
+    scale: int  # what it is divided by, see SCALES
+
+
 @kernel()
 def take_version(view: MemberView, log: Log, member: int, version: int, since: int, terms: int) -> None:
     """Write the member's present hypothesis into the log as the one after trial ``since`` of the chunk."""
@@ -118,25 +125,25 @@ def idle(numbers: np.ndarray, after: int) -> float:
 
 
 @kernel()
-def multiple(log: Log, output: int, version: int, after: int) -> float:
-    """The hypothesis of an output is multiple * weights - backlog (averaged), or its weights (multiple 0)."""
-    numbers = log.numbers[output // 2, version]
-    return numbers[G] + idle(numbers, after) * numbers[STEP_G] if output % 2 else 0.0
+def multiple(log: Log, which: Hypothesis) -> float:
+    """A hypothesis is multiple * weights - backlog (averaged), or the weights (multiple 0)."""
+    numbers = log.numbers[which.output // 2, which.version]
+    return numbers[G] + idle(numbers, which.after) * numbers[STEP_G] if which.output % 2 else 0.0
 
 
 @kernel()
-def weight_of(log: Log, output: int, version: int, factor: float, i: int) -> float:
-    """One weight of the hypothesis of an output."""
-    weight = log.weights[output // 2, version, i]
-    return factor * weight - log.backlog[output // 2, version, i] if output % 2 else weight
+def weight_of(log: Log, which: Hypothesis, factor: float, i: int) -> float:
+    """One weight of a hypothesis; ``factor`` is its `multiple`."""
+    weight = log.weights[which.output // 2, which.version, i]
+    return factor * weight - log.backlog[which.output // 2, which.version, i] if which.output % 2 else weight
 
 
 @kernel()
-def size_of(log: Log, output: int, version: int, after: int, scale: int) -> float:
+def size_of(log: Log, which: Hypothesis) -> float:
     """What the hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
-    member = output // 2
-    numbers = log.numbers[member, version]
-    factor = multiple(log, output, version, after)
+    output, after, scale = which.output, which.after, which.scale
+    numbers = log.numbers[output // 2, which.version]
+    factor = multiple(log, which)
     if scale == L2:
         square = numbers[LOG_SQUARE]
         if output % 2:
@@ -147,9 +154,9 @@ def size_of(log: Log, output: int, version: int, after: int, scale: int) -> floa
     if scale == L1 or scale == L2:
         largest, total = 0.0, 0.0
         for i in range(log.weights.shape[2]):
-            largest = max(largest, abs(weight_of(log, output, version, factor, i)))
+            largest = max(largest, abs(weight_of(log, which, factor, i)))
         for i in range(log.weights.shape[2]):
-            part = abs(weight_of(log, output, version, factor, i)) / largest if largest > 0.0 else 0.0
+            part = abs(weight_of(log, which, factor, i)) / largest if largest > 0.0 else 0.0
             total += part if scale == L1 else part * part
         return largest * (total if scale == L1 else math.sqrt(total))
     if output % 2:
@@ -159,10 +166,10 @@ def size_of(log: Log, output: int, version: int, after: int, scale: int) -> floa
 
 
 @kernel()
-def inverse_size(log: Log, output: int, version: int, after: int, scale: int) -> float:
+def inverse_size(log: Log, which: Hypothesis) -> float:
     """What the hypothesis is multiplied by before it votes; not finite when its raw weights outgrow a float."""
-    size = size_of(log, output, version, after, scale)
-    return 1.0 / size if size > 0.0 else (np.inf if scale == RAW else 0.0)
+    size = size_of(log, which)
+    return 1.0 / size if size > 0.0 else (np.inf if which.scale == RAW else 0.0)
 
 
 @kernel()
@@ -171,53 +178,41 @@ def rate(
     t: int,
     shape: np.ndarray,
     log: Log,
-    output: int,
-    version: int,
-    after: int,
-    scale: int,
+    which: Hypothesis,
     scores: np.ndarray,
     spare: np.ndarray,
 ) -> None:
-    """Scores of instance t under an output's hypothesis, at its voting scale, after trial ``after`` of the chunk."""
-    member = output // 2
-    score(instances, t, shape, log.weights[member, version], scores)
-    if output % 2:
-        factor = multiple(log, output, version, after)
-        score(instances, t, shape, log.backlog[member, version], spare)
+    """Scores of instance t under a hypothesis, at its voting scale."""
+    member = which.output // 2
+    score(instances, t, shape, log.weights[member, which.version], scores)
+    if which.output % 2:
+        factor = multiple(log, which)
+        score(instances, t, shape, log.backlog[member, which.version], spare)
         for c in range(scores.size):
             scores[c] = factor * scores[c] - spare[c]
-    inverse = inverse_size(log, output, version, after, scale)
+    inverse = inverse_size(log, which)
     for c in range(scores.size):
         scores[c] *= inverse
 
 
-@kernel(types.void(MembersT, StateT, ScratchT, LogT, int64, int64, InstancesT, int64, Vector))
+@kernel(types.void(EngineArraysT, LogT, int64, int64, InstancesT, int64, Vector))
 def look(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    log: Log,
-    output: int,
-    scale: int,
-    instances: Instances,
-    t: int,
-    own: np.ndarray,
+    arrays: EngineArrays, log: Log, output: int, scale: int, instances: Instances, t: int, own: np.ndarray
 ) -> None:
     """`rate` for a log that is the state itself, before the trial changes it."""
-    member = output // 2
-    take_version(view_of(members, state, member, 1), log, member, 0, -1, state.counts[member, TRIALS] + 1)
-    rate(instances, t, state.shape, log, output, 0, -1, scale, own, scratch.spare)
+    member, state = output // 2, arrays.state
+    take_version(view_of(arrays.members, state, member, 1), log, member, 0, -1, state.counts[member, TRIALS] + 1)
+    rate(instances, t, state.shape, log, Hypothesis(output, 0, -1, scale), own, arrays.scratch.spare)
 
 
 @kernel()
-def write_out(log: Log, output: int, version: int, after: int, scale: int, target: np.ndarray) -> float:
-    """The hypothesis at its voting scale, coordinate by coordinate: O(n). Returns that of one that appears later."""
-    factor = multiple(log, output, version, after)
-    inverse = inverse_size(log, output, version, after, scale)
+def write_out(log: Log, which: Hypothesis, target: np.ndarray) -> float:
+    """Write a hypothesis at its voting scale to ``target``; returns the weight of a coordinate that appears later."""
+    factor, inverse = multiple(log, which), inverse_size(log, which)
     for i in range(target.size):
-        target[i] = inverse * weight_of(log, output, version, factor, i)
-    numbers = log.numbers[output // 2, version]
-    return inverse * (factor * numbers[LOG_START] - numbers[LOG_UNSEEN] if output % 2 else numbers[LOG_START])
+        target[i] = inverse * weight_of(log, which, factor, i)
+    numbers = log.numbers[which.output // 2, which.version]
+    return inverse * (factor * numbers[LOG_START] - numbers[LOG_UNSEEN] if which.output % 2 else numbers[LOG_START])
 
 
 @kernel()
@@ -276,9 +271,7 @@ def decide_votes(
 
 @kernel()
 def count_right(
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
+    trials: Trials,
     begin: int,
     end: int,
     shape: np.ndarray,
@@ -286,7 +279,8 @@ def count_right(
     scale: int,
     scratch: Scratch,
 ) -> int:
-    """On how many of the instances begin..end these weights predict the label."""
+    """On how many of the trials begin..end these weights predict the label."""
+    instances, panel, labels = trials.instances, trials.panel, trials.labels
     right = 0
     if filled(panel):
         to_single(weights, scratch.single)

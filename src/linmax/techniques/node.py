@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, RAW, SHIFT, Instances, Panel, Rule
+from linmax.core.contract import GAUGE, RAW, SHIFT, Instances, Rule
 from linmax.core.member import Scratch
+from linmax.core.search import Trials
 from linmax.techniques.hypothesis_log import Log
 
 if TYPE_CHECKING:
@@ -43,11 +44,8 @@ class Run:
 class Chunk:
     """A stretch of trials and what the members did in it; arrays are indexed from its first trial."""
 
-    instances: Instances
-    panel: Panel
-    labels: np.ndarray
+    trials: Trials
     scratch: Scratch
-    oldest: int
     begin: int
     end: int
     known: int  # classes known before it
@@ -56,6 +54,16 @@ class Chunk:
     tables: np.ndarray  # (B, 2, C, k), or empty
     log: Log
     scored: bool  # whether the scores of the whole are wanted
+
+    @property
+    def instances(self) -> Instances:
+        """All instances; those of the chunk are begin..end."""
+        return self.trials.instances
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels of all instances."""
+        return self.trials.labels
 
     @property
     def seen(self) -> np.ndarray:

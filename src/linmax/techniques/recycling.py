@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances
+from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES
 from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
-from linmax.core.search import search
+from linmax.core.search import Trials, search
 from linmax.jit.compiling import kernel
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.node import NO_RECYCLING, Run
@@ -34,21 +34,18 @@ KEPT, USES, PASSES, BUDGET = range(4)
 def recycle_instances(
     view: MemberView,
     scratch: Scratch,
-    instances: Instances,
-    panel: np.ndarray,
-    labels: np.ndarray,
+    trials: Trials,
     begin: int,
     end: int,
-    uses: np.ndarray,
     recycling: np.ndarray,
     counts: np.ndarray,
-    nothing: np.ndarray,
 ) -> bool:
     """Look at begin..end, over and over, until nothing has called for an update since each was last looked at.
 
     Without a budget it begins with the oldest. With one it goes on where it stopped the last time, and ends when the
     look-ups that are left are used up. False when a weight left its range.
     """
+    instances, labels, uses, nothing = trials.instances, trials.labels, trials.uses, scratch.z[:0]
     size, budget = end - begin, recycling[BUDGET]
     first = counts[TRIALS] - end  # number of the trial at place 0; the last one played is at end - 1
     left = counts[LEFT] if budget else FOREVER * FOREVER
@@ -56,9 +53,7 @@ def recycle_instances(
     quiet, passes = 0, 0
     while quiet < size and left > 0 and passes < recycling[PASSES]:
         stop = min(end, t + min(left, size - quiet))
-        found, _, rival, margin = search(
-            view, scratch, instances, panel, labels, t, stop, uses, recycling[USES], nothing
-        )
+        found, _, rival, margin = search(view, scratch, trials, t, stop, recycling[USES], nothing)
         looked = min(found + 1, stop) - t
         quiet += looked
         if found < stop:

@@ -13,26 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-from numba import int64, typeof
+from numba import int64, typeof, types
 
-from linmax.core.contract import (
-    KNOWN,
-    Bytes,
-    Instances,
-    InstancesT,
-    Labels,
-    Matrix,
-    Panel,
-    PanelT,
-    State,
-    StateT,
-    Vector,
-)
+from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
 from linmax.core.linear_max import score
-from linmax.core.member import Scratch, ScratchT
+from linmax.core.member import EngineArrays, EngineArraysT, Scratch
+from linmax.core.search import Trials, TrialsT
 from linmax.jit.compiling import kernel
+from linmax.techniques.combining import Followed, FollowedT
 from linmax.techniques.hypothesis_log import (
     SCALES,
+    Hypothesis,
     Log,
     LogT,
     count_right,
@@ -49,7 +40,19 @@ from linmax.util.checks import counted, one_of
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
 
-__all__ = ["Ballot", "BallotT", "Voted", "Voting", "new_ballot", "vote", "vote_on"]
+__all__ = [
+    "Ballot",
+    "BallotT",
+    "Vote",
+    "VoteOutputs",
+    "VoteOutputsT",
+    "VoteT",
+    "Voted",
+    "Voting",
+    "new_ballot",
+    "vote",
+    "vote_on",
+]
 
 
 class Ballot(NamedTuple):
@@ -105,56 +108,52 @@ def slot_for(ballot: Ballot) -> int:
     return oldest
 
 
-VOTE = int64(
-    InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
-    Labels, Labels, Bytes, Labels, Vector, Labels, Matrix,
-)  # fmt: skip  # fmt: skip
+class Vote(NamedTuple):
+    """What a vote works with."""
+
+    ballot: Ballot
+    settings: np.ndarray  # int64 (3,): the largest window, recent instances, and scale
+    log: Log  # the hypotheses of the members
+    seen: np.ndarray  # if the log is the state itself, the scores before the trial (see `look`); else none
+
+
+class VoteOutputs(NamedTuple):
+    """What a vote does at each trial of a chunk."""
+
+    predictions: np.ndarray
+    table: np.ndarray  # mean scores of the voters; or no rows
+
+
+WIDEST, RECENT, SCALE = range(3)  # of the settings
+VoteT = types.NamedTuple([BallotT, Indices, LogT, Vector], Vote)
+VoteOutputsT = types.NamedTuple([Labels, Matrix], VoteOutputs)
+VOTE = int64(EngineArraysT, TrialsT, int64, int64, VoteT, FollowedT, VoteOutputsT)
 
 
 @kernel(VOTE)
 def vote_on(
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    state: State,
-    scratch: Scratch,
-    log: Log,
-    ballot: Ballot,
-    widest: int,
-    recent: int,
-    scale: int,
-    oldest: int,
-    begin: int,
-    end: int,
-    chosen_before: np.ndarray,
-    chosen_after: np.ndarray,
-    changed: np.ndarray,
-    basic: np.ndarray,
-    seen: np.ndarray,
-    predictions: np.ndarray,
-    table: np.ndarray,
+    arrays: EngineArrays, trials: Trials, begin: int, end: int, vote: Vote, followed: Followed, outputs: VoteOutputs
 ) -> int:
-    """Play the vote over a chunk of trials begin..end of the instances; arrays of outcomes are indexed from begin.
+    """Play the vote over a chunk of trials begin..end; ``followed`` and ``outputs`` are indexed from begin.
 
-    ``chosen_before`` and ``chosen_after`` name the output whose hypothesis is B's before and after each trial,
-    ``basic`` is B's label, ``changed`` whether B's hypothesis is new. ``oldest`` is the first instance there is.
-    Where the log is the state itself, which has moved on, the chunk is one trial and ``seen`` has B's scores before it
-    (see `look`). ``table`` takes the mean scores of the voters, if it has rows. Returns -1, or the trial at which raw
-    weights outgrew a float.
+    ``followed`` is B: which output it follows, and what it predicts. Where the log is the state itself, which has moved
+    on, the chunk is one trial. Returns -1, or the trial at which raw weights outgrew a float.
     """
-    shape, marks, candidate = state.shape, ballot.marks, scratch.candidate
+    instances, shape, scratch, log, ballot = trials.instances, arrays.state.shape, arrays.scratch, vote.log, vote.ballot
+    marks, candidate, table, basic = ballot.marks, scratch.candidate, outputs.table, followed.predictions
+    widest, recent, scale = vote.settings[WIDEST], vote.settings[RECENT], vote.settings[SCALE]
     scores, spare, own = scratch.scores, scratch.spare, scratch.own
     width = scores.size
     for t in range(begin, end):
         c = t - begin
-        label = labels[t]
-        output = chosen_before[c]
+        label = trials.labels[t]
+        output = followed.before[c]
         version = log.versions[output // 2, c - 1] if c > 0 else 0
-        if seen.size:
+        if vote.seen.size:
             for j in range(width):
-                own[j] = seen[j]
+                own[j] = vote.seen[j]
         else:
-            rate(instances, t, shape, log, output, version, c - 1, scale, own, spare)
+            rate(instances, t, shape, log, Hypothesis(output, version, c - 1, scale), own, spare)
         score(instances, t, shape, ballot.total, scores)
         for j in range(width):
             scores[j] += own[j]
@@ -162,7 +161,7 @@ def vote_on(
                 return t
         voted = top_of_vote(instances, t, shape, scores, marks[SIZE] + 1, scale)
         trusted = marks[VOTING] <= marks[BASIC]
-        predictions[c] = voted if trusted else basic[c]
+        outputs.predictions[c] = voted if trusted else basic[c]
         if table.shape[0]:
             for j in range(table.shape[1]):
                 table[c, j] = scores[j] / (marks[SIZE] + 1.0) if trusted else own[j]
@@ -172,22 +171,22 @@ def vote_on(
         marks[BASIC] += basic[c] != label
         marks[TAU] += 1
         half = half_window(widest, marks[SPACING])
-        output = chosen_after[c]
-        version = log.versions[output // 2, c]
+        output = followed.after[c]
+        current = Hypothesis(output, log.versions[output // 2, c], c, scale)
         if not marks[OPEN]:
             if marks[TAU] >= marks[CENTRE] - half:
                 slot = slot_for(ballot)
                 ballot.centres[slot] = marks[CENTRE]
-                ballot.unseen[slot] = write_out(log, output, version, c, scale, ballot.saved[slot])
+                ballot.unseen[slot] = write_out(log, current, ballot.saved[slot])
                 marks[LATEST] = slot
                 marks[OPEN] = 1
                 add_up(ballot)
-        elif changed[c]:
-            first = max(oldest, t + 1 - recent)
-            unseen = write_out(log, output, version, c, scale, candidate)
+        elif followed.changed[c]:
+            first = max(0, t + 1 - recent)
+            unseen = write_out(log, current, candidate)
             latest = ballot.saved[marks[LATEST]]
-            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scale, scratch)
-            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scale, scratch):
+            new = count_right(trials, first, t + 1, shape, candidate, scale, scratch)
+            if new > count_right(trials, first, t + 1, shape, latest, scale, scratch):
                 for i in range(candidate.size):
                     latest[i] = candidate[i]
                 ballot.unseen[marks[LATEST]] = unseen
@@ -265,8 +264,12 @@ class Voting(Node):
 
     def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
         self.seen = np.zeros(scratch.scores.size)
-        output = self.children[0].output
-        look(engine.members, engine.state, scratch, log, output, self.scale, instances, t, self.seen)
+        look(engine.kernel_arrays(scratch), log, self.children[0].output, self.scale, instances, t, self.seen)
+
+    @property
+    def settings(self) -> np.ndarray:
+        """Options for the kernels (see `Vote`)."""
+        return np.array([self.voted.w, self.voted.r, self.scale], np.int64)
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         base = self.children[0].play(engine, chunk)
@@ -278,26 +281,13 @@ class Voting(Node):
         table = np.zeros((size if chunk.scored else 0, engine.k))
         predictions = np.zeros(size, np.int32)
         failed = vote_on(
-            chunk.instances,
-            chunk.panel,
-            chunk.labels,
-            engine.state,
-            chunk.scratch,
-            chunk.log,
-            self.ballot,
-            self.voted.w,
-            self.voted.r,
-            self.scale,
-            chunk.oldest,
+            engine.kernel_arrays(chunk.scratch),
+            chunk.trials,
             chunk.begin,
             chunk.end,
-            base.before,
-            base.after,
-            base.changed,
-            base.predictions,
-            seen,
-            predictions,
-            table,
+            Vote(self.ballot, self.settings, chunk.log, seen),
+            Followed(base.predictions, base.before, base.after, base.changed),
+            VoteOutputs(predictions, table),
         )
         if failed >= 0:
             self.overflowed()

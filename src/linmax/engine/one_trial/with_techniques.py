@@ -10,32 +10,16 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int32, int64, types, uint8
+from numba import int64, types, uint8
 
-from linmax.core.contract import (
-    KNOWN,
-    Bytes,
-    Indices,
-    Instances,
-    InstancesT,
-    Labels,
-    LabelTable,
-    Matrix,
-    Members,
-    MembersT,
-    Panel,
-    PanelT,
-    State,
-    StateT,
-    Vector,
-)
+from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, LabelTable
 from linmax.core.linear_max import longest_row, score
-from linmax.core.member import LANES, Scratch, ScratchT, scratch_for
-from linmax.core.search import fill_lane, fill_panel, filled
+from linmax.core.member import LANES, EngineArrays, EngineArraysT, scratch_for
+from linmax.core.search import Trials, TrialsT, fill_lane, fill_panel, filled
 from linmax.data.instances import concatenate, cut, no_instances
 from linmax.engine.coordinates import largest_rating
 from linmax.engine.engine import NO_PANEL, Engine
-from linmax.engine.loop import JUDGE, MANY, PLAY, judge, play_all
+from linmax.engine.loop import JUDGE, MANY, PLAY, Outputs, OutputsT, judge, play_all
 from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
 from linmax.engine.one_trial.objects import (
     BAD,
@@ -55,10 +39,23 @@ from linmax.engine.one_trial.objects import (
 from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import TRIALS, Record, RecordT
 from linmax.jit.compiling import JIT, address_of, kernel
-from linmax.techniques.combining import FOLLOW, BestOf, follow_best, least
-from linmax.techniques.hypothesis_log import Log, LogT, look, top_of_vote
+from linmax.techniques.combining import FOLLOW, BestOf, Followed, FollowedT, follow_best, least
+from linmax.techniques.hypothesis_log import look, top_of_vote
 from linmax.techniques.node import Leaf
-from linmax.techniques.voting import BASIC, SIZE, VOTE, VOTING, Ballot, BallotT, Voting, vote_on
+from linmax.techniques.voting import (
+    BASIC,
+    SCALE,
+    SIZE,
+    VOTE,
+    VOTING,
+    Ballot,
+    Vote,
+    VoteOutputs,
+    VoteOutputsT,
+    VoteT,
+    Voting,
+    vote_on,
+)
 
 __all__ = ["TechniquesPath", "TechniquesTrial", "TechniquesTrialT", "has_path"]
 
@@ -66,8 +63,8 @@ TRIALS_KEPT = 256  # trials that a path takes
 
 # The settings: where the next instance goes and where the last one may go, the most attributes of an instance, and so
 # on; then the addresses of compiled functions.
-AT, END, MOST, TRACKED, REMEMBERS, VOTES, WIDEST, RECENT, SCALE, FAILED_AT = range(10)
-PLAYS, FOLLOWS, JUDGES, VOTES_ON = range(10, 14)
+AT, END, MOST, REMEMBERS, VOTES, FAILED_AT = range(6)
+PLAYS, FOLLOWS, JUDGES, VOTES_ON = range(6, 10)
 
 NO_BALLOT = Ballot(np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(10, np.int64))
 
@@ -75,31 +72,17 @@ NO_BALLOT = Ballot(np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zero
 class TechniquesTrial(NamedTuple):
     """Everything that a trial is played with."""
 
-    members: Members
-    state: State
-    scratch: Scratch
-    instances: Instances  # the recent ones, then blank ones
+    arrays: EngineArrays
+    trials: Trials  # the recent ones, then blank ones
     asked: Instances  # one of them
-    panel: Panel
-    labels: np.ndarray
-    uses: np.ndarray  # int32 (B, T), or (B, 0)
-    outputs: np.ndarray  # int32 (B, 2, 1): what the members and their averages predict
-    changes: np.ndarray  # uint8 (B, 1)
-    margins: np.ndarray  # none
-    log: Log
-    tables: np.ndarray  # (B, 2, 1, k): the scores of the members and their averages, or none
-    ballot: Ballot
+    outputs: Outputs  # of the members, at one trial
     leaves: np.ndarray  # int32: the outputs that the best is chosen from
     mistakes: np.ndarray  # of each
-    proposals: np.ndarray  # int32 (leaves, 1)
+    proposals: np.ndarray  # int32 (leaves, 1): what each predicts
     changed: np.ndarray  # uint8 (leaves, 1)
-    before: np.ndarray  # the best of them before the trial and after it, and whether that is new
-    after: np.ndarray
-    new: np.ndarray
-    basic: np.ndarray  # its prediction
-    seen: np.ndarray  # its scores
-    predictions: np.ndarray  # (1,): of the whole
-    table: np.ndarray  # (1, k): the scores of the vote, or none
+    followed: Followed  # the best of them
+    vote: Vote
+    voted: VoteOutputs  # of the whole
     settings: np.ndarray
     reader: Reader
     record: Record
@@ -107,12 +90,23 @@ class TechniquesTrial(NamedTuple):
 
 TechniquesTrialT = types.NamedTuple(
     [
-        MembersT, StateT, ScratchT, InstancesT, InstancesT, PanelT, Labels, LabelTable, int32[:, :, ::1],
-        uint8[:, ::1], Vector, LogT, float64[:, :, :, ::1], BallotT, Labels, Indices, LabelTable, uint8[:, ::1],
-        Labels, Labels, Bytes, Labels, Vector, Labels, Matrix, Indices, ReaderT, RecordT,
+        EngineArraysT,
+        TrialsT,
+        InstancesT,
+        OutputsT,
+        Labels,
+        Indices,
+        LabelTable,
+        uint8[:, ::1],
+        FollowedT,
+        VoteT,
+        VoteOutputsT,
+        Indices,
+        ReaderT,
+        RecordT,
     ],
     TechniquesTrial,
-)  # fmt: skip
+)
 
 kept = keeper(TechniquesTrialT)
 call_play, call_follow, call_judge, call_vote = calling(PLAY), calling(FOLLOW), calling(JUDGE), calling(VOTE)
@@ -127,76 +121,60 @@ def keep_trial(address: int, trial: TechniquesTrial) -> None:
 def ask(itself: int, arguments: int, _: int) -> int:
     """(attributes, votes) -> the class predicted, or REFUSED."""
     trial = kept(to_whole(itself))
-    objects, settings, scratch, asked = trial.reader.objects, trial.settings, trial.scratch, trial.asked
+    objects, settings, arrays, asked = trial.reader.objects, trial.settings, trial.arrays, trial.asked
     if not read_instance(trial.reader, arguments, asked, 0, settings[MOST]):
         return answer_no(objects, NO)
-    shape = trial.state.shape
-    output = np.int64(trial.leaves[least(trial.mistakes)])
-    marks = trial.ballot.marks
+    output, vote, voted = np.int64(trial.leaves[least(trial.mistakes)]), trial.vote, trial.voted
+    marks, scale = vote.ballot.marks, vote.settings[SCALE]
     if settings[VOTES] == 0 or marks[VOTING] > marks[BASIC]:
-        call_judge(
-            settings[JUDGES], (trial.members, trial.state, scratch, output, asked, 1, trial.predictions, trial.table)
-        )
-        return answer(objects, trial.predictions[0])
-    look(trial.members, trial.state, scratch, trial.log, output, settings[SCALE], asked, 0, trial.seen)
-    score(asked, 0, shape, trial.ballot.total, scratch.scores)
-    for c in range(trial.seen.size):
-        scratch.scores[c] += trial.seen[c]
-    return answer(objects, top_of_vote(asked, 0, shape, scratch.scores, marks[SIZE] + 1, settings[SCALE]))
+        call_judge(settings[JUDGES], (arrays, output, asked, 1, voted.predictions, voted.table))
+        return answer(objects, voted.predictions[0])
+    look(arrays, vote.log, output, scale, asked, 0, vote.seen)
+    shape, scores = arrays.state.shape, arrays.scratch.scores
+    score(asked, 0, shape, vote.ballot.total, scores)
+    for c in range(vote.seen.size):
+        scores[c] += vote.seen[c]
+    return answer(objects, top_of_vote(asked, 0, shape, scores, marks[SIZE] + 1, scale))
 
 
 def teach(itself: int, arguments: int, _: int) -> int:
     """(attributes, votes, label) -> the class predicted before the label was seen, or REFUSED, or FAILED."""
     trial = kept(to_whole(itself))
-    objects, settings, instances, labels = trial.reader.objects, trial.settings, trial.instances, trial.labels
+    objects, settings, arrays, trials = trial.reader.objects, trial.settings, trial.arrays, trial.trials
+    instances, labels, outputs = trials.instances, trials.labels, trial.outputs
     label, t = place_of_label(objects, word_at(arguments + 16)), settings[AT]
     if label == NOT_READ or t == settings[END]:
         return answer_no(objects, NO)
     if not read_instance(trial.reader, arguments, instances, t, settings[MOST]):
         return answer_no(objects, NO)
     labels[t] = label
-    if filled(trial.panel):
-        fill_lane(instances, t, label, trial.state, trial.panel)
+    if filled(trials.panel):
+        fill_lane(instances, t, label, arrays.state, trials.panel)
     if settings[VOTES] != 0:
         output = np.int64(trial.leaves[least(trial.mistakes)])
-        look(trial.members, trial.state, trial.scratch, trial.log, output, settings[SCALE], instances, t, trial.seen)
-    settings[FAILED_AT] = call_play(
-        settings[PLAYS],
-        (
-            trial.members, trial.state, trial.scratch, instances, trial.panel, labels, t, t + 1, settings[TRACKED],
-            trial.uses, trial.outputs, trial.changes, trial.margins, trial.log, trial.tables,
-        ),
-    )  # fmt: skip
+        look(arrays, trial.vote.log, output, trial.vote.settings[SCALE], instances, t, trial.vote.seen)
+    settings[FAILED_AT] = call_play(settings[PLAYS], (arrays, trials, t, t + 1, outputs))
     if settings[FAILED_AT] >= 0:
         return answer_no(objects, BAD)
-    before, after = trial.before, trial.after
     for child in range(trial.leaves.size):
         member, averaged = trial.leaves[child] // 2, trial.leaves[child] % 2
-        trial.proposals[child, 0] = trial.outputs[member, averaged, 0]
-        trial.changed[child, 0] = trial.changes[member, 0] | averaged
-    call_follow(
-        settings[FOLLOWS],
-        (trial.proposals, trial.changed, labels[t : t + 1], trial.mistakes, trial.basic, before, after, trial.new),
-    )
+        trial.proposals[child, 0] = outputs.predictions[member, averaged, 0]
+        trial.changed[child, 0] = outputs.changes[member, 0] | averaged
+    followed = trial.followed
+    call_follow(settings[FOLLOWS], (trial.proposals, trial.changed, labels[t : t + 1], trial.mistakes, followed))
+    before, after = followed.before, followed.after
     before[0], after[0] = trial.leaves[before[0]], trial.leaves[after[0]]
-    followed = np.int64(before[0])
-    trial.predictions[0] = trial.basic[0]
+    best = np.int64(before[0])
+    trial.voted.predictions[0] = followed.predictions[0]
     if settings[VOTES] != 0:
-        failed = call_vote(
-            settings[VOTES_ON],
-            (
-                instances, trial.panel, labels, trial.state, trial.scratch, trial.log, trial.ballot, settings[WIDEST],
-                settings[RECENT], settings[SCALE], 0, t, t + 1, before, after, trial.new, trial.basic, trial.seen,
-                trial.predictions, trial.table,
-            ),
-        )  # fmt: skip
+        failed = call_vote(settings[VOTES_ON], (arrays, trials, t, t + 1, trial.vote, followed, trial.voted))
         if failed >= 0:
             return answer_no(objects, BAD)
     if settings[REMEMBERS] != 0:
         settings[AT] = t + 1
-    known, predicted = trial.state.shape[KNOWN], trial.predictions[0]
-    scores = trial.table[0] if settings[VOTES] != 0 else trial.tables[followed // 2, followed % 2, 0]
-    return note_and_answer(objects, trial.record, predicted, label, scores, known)
+    scores = trial.voted.table[0] if settings[VOTES] != 0 else outputs.tables[best // 2, best % 2, 0]
+    known = arrays.state.shape[KNOWN]
+    return note_and_answer(objects, trial.record, trial.voted.predictions[0], label, scores, known)
 
 
 def parts_of(engine: Engine) -> tuple[Voting | None, BestOf | None, np.ndarray | None]:
@@ -251,39 +229,30 @@ class TechniquesPath(OneTrialPath):
         rows = engine.k if engine.small else 0
         scratch = scratch_for(state, engine.everywhere, 0, layout.voters + 2 * (longest + 1), rows, engine.logged)
         settings = np.zeros(VOTES_ON + 1, np.int64)
-        settings[[AT, END, MOST, TRACKED, REMEMBERS]] = played, size, longest, engine.tracked, self.remembers
-        ballot = NO_BALLOT
-        if voting is not None:
-            ballot = voting.ballot
-            settings[[VOTES, WIDEST, RECENT, SCALE]] = 1, voting.voted.w, voting.voted.r, voting.scale
+        settings[[AT, END, MOST, REMEMBERS, VOTES]] = played, size, longest, self.remembers, voting is not None
         settings[[PLAYS, FOLLOWS, JUDGES, VOTES_ON]] = addresses()
         self._longest = longest
+        log = engine.state_log()
+        predictions = np.zeros((count, 2, 1), np.int32)
+        tables = np.zeros((count, 2, 1, engine.k) if voting is None else (count, 0, 0, 0))
+        one = [np.zeros(1, np.int32) for _ in range(4)]
         trial = TechniquesTrial(
-            members=engine.members,
-            state=state,
-            scratch=scratch,
-            instances=instances,
+            arrays=engine.kernel_arrays(scratch),
+            trials=Trials(instances, panel, labels, uses),
             asked=blank_instances(layout, 1, longest),
-            panel=panel,
-            labels=labels,
-            uses=uses,
-            outputs=np.zeros((count, 2, 1), np.int32),
-            changes=np.zeros((count, 1), np.uint8),
-            margins=np.zeros(0),
-            log=engine.state_log(),
-            tables=np.zeros((count, 2, 1, engine.k) if voting is None else (count, 0, 0, 0)),
-            ballot=ballot,
+            outputs=Outputs(predictions, np.zeros((count, 1), np.uint8), np.zeros(0), tables, log),
             leaves=leaves,
             mistakes=np.zeros(1, np.int64) if best is None else best.mistakes,
             proposals=np.zeros((len(leaves), 1), np.int32),
             changed=np.zeros((len(leaves), 1), np.uint8),
-            before=np.zeros(1, np.int32),
-            after=np.zeros(1, np.int32),
-            new=np.zeros(1, np.uint8),
-            basic=np.zeros(1, np.int32),
-            seen=np.zeros(len(scratch.scores)),
-            predictions=np.zeros(1, np.int32),
-            table=np.zeros((0 if voting is None else 1, engine.k)),
+            followed=Followed(one[0], one[1], one[2], np.zeros(1, np.uint8)),
+            vote=Vote(
+                NO_BALLOT if voting is None else voting.ballot,
+                np.zeros(3, np.int64) if voting is None else voting.settings,
+                log,
+                np.zeros(len(scratch.scores)),
+            ),
+            voted=VoteOutputs(one[3], np.zeros((0 if voting is None else 1, engine.k))),
             settings=settings,
             reader=new_reader(names, self._bound),
             record=record,
@@ -291,20 +260,20 @@ class TechniquesPath(OneTrialPath):
         super().__init__(engine, names, trial, keep_trial, ask, teach)
 
     def has_room(self, count: int, largest: float) -> bool:
-        settings, instances = self._trial.settings, self._trial.instances
+        settings, instances = self._trial.settings, self._trial.trials.instances
         stored = int(instances.indptr[settings[AT]]) if instances.indptr.size else 0
         fits = count <= self._longest and stored + count <= len(instances.values)
         return fits and bool(settings[AT] < settings[END]) and not largest > self._bound
 
     def settle(self) -> None:
-        trial, engine = self._trial, self._engine
-        played = int(trial.settings[AT])
+        trials, engine = self._trial.trials, self._engine
+        played = int(self._trial.settings[AT])
         if played == self._settled:
             return
         first = max(0, played - engine.memory)
         # Joined with nothing it is a copy.
-        engine.tail = concatenate(cut(trial.instances, first, played), cut(trial.instances, played, played))
-        engine.tail_labels, engine.tail_uses = trial.labels[first:played].copy(), trial.uses[:, first:played].copy()
+        engine.tail = concatenate(cut(trials.instances, first, played), cut(trials.instances, played, played))
+        engine.tail_labels, engine.tail_uses = trials.labels[first:played].copy(), trials.uses[:, first:played].copy()
         self._settled = played
 
     def complain(self) -> None:
