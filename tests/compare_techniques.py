@@ -20,10 +20,11 @@ import numpy as np
 from compare import CASES, ROUNDING, Case, Problem, in_order, lift_of
 from linmax import run
 from linmax.core.contract import Rule
-from linmax.engine.composition import as_learner
+from linmax.engine.notation import as_learner
 from linmax.techniques.averaging import Averaged
-from linmax.techniques.combining import Combined, Stacked
+from linmax.techniques.combining import Combined
 from linmax.techniques.recycling import Recycled
+from linmax.techniques.stacking import Stacked
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
 from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt, total
 from reference_techniques import Average, Combine, Recycle, Stack, Vote

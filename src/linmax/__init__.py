@@ -12,6 +12,7 @@ import importlib
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from linmax.data import features, normalisation
     from linmax.data.instances import experts
     from linmax.data.problems import majority_problem
-    from linmax.engine.composition import average, combine, paper_pool, recycle, rivals, stack, vote, vr_combine
     from linmax.engine.notation import parse
+    from linmax.engine.pools import paper_pool, vr_combine
     from linmax.learners.naive_bayes import naive_bayes
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
     from linmax.rules.checking import check_rule
     from linmax.rules.own import rule
     from linmax.service.client import AsyncClient, Client
+    from linmax.techniques import average, combine, recycle, stack, vote
+    from linmax.techniques.rivals import rivals
     from linmax.theory import adversaries, conversion
     from linmax.theory.certificates import certify
 
-# Where each public name lives.
+# Where each public name lives; the functions of techniques are those of `linmax.techniques.REGISTRY`.
 _HOMES = {
     "AsyncClient": "service.client",
     "Client": "service.client",
@@ -56,12 +59,10 @@ _HOMES = {
     "Trace": "models.trace",
     "VoteFusion": "models.fusion.estimator",
     "adversaries": "theory.adversaries",
-    "average": "engine.composition",
     "bounds": "bounds",
     "certify": "theory.certificates",
     "check_rule": "rules.checking",
     "cluster": "cluster",
-    "combine": "engine.composition",
     "conversion": "theory.conversion",
     "experts": "data.instances",
     "features": "data.features",
@@ -69,22 +70,19 @@ _HOMES = {
     "merge": "cluster.merging",
     "normalisation": "data.normalisation",
     "naive_bayes": "learners.naive_bayes",
-    "paper_pool": "engine.composition",
+    "paper_pool": "engine.pools",
     "parse": "engine.notation",
     "recent_label": "learners.recent_label",
-    "recycle": "engine.composition",
-    "rivals": "engine.composition",
+    "rivals": "techniques.rivals",
     "river": "models.river",
     "robust_softmax": "learners.softmax",
     "rule": "rules.own",
     "rules": "rules",
     "run": "models.run",
     "softmax": "learners.softmax",
-    "stack": "engine.composition",
     "stream": "models.streams",
     "streams": "models.streams",
-    "vote": "engine.composition",
-    "vr_combine": "engine.composition",
+    "vr_combine": "engine.pools",
 }
 
 # The public names that are modules.
@@ -146,11 +144,21 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'linmax' has no attribute {name!r}")
+        return _technique(name)
     home = importlib.import_module(f"linmax.{_HOMES[name]}")
     value = home if _HOMES[name].rpartition(".")[2] == name and name in _NAMESPACES else getattr(home, name)
     globals()[name] = value
     return value
+
+
+def _technique(name: str) -> Any:
+    """The public function of a technique. The engine is imported with it, so that it takes learners written as text."""
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
+        importlib.import_module("linmax.engine")
+        for function in importlib.import_module("linmax.techniques").REGISTRY.values():
+            if function.__name__ == name:
+                return function
+    raise AttributeError(f"module 'linmax' has no attribute {name!r}")
 
 
 class _Namespaces(MetaPathFinder, Loader):

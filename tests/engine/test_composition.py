@@ -10,7 +10,8 @@ import pytest
 
 from linmax import average, combine, experts, paper_pool, parse, recycle, rule, rules, run, stack, vote, vr_combine
 from linmax.core.contract import Rule
-from linmax.engine.composition import PAPER_ALPHAS, PAPER_NORMS, as_learner, as_rule
+from linmax.engine.notation import as_learner, as_rule
+from linmax.engine.pools import PAPER_ALPHAS, PAPER_NORMS
 from linmax.jit.compiling import JIT
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.recycling import Recycled

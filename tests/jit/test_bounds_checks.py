@@ -180,11 +180,11 @@ votes, labels = [["a", "b"]] * 12, ["a", "b"] * 6
 def learns(learner):
     for vote, label in zip(votes, labels):
         learner.learn(votes=vote, label=label)
-    assert learner._window is not None
+    assert learner._path is not None
 
 found = [told(linmax.run, own, linmax.experts(votes=votes), labels)]
 for learner in (linmax.Learner(own), linmax.Learner(linmax.recycle(own))):
-    found.append([told(learns, learner), learner._window.__class__.__name__])
+    found.append([told(learns, learner), learner._path.__class__.__name__])
 print(json.dumps(found))
 """
 
@@ -194,8 +194,8 @@ def test_a_wrong_index_in_an_own_rule_raises(in_a_process: Callable[..., Any], t
     script.write_text(START + OWN)
     at_once, plain, recycled = in_a_process(script, NUMBA_BOUNDSCHECK="1")
     assert at_once == "index is out of bounds"
-    assert plain == [at_once, "Window"]  # which Python calls as a built-in function
-    assert recycled == [at_once, "Sitting"]
+    assert plain == [at_once, "OneRulePath"]  # which Python calls as a built-in function
+    assert recycled == [at_once, "TechniquesPath"]
 
 
 def test_the_mode_cannot_change_in_between(in_a_process: Callable[..., Any], tmp_path: Path) -> None:

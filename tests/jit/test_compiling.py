@@ -224,7 +224,7 @@ def test_a_full_disk_does_not_keep_from_learning(in_a_process: Callable[..., Any
     pytest.importorskip("resource")
     predictions, told = in_a_process(FULL, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert predictions == ["a", "a"]  # a tie goes to the first class
-    assert any(text.startswith("play_straight is compiled but cannot be kept in") for text in told)
+    assert any(text.startswith("play_plain is compiled but cannot be kept in") for text in told)
     assert all("File too large" in text for text in told)
 
 

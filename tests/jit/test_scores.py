@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from linmax.engine.engine import stride_for
+from linmax.engine.coordinates import stride_for
 from linmax.jit import scores as row_sums
 from linmax.jit.compiling import JIT
 

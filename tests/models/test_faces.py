@@ -17,8 +17,9 @@ from scipy import sparse
 import linmax
 from linmax import Learner, VoteFusion, experts, run, vr_combine
 from linmax.data.instances import Experts
-from linmax.engine.composition import POOLS, as_learner
 from linmax.engine.engine import Settings
+from linmax.engine.notation import as_learner
+from linmax.engine.pools import POOLS
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model
 

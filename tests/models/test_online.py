@@ -17,9 +17,11 @@ from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 
 from linmax import Learner, experts, majority_problem, run
 from linmax.data.instances import Experts
-from linmax.engine import one_trial, sitting
 from linmax.engine.engine import Settings
-from linmax.engine.one_trial import REFUSED
+from linmax.engine.one_trial.built_in import SPACE
+from linmax.engine.one_trial.objects import REFUSED
+from linmax.engine.one_trial.one_rule import OneRuleTrialT
+from linmax.engine.one_trial.with_techniques import TechniquesTrialT
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model
 
@@ -142,8 +144,8 @@ def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any
         (text, kind) for text in SITTING for kind in ("votes", "words", "both", "wide") if (kind, text) != LARGE
     ],
 )
-def test_a_sitting_changes_no_bit(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trial by trial in compiled code, in Python, and both in turn: longer than a sitting lasts, and saved within."""
+def test_one_trial_at_a_time_changes_no_bit(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial by trial in compiled code, in Python, and both in turn: longer than a path lasts, and saved within."""
     trials = votes_and_words(7, 340, kind)
     learners = {name: Learner(text) for name in ("compiled", "slow", "mixed")}
     told: dict[str, list[Any]] = {name: [] for name in learners}
@@ -184,30 +186,30 @@ def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:
         learner.learn(attributes, votes=votes, label=label)
 
 
-@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
+@pytest.mark.skipif(not JIT, reason="paths for single trials are compiled")
 @pytest.mark.parametrize("text", ["perceptron", "R-perceptron", "V-winnow(1.2)", "vr-combine"])
 def test_an_instance_longer_than_there_is_room_for_is_refused(text: str) -> None:
-    """A window has room to work on as many attributes as it was opened for, whatever room is left to store them."""
+    """A path takes as many attributes as it was set up for, however many it could store."""
     learner = Learner(text)
     for label in 0, 1:
         learner.learn(dict.fromkeys(range(100 * label, 100 * label + 100), 0.5), label=label)
     learner.learn({0: 1.0}, label=1)
-    window = learner._window
-    assert window is not None
-    assert window._longest >= (100 if window.remembers else 1), "the instances that it keeps must fit in as well"
+    path = learner._path
+    assert path is not None
+    assert path._longest >= (100 if path.remembers else 1), "the instances that it keeps must fit in as well"
     before = learner.engine.state.weights.copy()
-    whole = dict.fromkeys(range(window._longest + 1), 0.5)
+    whole = dict.fromkeys(range(path._longest + 1), 0.5)
     for given in whole, list(whole.values()):
         assert learner._teach(given, None, 0) is REFUSED
         assert learner._ask(given, None) is REFUSED
     np.testing.assert_array_equal(learner.engine.state.weights, before)
     assert learner.learn(whole, label=0) in (0, 1)
-    assert learner._window is not window
+    assert learner._path is not path
 
 
 @pytest.mark.parametrize("text", ["perceptron", "R-perceptron", "AR(s=20)-winnow(1.2)", "V-perceptron", "vr-combine"])
 def test_instances_of_every_length(text: str) -> None:
-    """Short after long and long after short, in stretches, so that windows are opened for both."""
+    """Short after long and long after short, in stretches, so that paths are set up for both."""
     rng = np.random.default_rng(5)
     lengths = np.repeat(rng.choice([1, 3, 20, 40, 90], 30), rng.integers(1, 9, 30))
     rows = [rng.permutation(120)[:length] for length in lengths]
@@ -241,11 +243,11 @@ def test_weights_that_leave_the_range() -> None:
         learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
 
 
-@pytest.mark.skipif(not JIT, reason="there are windows in compiled code only")
-@pytest.mark.parametrize("kind", [one_trial.TrialT, sitting.DeskT])
+@pytest.mark.skipif(not JIT, reason="paths for single trials are compiled")
+@pytest.mark.parametrize("kind", [OneRuleTrialT, TechniquesTrialT])
 def test_what_is_kept_fits_in(kind: Any) -> None:
     context = cpu_target.target_context
-    assert context.get_abi_sizeof(context.get_value_type(kind)) <= one_trial.ROOM
+    assert context.get_abi_sizeof(context.get_value_type(kind)) <= SPACE
 
 
 def test_answers_are_counted_by_reference() -> None:
@@ -575,7 +577,7 @@ def everything(learner: Learner) -> tuple[str, dict[str, bytes]]:
 
 @pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "combine(perceptron, A-pa)"])
 def test_weights_out_of_range_change_nothing(learner):
-    """Also where the instance brought a new name or class, and a window was open."""
+    """Also where the instance brought a new name or class, and there was a one-trial path."""
     one = Learner(learner)
     for label in "xyxyxy":
         one.learn({"a": 1.0, label: 1.0}, label=label)

@@ -12,9 +12,8 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, rules, run
-from linmax.data.instances import Layout, experts
+from linmax.data.instances import Layout, experts, no_instances
 from linmax.engine.engine import Engine, Settings
-from linmax.engine.nodes import no_instances
 from linmax.jit.compiling import JIT
 
 WHOLE = ["softmax", "softmax(5)", "robust-softmax", "naive-bayes", "recent-label", "attributes", "auto", "votes"]

@@ -17,7 +17,7 @@ from linmax.cli import main
 from linmax.core.contract import Rule
 from linmax.core.rows import Rows
 from linmax.data.instances import Experts
-from linmax.engine.composition import as_learner
+from linmax.engine.notation import as_learner
 from linmax.jit.compiling import JIT
 from linmax.techniques.recycling import Recycled
 from linmax.theory.certificates import Certificate, certify, certify_rows, widest_margin

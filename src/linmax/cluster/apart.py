@@ -16,12 +16,12 @@ import numpy as np
 from linmax.cluster.workers import Workers
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.instances import Layout
-from linmax.engine.composition import average, combine, recycle
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.loop import start_means
-from linmax.engine.nodes import NO_RECYCLING, Chunk, Run
 from linmax.engine.notation import parse
+from linmax.techniques import average, combine, recycle
 from linmax.techniques.averaging import SCALES
+from linmax.techniques.node import NO_RECYCLING, Chunk, Run
 
 __all__ = ["Apart", "play_group"]
 
@@ -88,8 +88,8 @@ class Group(Engine):
     def chunk_length(self, size: int) -> int:  # noqa: ARG002
         return self.plan.chunks
 
-    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:
-        failed = super().play_members(chunk, uses, margins)
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:
+        failed = super().play_members(chunk, margins)
         log = chunk.log
         many = int(log.versions.max(initial=0)) + 1 if log.versions.size else 0
         self.records.append(
@@ -166,7 +166,7 @@ class Apart(Engine):
     def chunk_length(self, size: int) -> int:
         return self.plan.chunks if self.replay else super().chunk_length(size)
 
-    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:  # noqa: ARG002
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:  # noqa: ARG002
         """Take what the members did elsewhere from the records."""
         log = chunk.log
         for group, records in self.replay:

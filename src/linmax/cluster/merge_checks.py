@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linmax.data.instances import Layout
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
-from linmax.engine.nodes import BestOf, Leaf, Stacking, Voting, Weighing
+from linmax.engine.notation import as_learner
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import mixture_of
+from linmax.techniques.combining import BestOf, Weighing
+from linmax.techniques.node import Leaf
+from linmax.techniques.stacking import Stacking
+from linmax.techniques.voting import Voting
 from linmax.util.checks import finite, one_of
 
 __all__ = ["HOW", "Mergeable", "checked_models", "refuse_different", "refuse_unmergeable", "shares_of"]

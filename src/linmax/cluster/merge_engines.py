@@ -14,8 +14,9 @@ from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
 from linmax.data.instances import Layout
 from linmax.engine.engine import Engine
 from linmax.engine.loop import start_means
-from linmax.engine.nodes import BestOf, Node, Weighing
 from linmax.rules.mixing import mixture_of
+from linmax.techniques.combining import BestOf, Weighing
+from linmax.techniques.node import Node
 
 __all__ = ["merge_engines"]
 

@@ -27,7 +27,7 @@ from linmax.cluster.shards import (
     shards_of,
 )
 from linmax.cluster.workers import TaskOutcome, workers_of
-from linmax.engine.composition import as_learner
+from linmax.engine.notation import as_learner
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE

@@ -13,8 +13,8 @@ from linmax.cluster.shards import Refused, State, refuse_untold
 from linmax.cluster.workers import Here, Workers, workers_of
 from linmax.data.instances import Experts
 from linmax.data.labels import distinct_labels, label_array
-from linmax.engine.composition import as_learners
 from linmax.engine.engine import Engine, Settings
+from linmax.engine.notation import as_learners
 from linmax.models.model import Model
 from linmax.models.run import classes_of, run
 from linmax.models.streams import StreamModel, stream

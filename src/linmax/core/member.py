@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, typeof
+from numba import int64, typeof, types
 from numba.extending import intrinsic
 
 from linmax.core import averages
@@ -22,7 +22,9 @@ from linmax.core.contract import (
     Instances,
     InstancesT,
     Members,
+    MembersT,
     State,
+    StateT,
     _example,
     call_spread,
     call_step,
@@ -37,15 +39,17 @@ __all__ = [
     "LANES",
     "PRESENT",
     "UNCHANGED",
-    "Bench",
+    "EngineArrays",
+    "EngineArraysT",
+    "MemberView",
     "Scratch",
     "ScratchT",
     "call_present",
-    "lay_out",
     "only_votes",
     "present",
     "present_instance",
     "scratch_for",
+    "view_of",
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
@@ -53,7 +57,7 @@ CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: 
 
 
 class Scratch(NamedTuple):
-    """Room to work in; holds nothing between calls."""
+    """Working memory of the kernels; holds nothing between calls."""
 
     scores: np.ndarray  # as long as the stride: scores of the classes
     spare: np.ndarray
@@ -71,8 +75,8 @@ class Scratch(NamedTuple):
     candidate: np.ndarray  # a hypothesis written out
 
 
-class Bench(NamedTuple):
-    """One member's state and rule laid out for work."""
+class MemberView(NamedTuple):
+    """One member's rule, and its part of the state arrays."""
 
     step: int
     spread: int
@@ -92,10 +96,10 @@ class Bench(NamedTuple):
 
 
 @kernel()
-def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
-    """One member's arrays."""
+def view_of(members: Members, state: State, member: int, tracked: int) -> MemberView:
+    """The view of one member."""
     kind = members.averaging[member]
-    return Bench(
+    return MemberView(
         members.steps[member],
         members.spreads[member],
         kind,
@@ -115,7 +119,7 @@ def lay_out(members: Members, state: State, member: int, tracked: int) -> Bench:
 
 
 def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
-    """Room for one member: ``support`` is the most coordinates that a z can touch, ``rows`` the classes of a panel."""
+    """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes."""
     full = state.weights.shape[1] if everywhere else 0
     width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
     size = state.weights.shape[1]
@@ -138,15 +142,27 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
 
 
 ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
+
+
+class EngineArrays(NamedTuple):
+    """All members and their state, and working memory for one member at a time."""
+
+    members: Members
+    state: State
+    scratch: Scratch
+    tracked: int  # whether the 2-norms of the weights are kept
+
+
+EngineArraysT = types.NamedTuple([MembersT, StateT, ScratchT, int64], EngineArrays)
 _line, _table, _shape = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64)
-BenchT = typeof(Bench(0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
-PRESENT = int64(BenchT, ScratchT, InstancesT, int64, int64)  # see `linmax.core.rivals.present_rivals`
+MemberViewT = typeof(MemberView(0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
+PRESENT = int64(MemberViewT, ScratchT, InstancesT, int64, int64)  # see `linmax.core.rivals.present_rivals`
 
 
 if JIT:
 
     @intrinsic
-    def call_present(_, address, bench, room, instances, t, label):  # type: ignore[no-untyped-def]
+    def call_present(_, address, view, scratch, instances, t, label):  # type: ignore[no-untyped-def]
         """By address, so that those who meet the best rival alone need not compile it."""
         return PRESENT.return_type(int64, *PRESENT.args), caller(PRESENT)
 
@@ -155,13 +171,13 @@ else:
 
 
 @kernel()
-def rescale(bench: Bench) -> None:
+def rescale(view: MemberView) -> None:
     """Move SHIFT so that the largest stored weight becomes 1. Rare: they must first grow or shrink by 100 decades."""
-    weights, memory, scalars = bench.weights, bench.memory, bench.scalars
-    averages.rebase(bench.kind, weights, bench.backlog, bench.sums)
+    weights, memory, scalars = view.weights, view.memory, view.scalars
+    averages.rebase(view.kind, weights, view.backlog, view.sums)
     largest = -np.inf
     for i in range(weights.size):
-        factor, log = call_spread(bench.spread, memory, scalars, i, bench.params)
+        factor, log = call_spread(view.spread, memory, scalars, i, view.params)
         if factor == factor and factor != 0.0:
             largest = max(largest, log + math.log(abs(factor)))
     if largest == -np.inf or abs(largest) < CLOSE:
@@ -173,10 +189,10 @@ def rescale(bench: Bench) -> None:
     scalars[MASS] *= shrink
     scalars[PEAK] = np.inf  # the rule takes MASS afresh with its next update
     for i in range(weights.size):
-        factor, log = call_spread(bench.spread, memory, scalars, i, bench.params)
+        factor, log = call_spread(view.spread, memory, scalars, i, view.params)
         if factor == factor:  # nan: the coordinate does not exist
             weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
-    averages.rescaled(bench.kind, shrink, weights, bench.backlog, bench.sums)
+    averages.rescaled(view.kind, shrink, weights, view.backlog, view.sums)
 
 
 @kernel()
@@ -190,41 +206,41 @@ def everything(index: np.ndarray, z: np.ndarray, count: int, full_index: np.ndar
 
 
 @kernel(hot=True)
-def present(bench: Bench, room: Scratch, count: int, margin: float) -> int:
-    """Give the rule the z in ``room``: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
-    weights, scalars = bench.weights, bench.scalars
-    g = averages.term(bench.kind, scalars, bench.sums) if bench.sums[averages.IDLE] > 0.0 else 0.0
-    if bench.everywhere:
-        everything(room.support, room.z, count, room.full_index, room.full_z)
+def present(view: MemberView, scratch: Scratch, count: int, margin: float) -> int:
+    """Give the rule the z in ``scratch``: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
+    weights, scalars = view.weights, view.scalars
+    g = averages.term(view.kind, scalars, view.sums) if view.sums[averages.IDLE] > 0.0 else 0.0
+    if view.everywhere:
+        everything(scratch.support, scratch.z, count, scratch.full_index, scratch.full_z)
         shift = scalars[SHIFT]
-        averages.settle(g, bench.sums)
-        averages.rebase(bench.kind, weights, bench.backlog, bench.sums)
+        averages.settle(g, view.sums)
+        averages.rebase(view.kind, weights, view.backlog, view.sums)
         if not call_step(
-            bench.step, weights, bench.memory, scalars, room.full_index, room.full_z, margin, bench.params
+            view.step, weights, view.memory, scalars, scratch.full_index, scratch.full_z, margin, view.params
         ):
             return UNCHANGED
-        averages.rescaled(bench.kind, math.exp(shift - scalars[SHIFT]), weights, bench.backlog, bench.sums)
-        if bench.kind == RAW:
-            averages.raise_anchor(scalars, weights, bench.backlog, bench.sums)
-        return CHANGED if bench.sums[averages.SQUARE] < HUGE * HUGE else FAILED
-    index, z = room.support[:count], room.z[:count]
-    if bench.tracked:
+        averages.rescaled(view.kind, math.exp(shift - scalars[SHIFT]), weights, view.backlog, view.sums)
+        if view.kind == RAW:
+            averages.raise_anchor(scalars, weights, view.backlog, view.sums)
+        return CHANGED if view.sums[averages.SQUARE] < HUGE * HUGE else FAILED
+    index, z = scratch.support[:count], scratch.z[:count]
+    if view.tracked:
         for place in range(count):
-            room.before[place] = weights[index[place]]
-    if not call_step(bench.step, weights, bench.memory, scalars, index, z, margin, bench.params):
+            scratch.before[place] = weights[index[place]]
+    if not call_step(view.step, weights, view.memory, scalars, index, z, margin, view.params):
         return UNCHANGED
-    afresh = averages.settle(g, bench.sums)
-    if bench.tracked:
-        averages.note(bench.kind, scalars, weights, bench.backlog, bench.sums, index, room.before, afresh)
+    afresh = averages.settle(g, view.sums)
+    if view.tracked:
+        averages.note(view.kind, scalars, weights, view.backlog, view.sums, index, scratch.before, afresh)
     huge = False
     for place in range(count):
         huge = huge or not abs(weights[index[place]]) < HUGE
-    if huge and bench.spread == 0:
+    if huge and view.spread == 0:
         return FAILED
-    if bench.spread != 0 and (huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0)):
-        rescale(bench)
-    if bench.kind == RAW:
-        averages.raise_anchor(scalars, weights, bench.backlog, bench.sums)
+    if view.spread != 0 and (huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0)):
+        rescale(view)
+    if view.kind == RAW:
+        averages.raise_anchor(scalars, weights, view.backlog, view.sums)
     return CHANGED
 
 
@@ -252,11 +268,11 @@ def difference_of_votes(
 
 @kernel(hot=True)
 def present_instance(
-    bench: Bench, room: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
+    view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
 ) -> int:
     """`present` z = x^label - x^rival of instance t; a class of -1 rates everything 0."""
     if only_votes(instances):
-        count = difference_of_votes(instances, t, bench.shape, label, rival, room.support, room.z)
+        count = difference_of_votes(instances, t, view.shape, label, rival, scratch.support, scratch.z)
     else:
-        count = difference(instances, t, bench.shape, label, rival, room.support, room.z)
-    return present(bench, room, count, margin)
+        count = difference(instances, t, view.shape, label, rival, scratch.support, scratch.z)
+    return present(view, scratch, count, margin)

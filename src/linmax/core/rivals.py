@@ -35,7 +35,7 @@ from linmax.core.contract import (
     call_gain,
 )
 from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum, rescore, score
-from linmax.core.member import CHANGED, FAILED, PRESENT, UNCHANGED, Bench, Scratch, present
+from linmax.core.member import CHANGED, FAILED, PRESENT, UNCHANGED, MemberView, Scratch, present
 from linmax.jit.compiling import address_of, kernel
 from linmax.jit.scores import add_dense, add_rows
 
@@ -45,19 +45,19 @@ RIVALS = {"best": BEST, "violated": VIOLATED, "all": ALL}
 
 
 @kernel()
-def activation(bench: Bench, index: np.ndarray, x: np.ndarray) -> float:
+def activation(view: MemberView, index: np.ndarray, x: np.ndarray) -> float:
     """w.x; from the weights' logarithms where the stored weights are too small to add, with its sign at least."""
     total = 0.0
     for place in range(index.size):
-        total += bench.weights[index[place]] * x[place]
-    if bench.spread == 0 or abs(total) >= TINY:
+        total += view.weights[index[place]] * x[place]
+    if view.spread == 0 or abs(total) >= TINY:
         return total
-    exact, log = log_sum(bench.spread, bench.memory, bench.scalars, bench.params, index, x)
-    if log - bench.scalars[SHIFT] > LOWEST:
+    exact, log = log_sum(view.spread, view.memory, view.scalars, view.params, index, x)
+    if log - view.scalars[SHIFT] > LOWEST:
         return total  # nothing was lost: the terms cancel
     if exact == 0.0:
         return 0.0
-    return math.copysign(max(abs(exact) * math.exp(log - bench.scalars[SHIFT]), SPECK), exact)
+    return math.copysign(max(abs(exact) * math.exp(log - view.scalars[SHIFT]), SPECK), exact)
 
 
 @kernel()
@@ -72,32 +72,32 @@ def highest(scores: np.ndarray, known: int, largest: int) -> int:
 
 @kernel()
 def present_pair(
-    bench: Bench, room: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float, stale: bool
+    view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float, stale: bool
 ) -> int:
     """`present` z = x^label - x^rival; where the margin is ``stale`` it is taken afresh."""
-    count = difference(instances, t, bench.shape, label, rival, room.support, room.z)
+    count = difference(instances, t, view.shape, label, rival, scratch.support, scratch.z)
     if stale:
-        margin = activation(bench, room.support[:count], room.z[:count])
-    if margin > bench.scalars[REACH]:
+        margin = activation(view, scratch.support[:count], scratch.z[:count])
+    if margin > view.scalars[REACH]:
         return UNCHANGED
-    return present(bench, room, count, margin)
+    return present(view, scratch, count, margin)
 
 
 @kernel()
-def present_violated(bench: Bench, room: Scratch, instances: Instances, t: int, label: int) -> int:
+def present_violated(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
     """Each class whose lead was violated, highest score first."""
-    scores, left, known = room.scores, room.spare, bench.shape[KNOWN]
-    reach, steps = bench.scalars[REACH], 0
+    scores, left, known = scratch.scores, scratch.spare, view.shape[KNOWN]
+    reach, steps = view.scalars[REACH], 0
     for j in range(known):
         left[j] = scores[j]
     left[label] = -np.inf
     for _ in range(known - 1):
-        rival = highest(left, known, bench.shape[LARGEST])
+        rival = highest(left, known, view.shape[LARGEST])
         margin = scores[label] - scores[rival]
         if margin > reach:
             break
         left[rival] = -np.inf
-        outcome = present_pair(bench, room, instances, t, label, rival, margin, steps > 0)
+        outcome = present_pair(view, scratch, instances, t, label, rival, margin, steps > 0)
         if outcome == FAILED:
             return -1
         steps += outcome == CHANGED
@@ -105,16 +105,16 @@ def present_violated(bench: Bench, room: Scratch, instances: Instances, t: int, 
 
 
 @kernel()
-def present_alone(bench: Bench, room: Scratch, instances: Instances, t: int, label: int) -> int:
+def present_alone(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
     """Each class for itself, the label first."""
     shared = instances.signs.size + instances.scores.shape[1] > 0
     steps = 0
-    for turn in range(bench.shape[KNOWN]):
+    for turn in range(view.shape[KNOWN]):
         cls = turn - (turn <= label)
         if turn == 0:
-            outcome = present_pair(bench, room, instances, t, label, -1, room.scores[label], False)
+            outcome = present_pair(view, scratch, instances, t, label, -1, scratch.scores[label], False)
         else:
-            outcome = present_pair(bench, room, instances, t, -1, cls, -room.scores[cls], shared and steps > 0)
+            outcome = present_pair(view, scratch, instances, t, -1, cls, -scratch.scores[cls], shared and steps > 0)
         if outcome == FAILED:
             return -1
         steps += outcome == CHANGED
@@ -122,28 +122,28 @@ def present_alone(bench: Bench, room: Scratch, instances: Instances, t: int, lab
 
 
 @kernel()
-def by_rows(bench: Bench, instances: Instances) -> bool:
+def by_rows(view: MemberView, instances: Instances) -> bool:
     """Whether all classes can learn at once: second order, no averages, nothing but attributes."""
-    return bench.gain != 0 and bench.kind == 0 and instances.signs.size + instances.scores.shape[1] == 0
+    return view.gain != 0 and view.kind == 0 and instances.signs.size + instances.scores.shape[1] == 0
 
 
 @kernel()
-def add_variances(bench: Bench, room: Scratch, instances: Instances, t: int, v: np.ndarray) -> None:
+def add_variances(view: MemberView, scratch: Scratch, instances: Instances, t: int, v: np.ndarray) -> None:
     """x'Sx of every class."""
-    variances, stride, base = bench.memory[0], bench.shape[STRIDE], bench.shape[EXPERTS]
+    variances, stride, base = view.memory[0], view.shape[STRIDE], view.shape[EXPERTS]
     for c in range(stride):
         v[c] = instances.constant**2 * variances[base + c] if instances.constant != 0.0 else 0.0
     dense = instances.dense.shape[1]
     if dense:
         for f in range(dense):
-            room.z[f] = instances.dense[t, f] ** 2
-        add_dense(v, variances, base + stride, stride, room.z[:dense])
+            scratch.z[f] = instances.dense[t, f] ** 2
+        add_dense(v, variances, base + stride, stride, scratch.z[:dense])
     if instances.indptr.size:
         begin, end = instances.indptr[t], instances.indptr[t + 1]
         for place in range(begin, end):
-            room.z[place - begin] = instances.values[place] ** 2
+            scratch.z[place - begin] = instances.values[place] ** 2
         rows, start = instances.indices[begin:end], base + (1 + dense) * stride
-        add_rows(v, variances, start, stride, rows, room.z, 0, end - begin)
+        add_rows(v, variances, start, stride, rows, scratch.z, 0, end - begin)
 
 
 @kernel(reorders=True)
@@ -169,22 +169,22 @@ def move_row(
 
 
 @kernel()
-def present_rows(bench: Bench, room: Scratch, instances: Instances, t: int, label: int) -> int:
+def present_rows(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
     """`present_alone` where `by_rows`: the same steps, attribute by attribute with the classes abreast."""
-    stride, base, known = bench.shape[STRIDE], bench.shape[EXPERTS], bench.shape[KNOWN]
-    rates, shrinks = room.own, room.spare
-    add_variances(bench, room, instances, t, shrinks)
+    stride, base, known = view.shape[STRIDE], view.shape[EXPERTS], view.shape[KNOWN]
+    rates, shrinks = scratch.own, scratch.spare
+    add_variances(view, scratch, instances, t, shrinks)
     steps = 0
     for c in range(known):
         side = 1.0 if c == label else -1.0
         rate, shrink = 0.0, 0.0
         if shrinks[c] > 0.0:
-            rate, shrink = call_gain(bench.params[0], side * room.scores[c], shrinks[c], bench.params)
+            rate, shrink = call_gain(view.params[0], side * scratch.scores[c], shrinks[c], view.params)
         rates[c], shrinks[c] = side * rate, shrink
         steps += rate != 0.0 or shrink != 0.0
     if steps == 0:
         return 0
-    weights, variances, inflation = bench.weights, bench.memory[0], bench.params[1]
+    weights, variances, inflation = view.weights, view.memory[0], view.params[1]
     grown = 0.0
     dense = instances.dense.shape[1]
     if instances.constant != 0.0:
@@ -199,38 +199,38 @@ def present_rows(bench: Bench, room: Scratch, instances: Instances, t: int, labe
             grown += move_row(weights[at:], variances[at:], rates, shrinks, known, inflation, instances.values[place])
     if not abs(grown) < HUGE * HUGE:
         return -1
-    if bench.tracked:
-        averages.note_square(grown, bench.kind, weights, bench.backlog, bench.sums)
+    if view.tracked:
+        averages.note_square(grown, view.kind, weights, view.backlog, view.sums)
     return steps
 
 
 @kernel()
-def look_again(bench: Bench, room: Scratch, instances: Instances, t: int) -> None:
+def look_again(view: MemberView, scratch: Scratch, instances: Instances, t: int) -> None:
     """The scores of instance t, those included that are too small for the stored weights to tell."""
-    score(instances, t, bench.shape, bench.weights, room.scores)
+    score(instances, t, view.shape, view.weights, scratch.scores)
     least = np.inf
-    for j in range(bench.shape[KNOWN]):
-        least = min(least, abs(room.scores[j]))
-    if bench.spread != 0 and least < TINY:
+    for j in range(view.shape[KNOWN]):
+        least = min(least, abs(scratch.scores[j]))
+    if view.spread != 0 and least < TINY:
         rescore(
-            instances, t, bench.shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
-            room.scores,
+            instances, t, view.shape, view.spread, view.memory, view.scalars, view.params, scratch.support, scratch.z,
+            scratch.scores,
         )  # fmt: skip
 
 
 @kernel(PRESENT)
-def present_rivals(bench: Bench, room: Scratch, instances: Instances, t: int, label: int) -> int:
+def present_rivals(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
     """Present what a trial presents where it is not the best rival alone; the instance has just been looked at.
 
     Returns the number of updates, or -1 when a weight left the range of floats.
     """
-    if bench.kind != 0 or bench.spread != 0:  # else its scores are still there
-        look_again(bench, room, instances, t)
-    if bench.rivals == VIOLATED:
-        return present_violated(bench, room, instances, t, label)
-    if by_rows(bench, instances):
-        return present_rows(bench, room, instances, t, label)
-    return present_alone(bench, room, instances, t, label)
+    if view.kind != 0 or view.spread != 0:  # else its scores are still there
+        look_again(view, scratch, instances, t)
+    if view.rivals == VIOLATED:
+        return present_violated(view, scratch, instances, t, label)
+    if by_rows(view, instances):
+        return present_rows(view, scratch, instances, t, label)
+    return present_alone(view, scratch, instances, t, label)
 
 
 def presenting(rule: Rule) -> int:

@@ -10,6 +10,7 @@ instances out: what single precision leaves in doubt is looked at in full, so th
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -26,17 +27,29 @@ from linmax.core.contract import (
     Instances,
     InstancesT,
     Labels,
+    LabelTable,
     Panel,
     PanelT,
     State,
     StateT,
 )
 from linmax.core.linear_max import TINY, rescore, score, top_two
-from linmax.core.member import LANES, Bench, Scratch, only_votes
+from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel
 from linmax.jit.panels import add_lanes, next_lane, sum_codes
 
-__all__ = ["doubt", "fill_lane", "fill_panel", "filled", "lane_leads", "lane_scores", "search", "to_single"]
+__all__ = [
+    "Trials",
+    "TrialsT",
+    "doubt",
+    "fill_lane",
+    "fill_panel",
+    "filled",
+    "lane_leads",
+    "lane_scores",
+    "search",
+    "to_single",
+]
 
 
 @kernel()
@@ -153,7 +166,7 @@ def usable(uses: np.ndarray, begin: int, end: int, limit: int) -> bool:
 @kernel(hot=True)
 def next_in_panel(
     panel: Panel,
-    room: Scratch,
+    scratch: Scratch,
     slack: float,
     begin: int,
     end: int,
@@ -166,12 +179,12 @@ def next_in_panel(
         first = t // LANES * LANES
         last = min(end, first + LANES)
         if usable(uses, t, last, limit):
-            lane_scores(panel, first // LANES, room.single, room.lanes)
-            t = first + next_lane(room.lanes, slack, t - first)
+            lane_scores(panel, first // LANES, scratch.single, scratch.lanes)
+            t = first + next_lane(scratch.lanes, slack, t - first)
             while t < last:
                 if limit == 0 or uses[t] < limit:
                     return t
-                t = first + next_lane(room.lanes, slack, t + 1 - first)
+                t = first + next_lane(scratch.lanes, slack, t + 1 - first)
         t = last
     return end
 
@@ -190,16 +203,25 @@ def score_votes(instances: Instances, t: int, shape: np.ndarray, weights: np.nda
             scores[c] += instances.constant * weights[shape[EXPERTS] + c]
 
 
+class Trials(NamedTuple):
+    """Trials to play, or to look at again."""
+
+    instances: Instances
+    panel: Panel
+    labels: np.ndarray
+    uses: np.ndarray  # int32: the updates that each instance has caused, (B, T) or one member's (T,); or none
+
+
+TrialsT = types.NamedTuple([InstancesT, PanelT, Labels, LabelTable], Trials)
+
+
 @kernel(hot=True)
 def search(
-    bench: Bench,
-    room: Scratch,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
+    view: MemberView,
+    scratch: Scratch,
+    trials: Trials,
     begin: int,
     end: int,
-    uses: np.ndarray,
     limit: int,
     margins: np.ndarray,
 ) -> tuple[int, int, int, float]:
@@ -207,16 +229,17 @@ def search(
 
     ``limit`` 0 takes every instance, else only those used less often. Those passed over are predicted right.
     """
-    shape, scores = bench.shape, room.scores
+    instances, panel, labels, uses = trials.instances, trials.panel, trials.labels, trials.uses
+    shape, scores = view.shape, scratch.scores
     slack = 0.0
-    quick = filled(panel) and bench.rivals != ALL  # where every trial calls for the rule, none is passed over
+    quick = filled(panel) and view.rivals != ALL  # where every trial calls for the rule, none is passed over
     if quick:
-        total = to_single(bench.weights, room.single)
-        slack = doubt(room.single.size, panel.largest) + (bench.scalars[REACH] / total if total > 0.0 else np.inf)
+        total = to_single(view.weights, scratch.single)
+        slack = doubt(scratch.single.size, panel.largest) + (view.scalars[REACH] / total if total > 0.0 else np.inf)
     t = begin
     while t < end:
         if quick:
-            t = next_in_panel(panel, room, slack, t, end, uses, limit)
+            t = next_in_panel(panel, scratch, slack, t, end, uses, limit)
             if t == end:
                 break
         elif limit and uses[t] >= limit:
@@ -224,23 +247,23 @@ def search(
             continue
         label = labels[t]
         if only_votes(instances):
-            score_votes(instances, t, shape, bench.weights, scores)
+            score_votes(instances, t, shape, view.weights, scores)
         else:
-            score(instances, t, shape, bench.weights, scores)
+            score(instances, t, shape, view.weights, scores)
         first, second = top_two(scores, shape)
         # Of a right prediction by a thick rule the rival matters, too.
-        thick = first == labels[t] and second >= 0 and bench.scalars[REACH] > 0.0 and abs(scores[second]) < TINY
-        if bench.spread != 0 and first >= 0 and (thick or abs(scores[first]) < TINY):
+        thick = first == labels[t] and second >= 0 and view.scalars[REACH] > 0.0 and abs(scores[second]) < TINY
+        if view.spread != 0 and first >= 0 and (thick or abs(scores[first]) < TINY):
             rescore(
                 instances,
                 t,
                 shape,
-                bench.spread,
-                bench.memory,
-                bench.scalars,
-                bench.params,
-                room.support,
-                room.z,
+                view.spread,
+                view.memory,
+                view.scalars,
+                view.params,
+                scratch.support,
+                scratch.z,
                 scores,
             )
             first, second = top_two(scores, shape)
@@ -249,10 +272,10 @@ def search(
             return t, first, rival, -scores[rival] if rival >= 0 else 0.0
         margin = scores[label] - scores[rival] if rival >= 0 else np.inf
         if margins.size:
-            margins[t] = margin * math.exp(bench.scalars[SHIFT] + bench.scalars[GAUGE])
-        if bench.rivals == ALL:
+            margins[t] = margin * math.exp(view.scalars[SHIFT] + view.scalars[GAUGE])
+        if view.rivals == ALL:
             return t, first, rival, margin
-        if rival >= 0 and margin <= bench.scalars[REACH] and (shape[ON_TIES] or first != label or margin > 0.0):
+        if rival >= 0 and margin <= view.scalars[REACH] and (shape[ON_TIES] or first != label or margin > 0.0):
             return t, first, rival, margin
         t += 1
     return end, -1, -1, 0.0

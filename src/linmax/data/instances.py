@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 else:
     sparse = Later("scipy.sparse")
 
-__all__ = ["COPY", "Experts", "Layout", "Scale", "concatenate", "copied", "cut", "experts", "missing", "widen"]
+__all__ = [
+    "COPY",
+    "Experts",
+    "Layout",
+    "Scale",
+    "concatenate",
+    "copied",
+    "cut",
+    "experts",
+    "missing",
+    "no_instances",
+    "widen",
+]
 
 
 @dataclass(frozen=True)
@@ -203,6 +215,21 @@ def cut(instances: Instances, begin: int, end: int) -> Instances:
         indptr=indptr,
         indices=indices,
         values=values,
+    )
+
+
+def no_instances(size: int) -> Instances:
+    """Instances without sub-experts."""
+    none = np.zeros(0, np.int32)
+    return Instances(
+        np.zeros((size, 0), np.int32),
+        np.zeros(0),
+        np.zeros((size, 0, 0)),
+        np.zeros((size, 0)),
+        np.zeros(0, np.int64),
+        none,
+        np.zeros(0),
+        0.0,
     )
 
 

@@ -1,15 +1,16 @@
-"""Learners at work: an engine plays instances, slice by slice and chunk by chunk, through members and nodes.
+"""The engine: the state of a learner, and the trials that it plays, slice by slice and chunk by chunk.
 
-Members do not see each other, so each is run over a chunk of trials by itself; combinations and votes then go over the
-chunk with what the members left: predictions, scores, and a log of hypotheses. A slice is what is written out as a
-panel and carries the recent instances over. Neither length changes any result.
+Members do not see each other, so each plays a chunk of trials by itself; the nodes above them then go over the chunk
+with the predictions, the scores and the log of hypotheses that the members left. A slice is the stretch of trials that
+is written out as a panel, after the recent instances of the slice before. Neither length changes any result.
+
+The rest of the engine: `linmax.engine.lowering` (from descriptions to members and nodes), `first_state` and `growth`
+(the arrays), `loop` and `plain_loop` (the kernels), `one_trial` (one trial at a time, without Python in between).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,98 +19,25 @@ from typing import Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import (
-    EXPERTS,
-    KNOWN,
-    SPREAD,
-    STEP,
-    STRIDE,
-    TRIALS,
-    UPDATES,
-    Instances,
-    Members,
-    Panel,
-    State,
-)
-from linmax.core.linear_max import longest_row
-from linmax.core.member import LANES, Scratch, scratch_for
-from linmax.core.rivals import RIVALS, presenting
-from linmax.core.search import fill_panel
-from linmax.data.instances import Layout, concatenate, cut, widen
-from linmax.engine.loop import (
-    FIRST_MASS,
-    FIRST_SLOT,
-    FIRST_START,
-    FIRST_THICKNESS,
-    MANY,
-    appear,
-    judge_by_weights,
-    play_all,
-    start_means,
-)
-from linmax.engine.nodes import Automatic, Chunk, Leaf, Run, Voting, Working, lower, overwrite
-from linmax.engine.straight import play_straight
-from linmax.jit.compiling import address_of
-from linmax.techniques.voting import NUMBERS, Log
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, State
+from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
+from linmax.core.search import Trials, fill_panel
+from linmax.data.instances import Layout, concatenate, cut
+from linmax.engine.coordinates import aligned, largest_rating, most_touched, stride_for
+from linmax.engine.first_state import first_state, members_of
+from linmax.engine.growth import first_values, grow, hosting
+from linmax.engine.loop import MANY, Outputs, judge, judge_by_weights, play_all, start_means
+from linmax.engine.lowering import lower
+from linmax.engine.outcome import Outcome
+from linmax.engine.plain_loop import PlainOutputs, play_plain
+from linmax.techniques.hypothesis_log import NUMBERS, Log
+from linmax.techniques.node import Chunk, Leaf, overwrite
 
-__all__ = ["Engine", "Settings"]
+__all__ = ["Engine", "Outcome", "Settings"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
 LONGEST = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which they are written out as a panel
-
-
-def most_touched(instances: Instances) -> int:
-    """Most coordinates that a z can touch."""
-    attributes = 1 + instances.dense.shape[1] + longest_row(instances.indptr)
-    return instances.signs.size + instances.scores.shape[1] + 2 * attributes
-
-
-def largest_rating(instances: Instances) -> float:
-    """Largest magnitude of any rating."""
-    blocks = [instances.signs, instances.scores, instances.dense, instances.values]
-    return max([abs(instances.constant), *(float(np.abs(block).max()) for block in blocks if block.size)])
-
-
-def stride_for(classes: int) -> int:
-    """Classes a row of weights has room for: whole vectors, so that rows start at cache lines."""
-    if classes <= 2:
-        return classes
-    return 4 if classes <= 4 else -(-classes // 8) * 8
-
-
-def appearing(old: Layout, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
-    """The coordinates, in the new numbering, that come into being."""
-    voters, raters = np.arange(old.voters, new.voters), np.arange(new.voters + old.raters, new.voters + new.raters)
-    constant = [0] if new.constant else []  # its row is kept all the same, but its coordinates do not exist
-    dense, sparse = 1 + old.dense, 1 + new.dense + old.sparse
-    rows = np.concatenate([np.arange(dense, 1 + new.dense), np.arange(sparse, 1 + new.dense + new.sparse)])
-    first = new.voters + new.raters
-    table = (first + rows * stride)[:, None] + np.arange(k)
-    if k == old_k:
-        return np.concatenate([voters, raters, table.ravel()]).astype(np.int64)
-    kept = np.concatenate([constant, np.arange(1, dense), np.arange(1 + new.dense, sparse)])
-    classes = (first + kept * stride)[:, None] + np.arange(old_k, k)
-    return np.concatenate([voters, raters, table.ravel(), classes.ravel()]).astype(np.int64)
-
-
-def coordinates(old: Layout, old_stride: int, old_rows: int, new: Layout, stride: int) -> np.ndarray | slice:
-    """The new coordinate of each old one; a slice where none moves."""
-    if (old.voters, old.raters, old.dense, old_stride) == (new.voters, new.raters, new.dense, stride):
-        return slice(0, old.voters + old.raters + old_rows * stride)
-    rows = np.arange(old_rows)
-    rows[1 + old.dense :] += new.dense - old.dense  # sparse attributes come after dense ones
-    table = (new.voters + new.raters + rows * stride)[:, None] + np.arange(old_stride)
-    raters = new.voters + np.arange(old.raters)
-    return np.concatenate([np.arange(old.voters), raters, table.ravel()])
-
-
-def aligned(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Zeros that start at a cache line."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    offset = -raw.ctypes.data % 64
-    return raw[offset : offset + size].view(dtype).reshape(shape)
 
 
 NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
@@ -122,26 +50,6 @@ class Settings:
     largest: bool = False
     update_on_tie: bool = True
     discover: bool = False
-
-
-@dataclass
-class Outcome:
-    """What an engine did: class indices, whether any member changed, margins and scores where asked for."""
-
-    predictions: np.ndarray
-    changed: np.ndarray
-    margins: np.ndarray | None
-    scores: np.ndarray | None  # of the last trials
-
-    def part(self, begin: int, end: int) -> Outcome:
-        """That of trials begin..end, all of them scored or none; it is written to the same arrays."""
-        first = len(self.predictions) - (0 if self.scores is None else len(self.scores))
-        return Outcome(
-            self.predictions[begin:end],
-            self.changed[begin:end],
-            None if self.margins is None else self.margins[begin:end],
-            None if self.scores is None or begin < first else self.scores[begin - first : end - first],
-        )
 
 
 class Engine:
@@ -158,19 +66,17 @@ class Engine:
         begin: bool = True,
     ) -> None:
         self.learner, self.layout, self.k, self.settings = learner, layout, k, settings
-        self.runs: list[Run] = []
-        self.top = lower(learner, self.runs)
+        self.top, self.runs = lower(learner)
         nodes = self.top.walk()
-        self.logged = any(isinstance(node, Voting) for node in nodes)
+        self.logged = any(node.wants_log for node in nodes)
         self.scored = scored or any(node.wants_scores for node in nodes)
-        recent = [node.voted.r for node in nodes if isinstance(node, Voting)]
-        self.memory = max([run.recycling[0] for run in self.runs] + recent, default=0)
+        self.memory = max([*(run.recycling[0] for run in self.runs), *(node.looks_back for node in nodes)], default=0)
         self.averages = any(run.averaging for run in self.runs)
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
-        self.working = any(isinstance(node, (Automatic, Working)) for node in nodes)
-        self.members = self._members()
-        self.state = self._first_state(max(capacity, layout.rows))
+        self.always_changes = any(node.always_changes for node in nodes)
+        self.members = members_of(self.runs)
+        self.state = first_state(self, max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
             self.state.means[member, [averages.START, averages.FADE]] = run.rule.start, run.fade
             if self.tracked and begin:  # not where a state is to be taken over
@@ -179,63 +85,6 @@ class Engine:
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
         self.tail_uses = np.zeros((len(self.runs), 0), np.int32)
-
-    def _members(self) -> Members:
-        runs = self.runs
-        params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
-        for member, run in enumerate(runs):
-            params[member, : len(run.rule.values)] = run.rule.values
-        return Members(
-            np.array([address_of(run.rule.step, STEP) for run in runs], np.int64),
-            np.array([address_of(run.rule.spread, SPREAD) for run in runs], np.int64),
-            np.array([run.rule.everywhere for run in runs], np.int64),
-            np.array([run.rule.gain for run in runs], np.int64),
-            np.array([RIVALS[run.rule.rivals] for run in runs], np.int64),
-            np.array([presenting(run.rule) for run in runs], np.int64),
-            params,
-            np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
-            np.array([run.averaging for run in runs], np.int64),
-        )
-
-    def _first_state(self, rows: int) -> State:
-        stride, experts = stride_for(self.k), self.layout.voters + self.layout.raters
-        size = experts + rows * stride
-        absent = int(self.layout.rows > 0 and not self.layout.constant)  # its row is kept, but has no coordinates
-        count = len(self.runs)
-        weights = aligned(count, size)
-        memory = aligned(count, max((run.rule.rows_of_memory(size) for run in self.runs), default=0), size)
-        table = memory[:, :, experts:].reshape(*memory.shape[:2], rows, stride)
-        for part in (table[..., self.k :], table[:, :, :absent], table[:, :, self.layout.rows :]):
-            part[...] = np.nan
-
-        def fill(row: np.ndarray, value: float) -> None:
-            if value != 0.0:  # fresh memory is not touched before a trial needs it
-                row[:experts] = value
-                row[experts:].reshape(rows, stride)[absent : self.layout.rows, : self.k] = value
-
-        scalars = np.zeros((count, max((len(run.rule.first_scalars(0)) for run in self.runs), default=0)))
-        for member, run in enumerate(self.runs):
-            fill(weights[member], run.rule.start)
-            for slot, value in enumerate(run.rule.slots):
-                fill(memory[member, slot], value)
-            memory[member, len(run.rule.slots) :] = np.nan
-            if run.rule.matrix:
-                nothing = Layout(0, 0, 0, 0, self.layout.constant)
-                run.rule.fill(memory[member], appearing(nothing, 0, self.layout, self.k, stride))
-            first = run.rule.first_scalars(experts + (self.layout.rows - absent) * self.k)
-            scalars[member, : len(first)] = first
-        settings = self.settings
-        known = 0 if settings.discover else self.k
-        shape = np.array([experts, stride, known, settings.largest, settings.update_on_tie], np.int64)
-        return State(
-            weights,
-            memory,
-            scalars,
-            np.zeros((count, size if self.averages else 0)),
-            np.zeros((count, averages.NUMBERS)),
-            np.zeros((max(1, count), 5), np.int64),
-            shape,
-        )
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -263,7 +112,7 @@ class Engine:
     def shown(
         cls, learner: Any, layout: Layout, k: int, settings: Settings, arrays: Mapping[str, np.ndarray]
     ) -> Engine:
-        """An engine to be looked at only: its state is another one's `arrays` themselves, which may be read-only."""
+        """An engine for reading only: its state is another one's `arrays` themselves, which may be read-only."""
         engine = cls(learner, Layout(0, 0, 0, 0, layout.constant), 0, settings, begin=False)
         engine.layout, engine.k = layout, k
         engine.restore(arrays, copied=False)
@@ -300,14 +149,14 @@ class Engine:
         return count * (count + 1) // 2 if self.runs[member].fade else count
 
     def scratch(self, instances: Instances) -> Scratch:
-        """Room for the kernels to work in."""
+        """Working memory for the kernels."""
         rows = self.k if self.small else 0
         return scratch_for(
             self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
         )
 
     def renumber(self, order: Sequence[int]) -> None:
-        """Class ``order[c]`` is class c from now on. Only classes not yet known may move: they have no weights yet."""
+        """Rename class ``order[c]`` to c. Only classes not yet known may move: they have no weights yet."""
         place = np.append(np.argsort(order), -1).astype(np.int32)
         if self.tail is not None:
             scores = self.tail.scores[:, :, order] if self.tail.scores.size else self.tail.scores
@@ -316,24 +165,8 @@ class Engine:
             node.renumber(order)
 
     def grow(self, layout: Layout, k: int) -> None:
-        """Make room for further columns, at the right of each block, and for further classes, not yet known.
-
-        A new coordinate is one that has always been there and was never touched: it has the rule's first weight, in
-        the averages and in the saved hypotheses as well (Mesterharm 2001, section 6.1).
-        """
-        old = self.layout
-        experts = layout.voters + layout.raters
-        wider = k > self.state.shape[STRIDE] or layout.rows > self.capacity
-        if wider or experts > old.voters + old.raters or layout.dense > old.dense:
-            rows = self.capacity
-            room = rows if layout.rows <= rows else max(layout.rows, rows + rows // 2)
-            self._move(layout, max(int(self.state.shape[STRIDE]), stride_for(k)), room, range(len(self.runs)))
-        self._appear(layout, k, range(len(self.runs)))
-        self.layout, self.k = layout, k
-        if self.tail is not None:
-            self.tail = widen(self.tail, layout, k)
-        for node in self.top.walk():
-            node.grown(self)
+        """Add columns at the right of each block, and classes that are not yet known (see `linmax.engine.growth`)."""
+        grow(self, layout, k)
 
     @property
     def from_zero(self) -> bool:
@@ -341,97 +174,32 @@ class Engine:
         return all(run.rule.start == 0.0 for run in self.runs) and all(node.from_zero for node in self.top.walk())
 
     def hosting(self, layout: Layout) -> Engine:
-        """An engine to judge instances with further columns by; this one stays as it is.
+        """An engine that judges instances with further columns; this one stays as it is.
 
-        It has the state of those members only that are asked, or is a copy where nodes have to grow themselves.
+        It has the state of the members that are asked only, or is a copy where nodes have to grow themselves.
         """
-        experts = layout.voters + layout.raters > self.layout.voters + self.layout.raters
-        if not all(node.hosts(experts) for node in self.top.walk()):
-            grown = deepcopy(self)
-            grown.grow(layout, self.k)
-            return grown
-        asked = sorted({output // 2 for output in self.top.asked()})
-        host = copy(self)
-        host.top = self.top.twin()
-        scalars, sums, shape = (array.copy() for array in (self.state.scalars, self.state.means, self.state.shape))
-        host.state = self.state._replace(scalars=scalars, means=sums, shape=shape)
-        host._move(layout, int(shape[STRIDE]), max(self.capacity, layout.rows), asked)
-        host._appear(layout, self.k, asked)
-        host.layout = layout
-        return host
+        return hosting(self, layout)
 
-    def _move(self, layout: Layout, stride: int, rows: int, which: Sequence[int]) -> None:
-        """Put the coordinates of the members ``which`` where they are to be; others have none any more."""
-        state, old = self.state, self.layout
-        experts = layout.voters + layout.raters
-        places = coordinates(old, int(state.shape[STRIDE]), self.capacity, layout, stride)
-
-        def moved(array: np.ndarray, filling: float = 0.0, parts: Sequence[int] | None = None) -> np.ndarray:
-            target = aligned(*array.shape[:-1], experts + rows * stride)
-            for part in range(len(array)) if parts is None else parts:
-                if filling != 0.0:
-                    target[part] = filling
-                target[part][..., places] = array[part]
-            return target
-
-        memory = moved(state.memory, np.nan, which)
-        self.state = state._replace(
-            weights=moved(state.weights, 0.0, which),
-            memory=self._moved_memory(memory, places),
-            backlog=moved(state.backlog, 0.0, which) if self.averages else state.backlog,
-        )
-        for node in self.top.walk():
-            node.move(lambda array: moved(array) if array.ndim > 1 else moved(array[None])[0])
-        state.shape[[EXPERTS, STRIDE]] = experts, stride
-
-    def _moved_memory(self, memory: np.ndarray, places: np.ndarray | slice) -> np.ndarray:
-        """The rows of matrices go where their columns have gone."""
-        size = memory.shape[2]
-        rows = max((run.rule.rows_of_memory(size) for run in self.runs), default=0)
-        if not any(run.rule.matrix for run in self.runs):
-            return memory
-        places = np.arange(size)[places]
-        target = np.full((len(self.runs), rows, size), np.nan)
-        places = np.arange(places.stop) if isinstance(places, slice) else places
-        for member, run in enumerate(self.runs):
-            slots = len(run.rule.slots)
-            target[member, :slots] = memory[member, :slots]
-            if run.rule.matrix:
-                target[member, slots + places] = memory[member, slots : slots + len(places)]
-        return target
+    @cached_property
+    def first_values(self) -> np.ndarray:
+        """The first values of a new coordinate under each rule."""
+        return first_values(self.runs)
 
     @property
     def capacity(self) -> int:
-        """Rows of the linear machine that there is room for."""
+        """Rows of the linear machine that the arrays have space for."""
         experts, stride = self.state.shape[[EXPERTS, STRIDE]]
         return int((self.state.weights.shape[1] - experts) // stride) if stride else 0
-
-    def _appear(self, layout: Layout, k: int, which: Sequence[int]) -> None:
-        """Coordinates that a layout and further classes bring come into being for the members ``which``."""
-        fresh = np.zeros(0, np.int64)
-        if self.runs:
-            fresh = appearing(self.layout, self.k, layout, k, int(self.state.shape[STRIDE]))
-            appear(self.members, self.state, self._firsts, fresh, np.array(which, np.int64))
-        for member in which:
-            if self.runs[member].rule.matrix:
-                self.runs[member].rule.fill(self.state.memory[member], fresh)
-        for node in self.top.walk():
-            node.appear(fresh, k)
-
-    @cached_property
-    def _firsts(self) -> np.ndarray:
-        """What each rule gives a coordinate that comes into being (see `linmax.engine.loop.appear`)."""
-        table = np.full(
-            (len(self.runs), FIRST_SLOT + max((len(run.rule.slots) for run in self.runs), default=0)), np.nan
-        )
-        for row, run in zip(table, self.runs, strict=True):
-            row[[FIRST_START, FIRST_MASS, FIRST_THICKNESS]] = run.rule.start, run.rule.mass, run.rule.thickness
-            row[FIRST_SLOT : FIRST_SLOT + len(run.rule.slots)] = run.rule.slots
-        return table
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
         return self.top.judge(self, instances, size)
+
+    def judge_output(self, output: int, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores of one output of a member (see `linmax.techniques.node`)."""
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
+        judge(self.kernel_arrays(self.scratch(instances)), output, instances, size, predictions, table)
+        return predictions, table
 
     def rate(self, instances: Instances, size: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of these weights."""
@@ -450,7 +218,7 @@ class Engine:
             np.zeros((scored, self.k)) if scored else None,
         )
         if self.plain:
-            self._straight(instances, labels, outcome)
+            self._play_plain(instances, labels, outcome)
             return outcome
         edges = sorted({0, size - scored, size})
         for first, last in pairwise(edges):
@@ -467,8 +235,8 @@ class Engine:
 
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
-        room = max(1, MEMORY // (8 * max(1, self.k * self.state.weights.shape[1])))
-        return min(LONGEST, room) if self.small else LONGEST if self.memory else size
+        longest = max(1, MEMORY // (8 * max(1, self.k * self.state.weights.shape[1])))
+        return min(LONGEST, longest) if self.small else LONGEST if self.memory else size
 
     @property
     def plain(self) -> bool:
@@ -477,22 +245,14 @@ class Engine:
             return False
         rule = self.runs[0].rule
         techniques = self.memory or self.tracked or rule.everywhere or rule.rivals != "best"
-        return isinstance(self.top, Leaf) and not techniques
+        return not techniques
 
-    def _straight(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
+    def _play_plain(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
         """Play a rule without techniques."""
         margins = np.zeros(0) if outcome.margins is None else outcome.margins
-        failed = play_straight(
-            self.members,
-            self.state,
-            self.scratch(instances),
-            instances,
-            labels,
-            outcome.predictions,
-            outcome.changed,
-            margins,
-            np.zeros((0, self.k)) if outcome.scores is None else outcome.scores,
-        )
+        table = np.zeros((0, self.k)) if outcome.scores is None else outcome.scores
+        outputs = PlainOutputs(outcome.predictions, outcome.changed, margins, table)
+        failed = play_plain(self.kernel_arrays(self.scratch(instances)), instances, labels, outputs)
         if failed >= 0:
             self.overflowed(0, failed)
 
@@ -525,9 +285,10 @@ class Engine:
             panel = self.panel(size, largest_rating(instances), ones)
         if panel.codes.size or panel.ratings.size:
             fill_panel(instances, labels, self.state, panel)
+        trials = Trials(instances, panel, labels, uses)
         step = self.chunk_length(size - offset)
         for begin in range(offset, size, max(1, step)):
-            self._chunk(instances, panel, labels, begin, min(size, begin + step), uses, origin - offset, outcome)
+            self._chunk(trials, begin, min(size, begin + step), origin - offset, outcome)
         if self.memory:
             keep = min(self.memory, size)
             # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
@@ -536,7 +297,7 @@ class Engine:
             self.tail_uses = uses[:, size - keep :].copy()
 
     def panel(self, size: int, largest: float, ones: bool) -> Panel:
-        """Room for a panel of instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
+        """An empty panel for instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
         if not self.small or not 1e-30 < largest < 1e30:  # too small or too large for single precision
             return NO_PANEL
         places = -(-size // LANES) * self.state.weights.shape[1] * LANES
@@ -551,20 +312,10 @@ class Engine:
             return size
         weights = 2 * self.state.weights.size if self.logged else 0
         scores = 2 * len(self.runs) * self.k if self.scored else 0
-        room = MEMORY // (8 * max(1, weights + scores))
-        return int(min(size, 256, room)) if room >= 8 else 1
+        longest = MEMORY // (8 * max(1, weights + scores))
+        return int(min(size, 256, longest)) if longest >= 8 else 1
 
-    def _chunk(
-        self,
-        instances: Instances,
-        panel: Panel,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        uses: np.ndarray,
-        shift: int,
-        outcome: Outcome,
-    ) -> None:
+    def _chunk(self, trials: Trials, begin: int, end: int, shift: int, outcome: Outcome) -> None:
         """Run every member over begin..end, then the nodes. ``shift`` + trial is its place in the outcome."""
         count, size = len(self.runs), end - begin
         known = int(self.state.shape[KNOWN])
@@ -574,40 +325,38 @@ class Engine:
         scored = self.scored or outcome.scores is not None
         passed_on = self.scored or (scored and self.top.passes_scores_on)
         tables = np.zeros((count, 2, size, self.k) if passed_on else (count, 0, 0, 0))
-        kept = np.zeros(len(labels) if outcome.margins is not None else 0)
-        scratch = self.scratch(instances)
+        kept = np.zeros(len(trials.labels) if outcome.margins is not None else 0)
+        scratch = self.scratch(trials.instances)
         if log.weights.shape[1] == 1:
             for node in self.top.walk():
-                node.look(self, scratch, log, instances, begin)
-        chunk = Chunk(
-            instances, panel, labels, scratch, 0, begin, end, known, predictions, changes, tables, log, scored
-        )
+                node.look(self, scratch, log, trials.instances, begin)
+        chunk = Chunk(trials, scratch, begin, end, known, predictions, changes, tables, log, scored)
         if self.runs:
-            failed = self.play_members(chunk, uses, kept)
+            failed = self.play_members(chunk, kept)
             if failed >= 0:
                 self.overflowed(failed // MANY, failed % MANY + shift)
-        after = max(known, int(labels[begin:end].max(initial=-1)) + 1)
+        after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
             self.state.counts[0, [TRIALS, UPDATES]] += size
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions
-        outcome.changed[place] = changes.any(axis=0) | self.working
+        outcome.changed[place] = changes.any(axis=0) | self.always_changes
         if outcome.margins is not None:
             outcome.margins[place] = kept[begin:end]
         if outcome.scores is not None:
             assert played.scores is not None
             outcome.scores[place] = played.scores
 
-    def play_members(self, chunk: Chunk, uses: np.ndarray, margins: np.ndarray) -> int:
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:
         """Run every member over the chunk (see `linmax.engine.loop.play_all`)."""
-        return int(
-            play_all(
-                self.members, self.state, chunk.scratch, chunk.instances, chunk.panel, chunk.labels, chunk.begin,
-                chunk.end, int(self.tracked), uses, chunk.predictions, chunk.changes, margins, chunk.log, chunk.tables,
-            )
-        )  # fmt: skip
+        outputs = Outputs(chunk.predictions, chunk.changes, margins, chunk.tables, chunk.log)
+        return int(play_all(self.kernel_arrays(chunk.scratch), chunk.trials, chunk.begin, chunk.end, outputs))
+
+    def kernel_arrays(self, scratch: Scratch) -> EngineArrays:
+        """Members, state and working memory, as kernels take them."""
+        return EngineArrays(self.members, self.state, scratch, int(self.tracked))
 
     def state_log(self) -> Log:
         """A log of one trial that is the state itself, or none."""
@@ -618,11 +367,11 @@ class Engine:
         return Log(weights, backlog, np.zeros((count, 1, NUMBERS)), np.zeros((count, 1), np.int32))
 
     def _log(self, size: int) -> Log:
-        """Room for the hypotheses of a chunk."""
+        """An empty log for the hypotheses of a chunk."""
         count, coordinates = self.state.weights.shape
         if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
             return self.state_log()
         versions = np.zeros((count, size), np.int32)
-        room = (count, size + 1, coordinates)
-        backlog, numbers = np.zeros((*room[:2], self.state.backlog.shape[1])), np.zeros((*room[:2], NUMBERS))
-        return Log(np.zeros(room), backlog, numbers, versions)
+        backlog = np.zeros((count, size + 1, self.state.backlog.shape[1]))
+        numbers = np.zeros((count, size + 1, NUMBERS))
+        return Log(np.zeros((count, size + 1, coordinates)), backlog, numbers, versions)

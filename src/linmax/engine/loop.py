@@ -1,8 +1,9 @@
-"""The one loop over trials: a member meets each instance, sees its label, and its rule and techniques do their work."""
+"""The loop over trials: a member predicts each instance, sees its label, and its rule and techniques learn from it."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int32, int64, types, uint8
@@ -26,8 +27,6 @@ from linmax.core.contract import (
     Matrix,
     Members,
     MembersT,
-    Panel,
-    PanelT,
     State,
     StateT,
     Vector,
@@ -37,44 +36,51 @@ from linmax.core.member import (
     CHANGED,
     FAILED,
     LANES,
-    Bench,
+    EngineArrays,
+    EngineArraysT,
+    MemberView,
     Scratch,
     ScratchT,
     call_present,
-    lay_out,
     present_instance,
+    view_of,
 )
-from linmax.core.search import doubt, filled, lane_leads, lane_scores, search, to_single
+from linmax.core.search import Trials, TrialsT, doubt, filled, lane_leads, lane_scores, search, to_single
 from linmax.jit.compiling import kernel
+from linmax.techniques.hypothesis_log import Log, LogT, take_version
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
-from linmax.techniques.voting import Log, LogT, take_version
 
-__all__ = ["JUDGE", "MANY", "PLAY", "appear", "judge", "judge_by_weights", "play_all", "start_means"]
+__all__ = [
+    "JUDGE",
+    "MANY",
+    "PLAY",
+    "Outputs",
+    "OutputsT",
+    "appear",
+    "judge",
+    "judge_by_weights",
+    "play_all",
+    "start_means",
+]
 
-UseTable = int32[:, ::1]
-LabelCube = int32[:, :, ::1]
-ByteTable = uint8[:, ::1]
-Tables = float64[:, :, :, ::1]
-MANY = 2**40
+MANY = 2**40  # more than there are trials
 
 
 @kernel()
-def average_scores(bench: Bench, room: Scratch, instances: Instances, t: int, factor: float) -> int:
-    """Scores of instance t under factor * weights - backlog, into ``room.spare``; returns the class predicted."""
-    score(instances, t, bench.shape, bench.weights, room.scores)
-    score(instances, t, bench.shape, bench.backlog, room.spare)
-    for c in range(room.spare.size):
-        room.spare[c] = factor * room.scores[c] - room.spare[c]
-    return top_two(room.spare, bench.shape)[0]
+def average_scores(view: MemberView, scratch: Scratch, instances: Instances, t: int, factor: float) -> int:
+    """Scores of instance t under factor * weights - backlog, into ``scratch.spare``; returns the class predicted."""
+    score(instances, t, view.shape, view.weights, scratch.scores)
+    score(instances, t, view.shape, view.backlog, scratch.spare)
+    for c in range(scratch.spare.size):
+        scratch.spare[c] = factor * scratch.scores[c] - scratch.spare[c]
+    return top_two(scratch.spare, view.shape)[0]
 
 
 @kernel()
 def judge_by_average(
-    bench: Bench,
-    room: Scratch,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
+    view: MemberView,
+    scratch: Scratch,
+    trials: Trials,
     begin: int,
     end: int,
     origin: int,
@@ -86,88 +92,81 @@ def judge_by_average(
     The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
     where the label leads beyond doubt.
     """
-    sums = bench.sums
+    instances, panel, labels, sums = trials.instances, trials.panel, trials.labels, view.sums
     weight, idle, fade, age = sums[averages.WEIGHT], sums[averages.IDLE], sums[averages.FADE], sums[averages.AGE]
-    g = averages.term(bench.kind, bench.scalars, sums)
+    g = averages.term(view.kind, view.scalars, sums)
     if not filled(panel) or tables.shape[0]:
         for t in range(begin, end):
             factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
-            predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
+            predictions[1, t - origin] = average_scores(view, scratch, instances, t, factor)
             if tables.shape[0]:
                 added = (idle + averages.coming(t - begin, fade, age)) * g
                 square = averages.squared_norm(added, sums[averages.SQUARE], sums[averages.CROSS], sums[averages.BACK])
                 if square < 0.0:
                     square = 0.0
-                    for i in range(bench.weights.size):
-                        square += (factor * bench.weights[i] - bench.backlog[i]) ** 2
+                    for i in range(view.weights.size):
+                        square += (factor * view.weights[i] - view.backlog[i]) ** 2
                 norm = math.sqrt(square)
                 for c in range(tables.shape[2]):
-                    tables[1, t - origin, c] = room.spare[c] / norm if norm > 0.0 else room.spare[c]
+                    tables[1, t - origin, c] = scratch.spare[c] / norm if norm > 0.0 else scratch.spare[c]
         return
     m = weight + idle * g
-    for i in range(bench.weights.size):
-        room.candidate[i] = m * bench.weights[i] - bench.backlog[i]
-    size = to_single(room.candidate, room.single)
-    part = to_single(bench.weights, room.single_slope)
+    for i in range(view.weights.size):
+        scratch.candidate[i] = m * view.weights[i] - view.backlog[i]
+    size = to_single(scratch.candidate, scratch.single)
+    part = to_single(view.weights, scratch.single_slope)
     slope = g * part
     # Where H is a small difference of its parts, double precision leaves doubt as well.
-    slack = doubt(room.single.size, panel.largest) * (1.0 + 1e-8 * m * part / size) if size > 0.0 else np.inf
+    slack = doubt(scratch.single.size, panel.largest) * (1.0 + 1e-8 * m * part / size) if size > 0.0 else np.inf
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
-        lane_scores(panel, block, room.single, room.lanes)
-        lane_scores(panel, block, room.single_slope, room.slopes)
+        lane_scores(panel, block, scratch.single, scratch.lanes)
+        lane_scores(panel, block, scratch.single_slope, scratch.slopes)
         for lane in range(LANES):
             ahead = averages.coming(max(0, block * LANES + lane - begin), fade, age) * slope
             total = size + ahead
             share = ahead / total if total > 0.0 else 0.0
-            for row in range(room.lanes.shape[0]):
-                room.lanes[row, lane] = (1.0 - share) * room.lanes[row, lane] + share * room.slopes[row, lane]
-        lane_leads(room.lanes, room.leads)
+            for row in range(scratch.lanes.shape[0]):
+                scratch.lanes[row, lane] = (1.0 - share) * scratch.lanes[row, lane] + share * scratch.slopes[row, lane]
+        lane_leads(scratch.lanes, scratch.leads)
         for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
-            if room.leads[t % LANES] > slack:
+            if scratch.leads[t % LANES] > slack:
                 predictions[1, t - origin] = labels[t]
             else:
                 factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
-                predictions[1, t - origin] = average_scores(bench, room, instances, t, factor)
+                predictions[1, t - origin] = average_scores(view, scratch, instances, t, factor)
+
+
+class Outputs(NamedTuple):
+    """What the members did at each trial of a chunk, indexed from its first trial unless said otherwise."""
+
+    predictions: np.ndarray  # int32 (B, 2, C): of each member, and of its average
+    changes: np.ndarray  # uint8 (B, C): whether it was updated
+    margins: np.ndarray  # of the first member, indexed like the labels; or none
+    tables: np.ndarray  # (B, 2, C, k): scores of weights of 2-norm 1; or (B, 0, 0, 0)
+    log: Log
+
+
+OutputsT = types.NamedTuple([int32[:, :, ::1], uint8[:, ::1], Vector, float64[:, :, :, ::1], LogT], Outputs)
 
 
 @kernel(hot=True)
-def play(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    member: int,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    oldest: int,
-    begin: int,
-    end: int,
-    tracked: int,
-    uses: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    log: Log,
-    tables: np.ndarray,
-) -> int:
-    """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range.
-
-    What is written per trial is indexed from begin: ``predictions[0]`` are the member's own, ``predictions[1]`` those
-    of its average, likewise ``tables`` the scores (of weights of 2-norm 1); ``margins`` are indexed like the labels.
-    ``oldest`` is the first instance that recycling may use.
-    """
-    bench = lay_out(members, state, member, tracked)
-    room, given, uses_here = scratch, instances, uses[member]
-    nothing = room.z[:0]
-    shape, counts = bench.shape, state.counts[member]
+def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int, outputs: Outputs) -> int:
+    """Play trials begin..end for one member. Returns -1, or the trial at which its weights left the range."""
+    members, state, scratch, log = arrays.members, arrays.state, arrays.scratch, outputs.log
+    view = view_of(members, state, member, arrays.tracked)
+    instances, labels = trials.instances, trials.labels
+    given = Trials(instances, trials.panel, labels, trials.uses[member])
+    predictions, changes, tables = outputs.predictions[member], outputs.changes[member], outputs.tables[member]
+    margins = outputs.margins if member == 0 else outputs.margins[:0]
+    shape, counts = view.shape, state.counts[member]
     recycling = members.recycling[member]
     logged = log.versions.shape[1] > 0
     version = 0
     if logged:
-        take_version(bench, log, member, 0, -1, counts[TRIALS] + 1)
+        take_version(view, log, member, 0, -1, counts[TRIALS] + 1)
     t = begin
     while t < end:
-        event, first, rival, margin = search(bench, room, given, panel, labels, t, end, uses_here, 0, margins)
+        event, first, rival, margin = search(view, scratch, given, t, end, 0, margins)
         last = min(event, end - 1)
         for q in range(t, last + 1):
             predictions[0, q - begin] = labels[q]
@@ -176,19 +175,19 @@ def play(
             predictions[0, event - begin] = first
         if tables.shape[0] > 0:
             for q in range(t, last + 1):
-                if t < event or bench.spread != 0:  # else the search has left its scores
-                    score(given, q, shape, bench.weights, room.scores)
-                if bench.spread != 0 and abs(room.scores[top_two(room.scores, shape)[0]]) < TINY:
+                if t < event or view.spread != 0:  # else the search has left its scores
+                    score(instances, q, shape, view.weights, scratch.scores)
+                if view.spread != 0 and abs(scratch.scores[top_two(scratch.scores, shape)[0]]) < TINY:
                     rescore(
-                        given, q, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z,
-                        room.scores,
+                        instances, q, shape, view.spread, view.memory, view.scalars, view.params, scratch.support,
+                        scratch.z, scratch.scores,
                     )  # fmt: skip
-                unit = averages.unit_of(bench.tracked, bench.spread, bench.scalars, bench.sums)
+                unit = averages.unit_of(view.tracked, view.spread, view.scalars, view.sums)
                 for c in range(tables.shape[2]):
-                    tables[0, q - begin, c] = room.scores[c] / unit
-        if bench.kind:
-            judge_by_average(bench, room, given, panel, labels, t, last + 1, begin, predictions, tables)
-            averages.advance(bench.kind, last - t, bench.sums)
+                    tables[0, q - begin, c] = scratch.scores[c] / unit
+        if view.kind:
+            judge_by_average(view, scratch, given, t, last + 1, begin, predictions, tables)
+            averages.advance(view.kind, last - t, view.sums)
         if logged:
             for q in range(t, last):
                 log.versions[member, q - begin] = version
@@ -201,10 +200,10 @@ def play(
             if new:
                 shape[KNOWN] = label + 1
             steps = 0
-            if bench.rivals == ALL or (bench.rivals == VIOLATED and not new):
-                steps = call_present(bench.presents, bench, room, given, event, label)
+            if view.rivals == ALL or (view.rivals == VIOLATED and not new):
+                steps = call_present(view.presents, view, scratch, instances, event, label)
             elif rival >= 0:
-                outcome = present_instance(bench, room, given, event, -1 if new else label, rival, margin)
+                outcome = present_instance(view, scratch, instances, event, -1 if new else label, rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)
             if steps < 0:
                 return event
@@ -212,96 +211,72 @@ def play(
                 changes[event - begin] = 1
                 counts[UPDATES] += steps
                 if recycling[KEPT]:
-                    uses_here[event] = 1
-                    start = max(oldest, event + 1 - recycling[KEPT])
-                    if not recycle_instances(
-                        bench, room, given, panel, labels, start, event + 1, uses_here, recycling, counts, nothing
-                    ):
+                    given.uses[event] = 1
+                    start = max(0, event + 1 - recycling[KEPT])
+                    if not recycle_instances(view, scratch, given, start, event + 1, recycling, counts):
                         return event
-        averages.advance(bench.kind, 1, bench.sums)
+        averages.advance(view.kind, 1, view.sums)
         if logged:
             if event < end and changes[event - begin]:
                 if log.weights.shape[1] > 1:
                     version += 1
-                take_version(bench, log, member, version, last - begin, counts[TRIALS] + 1)
+                take_version(view, log, member, version, last - begin, counts[TRIALS] + 1)
             elif log.weights.shape[1] == 1:
-                take_version(bench, log, member, 0, last - begin, counts[TRIALS] + 1)
+                take_version(view, log, member, 0, last - begin, counts[TRIALS] + 1)
             log.versions[member, last - begin] = version
         t = last + 1
     return -1
 
 
-PLAY = int64(
-    MembersT, StateT, ScratchT, InstancesT, PanelT, Labels, int64, int64, int64, UseTable, LabelCube, ByteTable,
-    Vector, LogT, Tables,
-)  # fmt: skip
+PLAY = int64(EngineArraysT, TrialsT, int64, int64, OutputsT)
 
 
 @kernel(PLAY)
-def play_all(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    begin: int,
-    end: int,
-    tracked: int,
-    uses: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    log: Log,
-    tables: np.ndarray,
-) -> int:
+def play_all(arrays: EngineArrays, trials: Trials, begin: int, end: int, outputs: Outputs) -> int:
     """Play trials begin..end for every member, each from the same known classes.
 
     Returns -1, or member * MANY + trial where weights left the range.
     """
-    known = state.shape[KNOWN]
-    nothing = margins[:0]
-    for member in range(members.steps.size):
-        state.shape[KNOWN] = known
-        failed = play(
-            members, state, scratch, member, instances, panel, labels, 0, begin, end, tracked, uses,
-            predictions[member], changes[member], margins if member == 0 else nothing, log,
-            tables[member],
-        )  # fmt: skip
+    shape = arrays.state.shape
+    known = shape[KNOWN]
+    for member in range(arrays.members.steps.size):
+        shape[KNOWN] = known
+        failed = play(arrays, member, trials, begin, end, outputs)
         if failed >= 0:
             return member * MANY + failed
     return -1
 
 
-JUDGE = types.void(MembersT, StateT, ScratchT, int64, InstancesT, int64, Labels, Matrix)
+JUDGE = types.void(EngineArraysT, int64, InstancesT, int64, Labels, Matrix)
 
 
 @kernel(JUDGE)
 def judge(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    output: int,
-    instances: Instances,
-    size: int,
-    predictions: np.ndarray,
-    table: np.ndarray,
+    arrays: EngineArrays, output: int, instances: Instances, size: int, predictions: np.ndarray, table: np.ndarray
 ) -> None:
     """Predictions of an output, and its scores where ``table`` has rows, without learning."""
-    bench = lay_out(members, state, output // 2, 0)
-    room, given = scratch, instances
-    shape, scores, spare = bench.shape, room.scores, room.spare
-    factor = averages.multiple(bench.kind, bench.scalars, bench.sums)
+    scratch, view = arrays.scratch, view_of(arrays.members, arrays.state, output // 2, 0)
+    shape, scores, spare = view.shape, scratch.scores, scratch.spare
+    factor = averages.multiple(view.kind, view.scalars, view.sums)
     for t in range(size):
-        score(given, t, shape, bench.weights, scores)
+        score(instances, t, shape, view.weights, scores)
         if output % 2:
-            score(given, t, shape, bench.backlog, spare)
+            score(instances, t, shape, view.backlog, spare)
             for c in range(scores.size):
                 scores[c] = factor * scores[c] - spare[c]
         first, _ = top_two(scores, shape)
-        if not output % 2 and bench.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
+        if not output % 2 and view.spread != 0 and first >= 0 and abs(scores[first]) < TINY:
             rescore(
-                given, t, shape, bench.spread, bench.memory, bench.scalars, bench.params, room.support, room.z, scores
+                instances,
+                t,
+                shape,
+                view.spread,
+                view.memory,
+                view.scalars,
+                view.params,
+                scratch.support,
+                scratch.z,
+                scores,
             )
             first, _ = top_two(scores, shape)
         predictions[t] = first
@@ -336,22 +311,22 @@ def appear(members: Members, state: State, firsts: np.ndarray, fresh: np.ndarray
     """The coordinates ``fresh`` come into being for the members ``which``; ``firsts`` has a row for each member."""
     for place in range(which.size):
         member = which[place]
-        bench = lay_out(members, state, member, 1)
-        first, scalars, sums = firsts[member], bench.scalars, bench.sums
+        view = view_of(members, state, member, 1)
+        first, scalars, sums = firsts[member], view.scalars, view.sums
         unit = math.exp(-scalars[SHIFT])
         sums[averages.START] = first[FIRST_START] * unit
         for j in range(fresh.size):
-            bench.weights[fresh[j]] = sums[averages.START]
-            if bench.kind:
-                bench.backlog[fresh[j]] = sums[averages.UNSEEN]
+            view.weights[fresh[j]] = sums[averages.START]
+            if view.kind:
+                view.backlog[fresh[j]] = sums[averages.UNSEEN]
             for slot in range(first.size - FIRST_SLOT):
                 value = first[FIRST_SLOT + slot]
                 if value == value:  # nan: the rule has fewer slots
-                    bench.memory[slot, fresh[j]] = value
+                    view.memory[slot, fresh[j]] = value
         if state.counts[member, TRIALS] == 0:  # what is there at the first trial has been there before it
-            averages.begin(bench.kind, scalars, bench.weights, bench.backlog, sums)
+            averages.begin(view.kind, scalars, view.weights, view.backlog, sums)
         else:
-            averages.join(bench.kind, fresh.size, scalars, bench.weights, bench.backlog, sums)
+            averages.join(view.kind, fresh.size, scalars, view.weights, view.backlog, sums)
         added = first[FIRST_MASS] * fresh.size * unit
         scalars[MASS] += added
         scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
@@ -362,5 +337,5 @@ def appear(members: Members, state: State, firsts: np.ndarray, fresh: np.ndarray
 @kernel(types.void(MembersT, StateT, int64))
 def start_means(members: Members, state: State, member: int) -> None:
     """The averages before the first trial."""
-    bench = lay_out(members, state, member, 1)
-    averages.begin(bench.kind, bench.scalars, bench.weights, bench.backlog, bench.sums)
+    view = view_of(members, state, member, 1)
+    averages.begin(view.kind, view.scalars, view.weights, view.backlog, view.sums)

@@ -21,19 +21,8 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import Rule
-from linmax.engine.composition import (
-    POOLS,
-    Learner,
-    as_rule,
-    average,
-    both,
-    combine,
-    paper_pool,
-    recycle,
-    rivals,
-    stack,
-    vote,
-)
+from linmax.engine.pools import POOLS, best_of_both, paper_pool, pool_name
+from linmax.learners import Auto, Whole
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -41,12 +30,13 @@ from linmax.rules import REGISTRY
 from linmax.rules.checking import trace_of
 from linmax.rules.own import OWN_RULES
 from linmax.rules.quasi_additive import LINKS
-from linmax.techniques.combining import Combined, Stacked
+from linmax.techniques import REGISTRY as TECHNIQUES
+from linmax.techniques import recycle, rivals
+from linmax.techniques.technique import LearnerLike, Technique, as_learner, as_learners, as_rule
 
-__all__ = ["parse", "read_back", "written"]
+__all__ = ["Learner", "as_learner", "as_learners", "as_rule", "parse", "read_back", "written"]
 
-COMBINATIONS = ("combine", "stack")
-TECHNIQUES: dict[str, Callable[..., Learner]] = {"A": average, "R": recycle, "V": vote}
+Learner = Rule | Technique | Whole | Auto
 LEARNERS: dict[str, Callable[..., Learner]] = {
     **POOLS,
     "naive-bayes": naive_bayes,
@@ -54,9 +44,15 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "robust-softmax": robust_softmax,
     "softmax": softmax,
 }
-OPTIONS = {"combine": ("how", "beta"), "stack": ("fusion",)}
 
 
+@as_learner.register(Whole)
+@as_learner.register(Auto)
+def _described(learner: Learner) -> Learner:
+    return learner
+
+
+@as_learner.register
 def parse(text: str) -> Learner:
     """Read a learner from text.
 
@@ -146,13 +142,9 @@ def _rules_of(learner: Any) -> Iterator[Rule]:
     """The rules that a description is made of."""
     if isinstance(learner, Rule):
         yield learner
-    elif isinstance(learner, (Combined, Stacked)):
-        for member in learner.members:
-            yield from _rules_of(member)
-        if isinstance(learner, Stacked):
-            yield from _rules_of(learner.fusion)
-    elif hasattr(learner, "base"):
-        yield from _rules_of(learner.base)
+    elif isinstance(learner, Technique):
+        for part in learner.learners:
+            yield from _rules_of(part)
 
 
 def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
@@ -160,7 +152,7 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
     found: list[tuple[str, str | None]] = []
     place = 0
     start = place
-    while place < len(text) and text[place].upper() in TECHNIQUES:
+    while place < len(text) and text[place].upper() in _letters():
         if place == start and _rule_follows(text[place:]):
             break  # a rule called "a-..." is no average
         letter, place = text[place].upper(), place + 1
@@ -172,7 +164,7 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
         if place < len(text) and text[place] == "-":
             place += 1
             start = place
-    kept = len(_letters(text[:start]))
+    kept = len(re.sub(r"\([^()]*\)|-", "", text[:start]))  # the letters alone, without brackets
     return found[:kept], text[start:]
 
 
@@ -182,9 +174,9 @@ def _rule_follows(text: str) -> bool:
     return name in OWN_RULES or name in REGISTRY
 
 
-def _letters(text: str) -> str:
-    """The prefix letters of a prefix text, brackets left out."""
-    return re.sub(r"\([^()]*\)|-", "", text)
+def _letters() -> list[str]:
+    """The techniques that are written as a letter in front of a learner."""
+    return [notation for notation in TECHNIQUES if len(notation) == 1]
 
 
 def _closing(text: str, place: int) -> int:
@@ -202,42 +194,48 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
     if not match:
         raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
     name = match[1].lower().replace("_", "-")
-    known = [*REGISTRY, *LEARNERS, *COMBINATIONS, *OWN_RULES]
+    known = [*REGISTRY, *LEARNERS, *(notation for notation in TECHNIQUES if len(notation) > 1), *OWN_RULES]
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; prefixes A-, R-, V-; "
+            f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; "
+            f"prefixes {', '.join(f'{letter}-' for letter in _letters())}; "
             "a rule of your own is known once its @linmax.rule or its register_rule has run"
         )
     return name, match[2]
 
 
-def _paper_combination(text: str, recycling: tuple[str, str | None] | None) -> Combined:
+def _paper_combination(text: str, recycling: tuple[str, str | None] | None) -> Technique:
     if recycling is None:
-        return both(paper_pool(), "combine")
+        return best_of_both(paper_pool(), "combine")
     members = [_call(text, recycle, [rule], _options(text, *recycling)) for rule in paper_pool()]
-    return both(members, f"{str(members[0]).partition('-')[0]}-combine")
+    return best_of_both(members, pool_name(members))
 
 
 def _named(text: str, name: str, inside: str | None) -> Learner:
-    if name in COMBINATIONS:
-        parts = _split(inside or "")
-        options = {}
-        members = []
-        for part in parts:
-            key, equals, value = (piece.strip() for piece in part.partition("="))
-            if not (equals and key in OPTIONS[name]):
-                members.append(parse(part))
-            elif key in options:
-                raise ValueError(f"learner {text!r}: {key} is given twice")
-            else:
-                options[key] = value if key == "fusion" else _one(text, value)
-        return _call(text, combine if name == "combine" else stack, [members], options)
+    if name in TECHNIQUES:
+        return _of_several(text, TECHNIQUES[name], inside or "")
     args, kwargs = _arguments(text, inside)
     which = kwargs.pop("rivals", "best")
     rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
     return rule if which == "best" else _call(text, rivals, [rule, which], {})
+
+
+def _of_several(text: str, function: Callable[..., Technique], inside: str) -> Technique:
+    """A technique over the learners in brackets, with options after them."""
+    known = dict(list(inspect.signature(function).parameters.items())[1:])
+    members: list[Learner] = []
+    options: dict[str, Any] = {}
+    for part in _split(inside):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (equals and key in known):
+            members.append(parse(part))
+        elif key in options:
+            raise ValueError(f"learner {text!r}: {key} is given twice")
+        else:
+            options[key] = value if known[key].annotation in ("LearnerLike", LearnerLike) else _one(text, value)
+    return _call(text, function, [members], options)
 
 
 def _split(text: str) -> list[str]:
@@ -255,7 +253,8 @@ def _options(text: str, letter: str, inside: str | None) -> dict[str, Any]:
     """The options of a technique."""
     args, options = _arguments(text, inside)
     if args:
-        raise ValueError(f"learner {text!r}: options of A, R and V are written key=value, got {inside!r}")
+        letters = " and ".join([", ".join(_letters()[:-1]), _letters()[-1]])
+        raise ValueError(f"learner {text!r}: options of {letters} are written key=value, got {inside!r}")
     known = list(inspect.signature(TECHNIQUES[letter]).parameters)[1:]
     unknown = [key for key in options if key not in known]
     if unknown:

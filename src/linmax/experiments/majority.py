@@ -13,10 +13,11 @@ import numpy as np
 from linmax.core.contract import Rule
 from linmax.data.instances import Experts, experts
 from linmax.data.problems import MajorityProblem, majority_problem
-from linmax.engine.composition import PAPER_ALPHAS, average, combine, paper_pool, vr_combine
+from linmax.engine.pools import PAPER_ALPHAS, paper_pool, vr_combine
 from linmax.experiments.published import GROUPS
 from linmax.models.run import run
 from linmax.rules import balanced_winnow
+from linmax.techniques import average, combine
 
 __all__ = [
     "RUNS",

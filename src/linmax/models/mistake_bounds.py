@@ -13,7 +13,7 @@ from linmax.core.bounding import Bound, bounds
 from linmax.core.contract import Rule
 from linmax.core.rows import Rows, Vector, comparator
 from linmax.data.differences import rows_of
-from linmax.engine.composition import Learner, as_learner
+from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.voting import Voted
 from linmax.util.checks import finite

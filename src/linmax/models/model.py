@@ -19,17 +19,16 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.data.instances import Experts, Layout, widen
 from linmax.data.labels import distinct_labels, named
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Outcome, Settings
-from linmax.engine.nodes import BestOf, Node, Weighing
-from linmax.engine.notation import read_back, written
+from linmax.engine.notation import as_learner, read_back, written
 from linmax.engine.record import FILLED, MISTAKES, Record, begun, keep_table, new_record, note_all, widened
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
 from linmax.models.trace import Trace, in_a_row
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
-from linmax.techniques.combining import Combined
+from linmax.techniques.combining import BestOf, Combined, Weighing
+from linmax.techniques.node import Node
 from linmax.techniques.voting import Voted
 from linmax.util import files
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from linmax.data.instances import Experts
 from linmax.data.labels import distinct_labels, label_array
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Settings
+from linmax.engine.notation import as_learner
 from linmax.models.model import Model, refuse_others
 from linmax.models.trace import Trace, joined
 from linmax.util.checks import boolean, one_of, whole

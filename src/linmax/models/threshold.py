@@ -33,11 +33,11 @@ from linmax.core.contract import (
     StateT,
     Vector,
 )
-from linmax.core.member import CHANGED, FAILED, Scratch, ScratchT, lay_out, present, scratch_for
+from linmax.core.member import CHANGED, FAILED, Scratch, ScratchT, present, scratch_for, view_of
 from linmax.core.rivals import activation
 from linmax.data.instances import Experts, Layout, experts
 from linmax.data.labels import as_array, label_array, unique_labels
-from linmax.engine.composition import as_rule
+from linmax.engine.notation import as_rule
 from linmax.jit.compiling import address_of, kernel
 from linmax.models.trace import Trace
 from linmax.util.checks import boolean
@@ -82,11 +82,10 @@ def learn(
     activations: np.ndarray,
 ) -> int:
     """Play the trials; ``sides`` are -1 and +1, or 0 to predict without learning."""
-    bench = lay_out(members, state, 0, 0)
-    room, given = scratch, instances
+    view = view_of(members, state, 0, 0)
     for t in range(size):
-        count = support_of(given, t, room.support, room.z)
-        total = activation(bench, room.support[:count], room.z[:count]) - threshold
+        count = support_of(instances, t, scratch.support, scratch.z)
+        total = activation(view, scratch.support[:count], scratch.z[:count]) - threshold
         predictions[t] = zero_side if total == 0.0 else (1 if total > 0.0 else -1)
         changes[t] = 0
         activations[t] = total
@@ -95,11 +94,11 @@ def learn(
             continue
         state.counts[0, TRIALS] += 1
         margin = side * total
-        if margin > bench.scalars[REACH]:
+        if margin > view.scalars[REACH]:
             continue
         for place in range(count):
-            room.z[place] *= side
-        outcome = present(bench, room, count, margin)
+            scratch.z[place] *= side
+        outcome = present(view, scratch, count, margin)
         if outcome == FAILED:
             return t
         if outcome == CHANGED:
@@ -331,7 +330,7 @@ class LinearThreshold:
         if self.learner.name == "elimination" and self.inconsistent > surprised:
             warnings.warn(
                 f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no "
-                "disjunction of the given attributes",
+                "disjunction of the instances attributes",
                 stacklevel=3,
             )
         return Trace(self, self._names(predictions), wrong, changes != 0)

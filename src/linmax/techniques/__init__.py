@@ -1,27 +1,41 @@
-"""Techniques: learners made from learners. Each file holds a description and the kernels that do its work.
+"""Techniques: learners made from learners. A file holds all there is of one: description, kernels, node and function.
 
-The functions that users call are in `linmax.engine.composition`.
+To add one, write its file and add its line to `REGISTRY`. The notation, the public names of `linmax` and the engine
+then know it. The description derives from a class of `linmax.techniques.technique`, the node from
+`linmax.techniques.node.Node`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
-__all__ = ["bracketed", "prefixed"]
+from linmax.techniques.averaging import Averaged, average
+from linmax.techniques.combining import Combined, combine
+from linmax.techniques.recycling import Recycled, recycle
+from linmax.techniques.rivals import rivals
+from linmax.techniques.stacking import Stacked, stack
+from linmax.techniques.technique import Technique, as_learner, as_learners, as_rule
+from linmax.techniques.voting import Voted, vote
 
-PREFIX = re.compile(r"([ARV](\([^()]*\))?)+-")
+__all__ = [
+    "REGISTRY",
+    "as_learner",
+    "as_learners",
+    "as_rule",
+    "average",
+    "combine",
+    "recycle",
+    "rivals",
+    "stack",
+    "vote",
+]
 
-
-def bracketed(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """The options that are not the defaults, as in the notation: "(s=200)", or nothing."""
-    shown = [f"{key}={value}" for key, value in options.items() if value != defaults[key]]
-    return f"({', '.join(shown)})" if shown else ""
-
-
-def prefixed(letter: str, options: Mapping[str, Any], defaults: Mapping[str, Any], base: Any) -> str:
-    """The notation of a technique over a base: "A" over "R-perceptron" is "AR-perceptron"."""
-    text = str(base)
-    joint = "" if PREFIX.match(text) else "-"
-    return f"{letter}{bracketed(options, defaults)}{joint}{text}"
+# How each technique is written in text, and the public function that makes its description. A capital letter is
+# written in front of a learner, as in A-perceptron; a name takes learners in brackets, as in combine(...).
+REGISTRY: dict[str, Callable[..., Technique]] = {
+    Averaged.notation: average,
+    Recycled.notation: recycle,
+    Voted.notation: vote,
+    Combined.notation: combine,
+    Stacked.notation: stack,
+}

@@ -4,19 +4,47 @@ their mistakes (the Weighted Majority Algorithm, Littlestone and Warmuth 1994), 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.core.contract import KNOWN, Bytes, Cube, Indices, Labels, LabelTable, Matrix, State, StateT, Vector
+from linmax.core.contract import (
+    KNOWN,
+    Bytes,
+    Cube,
+    Indices,
+    Instances,
+    Labels,
+    LabelTable,
+    Matrix,
+    State,
+    StateT,
+    Vector,
+)
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.techniques import bracketed
+from linmax.techniques.node import Chunk, Node, PlayedChunk, play_children
+from linmax.techniques.technique import LearnerLike, Lowering, Technique, as_learners, bracketed
 from linmax.util.checks import finite, one_of
 
-__all__ = ["WAYS", "Combined", "Stacked", "follow_best", "weigh", "weights_of"]
+if TYPE_CHECKING:
+    from linmax.engine.engine import Engine
+
+__all__ = [
+    "WAYS",
+    "BestOf",
+    "Combined",
+    "Followed",
+    "FollowedT",
+    "Weighing",
+    "combine",
+    "follow_best",
+    "weigh",
+    "weights_of",
+]
 
 BEST, WMA, WEIGHTED = 0, 1, 2
 WAYS = {"best": BEST, "wma": WMA, "weighted": WEIGHTED}
@@ -34,21 +62,25 @@ def least(mistakes: np.ndarray) -> int:
     return best
 
 
-FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, Labels, Labels, Labels, Bytes)
+class Followed(NamedTuple):
+    """What is followed at each trial of a chunk: one of several, named before and after the trial."""
+
+    predictions: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    changed: np.ndarray  # uint8: whether its hypothesis is new after the trial
+
+
+FollowedT = types.NamedTuple([Labels, Labels, Labels, Bytes], Followed)
+FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, FollowedT)
 
 
 @kernel(FOLLOW)
 def follow_best(
-    proposals: np.ndarray,
-    changes: np.ndarray,
-    labels: np.ndarray,
-    mistakes: np.ndarray,
-    predictions: np.ndarray,
-    before: np.ndarray,
-    after: np.ndarray,
-    changed: np.ndarray,
+    proposals: np.ndarray, changes: np.ndarray, labels: np.ndarray, mistakes: np.ndarray, followed: Followed
 ) -> None:
-    """Predict like the member with the fewest mistakes so far; say which it was before and after each trial."""
+    """Predict like the member with the fewest mistakes so far."""
+    predictions, before, after, changed = followed.predictions, followed.before, followed.after, followed.changed
     for t in range(labels.size):
         best = least(mistakes)
         before[t] = best
@@ -80,31 +112,52 @@ def spread(scores: np.ndarray, known: int) -> float:
     return square if square > ROUNDING * mean * mean else 0.0
 
 
-@kernel(
-    types.void(
-        int64, float64, LabelTable, Cube, Labels, Indices, Vector, Vector, StateT, Vector, Labels, Matrix, types.boolean
-    )
-)
-def weigh(
-    how: int,
-    beta: float,
-    proposals: np.ndarray,
-    scores: np.ndarray,
-    labels: np.ndarray,
-    mistakes: np.ndarray,
-    squares: np.ndarray,
-    trials: np.ndarray,
-    state: State,
-    weights: np.ndarray,
-    predictions: np.ndarray,
-    table: np.ndarray,
-    learning: bool,
-) -> None:
-    """Weighted votes (WMA) or weighted sums of scores divided by their size; ``table`` receives the sums.
+class Weighed(NamedTuple):
+    """The state of a weighted combination."""
 
-    The size of a member's scores is the root of their mean `spread` over the trials before, which ``squares`` sums up;
-    as long as that is 0, of the trial at hand. ``weights`` is room for the members' weights.
+    mistakes: np.ndarray  # int64 (members,)
+    squares: np.ndarray  # (members,): the sum of the `spread` of a member's scores over the trials
+    trials: np.ndarray  # (1,): how many
+    weights: np.ndarray  # (members,): working memory
+
+
+class Proposed(NamedTuple):
+    """What the members propose in a chunk."""
+
+    classes: np.ndarray  # int32 (members, C)
+    scores: np.ndarray  # (members, C, k), or none
+
+
+class Sums(NamedTuple):
+    """What a weighted combination predicts in a chunk, and the sums by which it does."""
+
+    predictions: np.ndarray
+    table: np.ndarray  # (C, k)
+
+
+WEIGH = types.void(
+    int64,
+    float64,
+    types.NamedTuple([Indices, Vector, Vector, Vector], Weighed),
+    types.NamedTuple([LabelTable, Cube], Proposed),
+    Labels,
+    StateT,
+    types.NamedTuple([Labels, Matrix], Sums),
+)
+
+
+@kernel(WEIGH)
+def weigh(
+    how: int, beta: float, weighed: Weighed, proposed: Proposed, labels: np.ndarray, state: State, sums: Sums
+) -> None:
+    """Weighted votes (WMA), or weighted sums of scores divided by their size. Without labels nothing is learned.
+
+    The size of a member's scores is the root of their mean `spread` over the trials before; as long as that is 0, of
+    the present trial.
     """
+    mistakes, squares, trials, weights = weighed.mistakes, weighed.squares, weighed.trials, weighed.weights
+    proposals, scores, predictions, table = proposed.classes, proposed.scores, sums.predictions, sums.table
+    learning = labels.size > 0
     weights_of(how, beta, mistakes, weights)
     for t in range(predictions.size):
         total = table[t]
@@ -134,19 +187,14 @@ def weigh(
 
 
 @dataclass(frozen=True)
-class Combined:
+class Combined(Technique):
     """Description of a combination; made by `linmax.combine`."""
 
+    notation: ClassVar[str] = "combine"
     members: tuple[Any, ...]
-    how: str
-    beta: float
+    how: str = "best"
+    beta: float = 0.5
     pool: str = ""  # the notation of a pool that has a name of its own, such as "R-combine"
-
-    def __str__(self) -> str:
-        if self.pool:
-            return self.pool
-        options = bracketed({"how": self.how, "beta": self.beta}, {"how": "best", "beta": 0.5})
-        return f"combine({', '.join([*map(str, self.members), *filter(None, [options[1:-1]])])})"
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -155,17 +203,149 @@ class Combined:
         if not 0.0 < finite("beta", self.beta) < 1.0:
             raise ValueError(f"beta must be in (0, 1), got {self.beta!r}; try 0.5")
 
-
-@dataclass(frozen=True)
-class Stacked:
-    """Description of a stack; made by `linmax.stack`."""
-
-    members: tuple[Any, ...]
-    fusion: Any
-
     def __str__(self) -> str:
-        return f"stack({', '.join(map(str, self.members))}, fusion={self.fusion})"
+        if self.pool:
+            return self.pool
+        options = bracketed({"how": self.how, "beta": self.beta}, {"how": "best", "beta": 0.5})
+        return f"combine({', '.join([*map(str, self.members), *filter(None, [options[1:-1]])])})"
 
-    def __post_init__(self) -> None:
-        if not self.members:
-            raise ValueError("stack() needs at least one learner, got none")
+    @property
+    def starts_with_letter(self) -> bool:  # type: ignore[override]
+        return self.pool.endswith("-combine")
+
+    @property
+    def learners(self) -> tuple[Any, ...]:
+        return self.members
+
+    def node(self, lower: Lowering) -> Node:
+        children = [lower(member) for member in self.members]
+        return BestOf(children) if self.how == "best" else Weighing(children, self)
+
+
+class BestOf(Node):
+    """Follow the child with the fewest mistakes so far."""
+
+    def __init__(self, children: Sequence[Node]) -> None:
+        self.children = children
+        self.selects = all(child.selects for child in children)
+        self.mistakes = np.zeros(len(children), np.int64)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"mistakes": self.mistakes}
+
+    @property
+    def best(self) -> Node:
+        """The child that is followed now."""
+        return self.children[int(np.argmin(self.mistakes))]
+
+    @property
+    def output(self) -> int:
+        return self.best.output
+
+    def asked(self) -> list[int]:
+        return self.best.asked()
+
+    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
+        played = play_children(self, engine, chunk)
+        size = len(chunk.seen)
+        predictions, before, after = (np.zeros(size, np.int32) for _ in range(3))
+        changed = np.zeros(size, np.uint8)
+        followed = Followed(predictions, before, after, changed)
+        follow_best(played.predictions, played.changed, chunk.seen, self.mistakes, followed)
+        trials = np.arange(size)
+        scores = None if played.scores is None else played.scores[before, trials]
+        if played.before is None or played.after is None:
+            return PlayedChunk(predictions, changed, scores)
+        return PlayedChunk(predictions, changed, scores, played.before[before, trials], played.after[after, trials])
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.best.judge(engine, instances, size)
+
+    def unit(self, engine: Engine) -> float:
+        return self.best.unit(engine)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return self.best.hypothesis(engine)
+
+    def scoring(self, engine: Engine) -> np.ndarray:
+        return self.best.scoring(engine)
+
+
+class Weighing(Node):
+    """All children vote, or add their scores, with weights that fall with their mistakes.
+
+    The sum of scores, each divided by its size so far, is that of one weight vector.
+    """
+
+    passes_scores_on = False
+
+    def __init__(self, children: Sequence[Node], combined: Combined) -> None:
+        self.children = children
+        self.how, self.beta = WAYS[combined.how], combined.beta
+        self.wants_scores = combined.how == "weighted"
+        self.mistakes = np.zeros(len(children), np.int64)
+        self.squares, self.trials = np.zeros(len(children)), np.zeros(1)  # of the scores (see `weigh`)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"mistakes": self.mistakes, "squares": self.squares, "trials": self.trials}
+
+    def _weigh(
+        self, engine: Engine, proposals: np.ndarray, scores: np.ndarray | None, labels: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        size = proposals.shape[1]
+        weighed = Weighed(self.mistakes, self.squares, self.trials, np.zeros(len(proposals)))
+        cube = scores if scores is not None and self.wants_scores else np.zeros((0, 0, 0))
+        sums = Sums(np.zeros(size, np.int32), np.zeros((size, engine.k)))
+        weigh(self.how, self.beta, weighed, Proposed(proposals, cube), labels, engine.state, sums)
+        return sums.predictions, sums.table
+
+    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
+        played = play_children(self, engine, chunk)
+        engine.state.shape[KNOWN] = chunk.known
+        predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen)
+        return PlayedChunk(predictions, np.ones(len(predictions), np.uint8), table)
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        judged = [child.judge(engine, instances, size) for child in self.children]
+        none = np.zeros(0, np.int32)
+        proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
+        return self._weigh(engine, proposals, scores, none)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        if not self.wants_scores:
+            return super().hypothesis(engine)
+        factors = np.zeros(len(self.children))
+        weights_of(self.how, self.beta, self.mistakes, factors)
+        sizes = np.sqrt(self.squares / np.maximum(self.trials, 1.0))
+        factors = np.divide(factors, sizes, out=np.zeros_like(factors), where=sizes > 0.0)
+        parts = [factor * child.scoring(engine) for factor, child in zip(factors, self.children, strict=True)]
+        return np.sum(parts, axis=0), 0.0
+
+
+def combine(learners: Sequence[LearnerLike], how: str = "best", beta: float = 0.5) -> Combined:
+    """Run several learners on every trial and combine their predictions.
+
+    Parameters
+    ----------
+    how
+        "best": follow the one with the fewest mistakes so far. "wma": each votes with weight beta^mistakes (the
+        Weighted Majority Algorithm: at most (ln v + m ln(1/beta)) / ln(2/(1+beta)) mistakes over v members, the best
+        of which makes m). "weighted": their scores, each divided by its root mean square about the classes' mean over
+        the trials before, are added with weights exp(-eta (M_i - M_min)), eta = sqrt(2 ln v / (M_min + 1)); of linear
+        members this is one weight vector.
+    beta
+        For "wma", in (0, 1).
+
+    References
+    ----------
+    Mesterharm and Hsu, section V. Littlestone and Warmuth (1994), The weighted majority algorithm.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.combine(["perceptron", "A-winnow(1.1)"]))
+    combine(perceptron, A-winnow(1.1))
+    """
+    return Combined(tuple(as_learners(learners)), how, beta)

@@ -10,43 +10,42 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Instances
-from linmax.core.member import CHANGED, FAILED, Bench, Scratch, call_present, present_instance
-from linmax.core.search import search
+from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES
+from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
+from linmax.core.search import Trials, search
 from linmax.jit.compiling import kernel
-from linmax.techniques import prefixed
+from linmax.techniques.averaging import Averaged
+from linmax.techniques.node import NO_RECYCLING, Run
+from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import MOST, counted
 
-__all__ = ["DEFAULTS", "Recycled", "default_passes", "recycle_instances"]
+__all__ = ["Recycled", "recycle", "recycle_instances"]
 
 FOREVER = MOST  # "u = infinity", as a counter
-SAVED = 1000  # trials whose look-ups are kept for later
+SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
 
 
 @kernel(hot=True)
 def recycle_instances(
-    bench: Bench,
-    room: Scratch,
-    instances: Instances,
-    panel: np.ndarray,
-    labels: np.ndarray,
+    view: MemberView,
+    scratch: Scratch,
+    trials: Trials,
     begin: int,
     end: int,
-    uses: np.ndarray,
     recycling: np.ndarray,
     counts: np.ndarray,
-    nothing: np.ndarray,
 ) -> bool:
     """Look at begin..end, over and over, until nothing has called for an update since each was last looked at.
 
     Without a budget it begins with the oldest. With one it goes on where it stopped the last time, and ends when the
     look-ups that are left are used up. False when a weight left its range.
     """
+    instances, labels, uses, nothing = trials.instances, trials.labels, trials.uses, scratch.z[:0]
     size, budget = end - begin, recycling[BUDGET]
     first = counts[TRIALS] - end  # number of the trial at place 0; the last one played is at end - 1
     left = counts[LEFT] if budget else FOREVER * FOREVER
@@ -54,14 +53,14 @@ def recycle_instances(
     quiet, passes = 0, 0
     while quiet < size and left > 0 and passes < recycling[PASSES]:
         stop = min(end, t + min(left, size - quiet))
-        found, _, rival, margin = search(bench, room, instances, panel, labels, t, stop, uses, recycling[USES], nothing)
+        found, _, rival, margin = search(view, scratch, trials, t, stop, recycling[USES], nothing)
         looked = min(found + 1, stop) - t
         quiet += looked
         if found < stop:
-            if bench.rivals != BEST:
-                steps = call_present(bench.presents, bench, room, instances, found, labels[found])
+            if view.rivals != BEST:
+                steps = call_present(view.presents, view, scratch, instances, found, labels[found])
             else:
-                outcome = present_instance(bench, room, instances, found, labels[found], rival, margin)
+                outcome = present_instance(view, scratch, instances, found, labels[found], rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)
             if steps < 0:
                 return False
@@ -80,31 +79,15 @@ def recycle_instances(
     return True
 
 
-DEFAULTS: dict[str, Any] = {"s": 100, "u": 5, "budget": None}
-
-
-def default_passes(u: float) -> int:
-    """Only u = infinity needs a cap; otherwise u updates of each instance end it."""
-    return 1000 if u == math.inf else FOREVER
-
-
 @dataclass(frozen=True)
-class Recycled:
+class Recycled(MemberTechnique):
     """Description of R-B; made by `linmax.recycle`."""
 
-    base: Any
-    s: int
-    u: float
-    passes: int
+    notation: ClassVar[str] = "R"
+    s: int = 100
+    u: float = 5
+    passes: int = FOREVER
     budget: int | None = None
-
-    def __str__(self) -> str:
-        return prefixed("R", self.options, DEFAULTS | {"passes": default_passes(self.u)}, self.base)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the user may set."""
-        return {"s": self.s, "u": self.u, "passes": self.passes, "budget": self.budget}
 
     def __post_init__(self) -> None:
         counted("s", self.s, 1)
@@ -115,6 +98,62 @@ class Recycled:
             counted("budget", self.budget, 1)
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        return super().defaults | {"passes": default_passes(self.u)}
+
+    @property
     def numbers(self) -> tuple[int, int, int, int]:
         """Instances kept, uses of each, passes, budget: for the kernels."""
         return self.s, FOREVER if self.u == math.inf else int(self.u), self.passes, self.budget or 0
+
+    def configure(self, run: Run, learner: Any) -> None:
+        if run.recycling != NO_RECYCLING:
+            raise ValueError(f"{learner} recycles twice; once is enough")
+        if isinstance(self.base, Averaged):
+            raise ValueError(f"{learner} recycles an average; average what is recycled instead: AR, not RA")
+        run.recycling = self.numbers
+
+
+def default_passes(u: float) -> int:
+    """Only u = infinity needs a limit; otherwise u updates of each instance end it."""
+    return 1000 if u == math.inf else FOREVER
+
+
+def recycle(
+    learner: LearnerLike, s: int = 100, u: float = 5, passes: int | None = None, budget: int | None = None
+) -> Recycled:
+    """R-B: after each update show the s most recent instances again, each for at most u updates, until none errs.
+
+    Parameters
+    ----------
+    s
+        Instances kept.
+    u
+        Updates that one instance may cause; ``math.inf`` for data without noise.
+    passes
+        Most passes after one update. Needed only to end u = infinity on noisy data (there 1000); otherwise s * u
+        updates end it.
+    budget
+        Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
+        for later, up to 1000 trials' worth. Recycling then goes on where it stopped the last time, and stops when
+        every instance has been looked at since the last update or the look-ups are used up. It caps the cost where
+        labels are noisy.
+
+    Notes
+    -----
+    All updates, the recycled ones included, obey B's mistake bound with each instance's noise counted u times; with
+    u = 1 the bound is B's own.
+
+    References
+    ----------
+    Mesterharm and Hsu, section VI.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.average(linmax.recycle("winnow(1.1)", s=200)))
+    AR(s=200)-winnow(1.1)
+    >>> print(linmax.recycle("perceptron", s=1000, u=20, budget=200))
+    R(s=1000, u=20, budget=200)-perceptron
+    """
+    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes, budget)

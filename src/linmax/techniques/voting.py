@@ -3,96 +3,56 @@
 Mesterharm and Hsu, section V. A saved hypothesis is replaced inside its window by one that is right on more of the
 recent instances; when B makes fewer mistakes than the vote its own label is used, and when that is still so after a
 waiting time, doubled each time, voting starts afresh. The mistakes are at most 2 M_B + restarts + 1.
-
-Hypotheses come from learners of different scale: each is divided by its 2-norm, which is kept in O(nonzeros) (see
-`linmax.core.averages`), or by its 1-norm (O(n) a trial), or left raw.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numba import int64, typeof, types
 
-from linmax.core.averages import (
-    AGE,
-    ANCHOR,
-    BACK,
-    CROSS,
-    FADE,
-    IDLE,
-    SQUARE,
-    START,
-    UNSEEN,
-    WEIGHT,
-    coming,
-    squared_norm,
-    term,
-)
-from linmax.core.contract import (
-    GAUGE,
-    KNOWN,
-    LARGEST,
-    SHIFT,
-    TRIALS,
-    Bytes,
-    Instances,
-    InstancesT,
-    Labels,
-    Matrix,
-    Members,
-    MembersT,
-    Panel,
-    PanelT,
-    State,
-    StateT,
-    Vector,
-)
-from linmax.core.contract import RAW as RAW_AVERAGE
-from linmax.core.linear_max import score, top_two
-from linmax.core.member import LANES, Bench, Scratch, ScratchT, lay_out
-from linmax.core.search import doubt, filled, lane_leads, lane_scores, to_single
+from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
+from linmax.core.linear_max import score
+from linmax.core.member import EngineArrays, EngineArraysT, Scratch
+from linmax.core.search import Trials, TrialsT
 from linmax.jit.compiling import kernel
-from linmax.techniques import prefixed
+from linmax.techniques.combining import Followed, FollowedT
+from linmax.techniques.hypothesis_log import (
+    SCALES,
+    Hypothesis,
+    Log,
+    LogT,
+    count_right,
+    decide_votes,
+    look,
+    rate,
+    top_of_vote,
+    write_out,
+)
+from linmax.techniques.node import Chunk, Node, PlayedChunk
+from linmax.techniques.technique import LearnerLike, Lowering, PrefixTechnique, as_learner
 from linmax.util.checks import counted, one_of
 
+if TYPE_CHECKING:
+    from linmax.engine.engine import Engine
+
 __all__ = [
-    "DEFAULTS",
-    "SCALES",
     "Ballot",
-    "Log",
-    "LogT",
+    "BallotT",
+    "Vote",
+    "VoteOutputs",
+    "VoteOutputsT",
+    "VoteT",
     "Voted",
-    "decide_votes",
-    "look",
+    "Voting",
     "new_ballot",
-    "take_version",
-    "top_of_vote",
+    "vote",
     "vote_on",
 ]
-
-L2, L1, RAW = 0, 1, 2
-SCALES = {"l2": L2, "l1": L1, "raw": RAW}
-
-FAINT = 1e-280  # squares below this have lost digits
-TIED = 1e-12  # of what scores can be: hypotheses were divided by their norms, so that a tie is one up to rounding
-
-# What the log keeps of a version besides its weights.
-SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS, LOG_START, LOG_UNSEEN = range(11)
-LOG_IDLE, LOG_FADE, LOG_AGE = range(11, 14)
-NUMBERS = 14
-
-
-class Log(NamedTuple):
-    """The hypotheses of a chunk of trials: one version per update. ``versions`` names the one after each trial."""
-
-    weights: np.ndarray  # (B, V, N)
-    backlog: np.ndarray  # (B, V, N), or (B, V, 0)
-    numbers: np.ndarray  # (B, V, 14)
-    versions: np.ndarray  # int32 (B, C)
 
 
 class Ballot(NamedTuple):
@@ -106,10 +66,7 @@ class Ballot(NamedTuple):
 
 
 SIZE, SPACING, CENTRE, OPEN, TAU, VOTING, BASIC, WAIT, RESTARTS, LATEST = range(10)
-
-_LOG = Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, NUMBERS)), np.zeros((1, 1), np.int32))
-_BALLOT = Ballot(np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64))
-LogT, BallotT = typeof(_LOG), typeof(_BALLOT)
+BallotT = typeof(Ballot(np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64)))
 
 
 def new_ballot(voted: Voted, size: int) -> Ballot:
@@ -117,219 +74,6 @@ def new_ballot(voted: Voted, size: int) -> Ballot:
     marks = np.zeros(10, np.int64)
     marks[[SPACING, CENTRE, WAIT]] = 1, 1, voted.d
     return Ballot(np.zeros((voted.h, size)), np.zeros(voted.h), np.zeros(voted.h, np.int64), np.zeros(size), marks)
-
-
-@kernel()
-def take_version(bench: Bench, log: Log, member: int, version: int, since: int, terms: int) -> None:
-    """Write the member's present hypothesis into the log as the one after trial ``since`` of the chunk."""
-    if log.weights.shape[1] > 1:  # with room for one version only, the log is the state itself
-        for i in range(bench.weights.size):
-            log.weights[member, version, i] = bench.weights[i]
-        for i in range(bench.backlog.size):
-            log.backlog[member, version, i] = bench.backlog[i]
-    numbers = log.numbers[member, version]
-    numbers[SINCE], numbers[LOG_IDLE] = since, bench.sums[IDLE]
-    numbers[LOG_FADE], numbers[LOG_AGE] = bench.sums[FADE], bench.sums[AGE]
-    numbers[G] = bench.sums[WEIGHT]
-    numbers[STEP_G] = term(bench.kind, bench.scalars, bench.sums) if bench.kind else 0.0
-    numbers[LOG_SQUARE], numbers[LOG_CROSS], numbers[LOG_BACK] = bench.sums[SQUARE], bench.sums[CROSS], bench.sums[BACK]
-    numbers[LOG_SCALE] = bench.scalars[SHIFT] + bench.scalars[GAUGE]
-    numbers[MEAN_SCALE] = bench.sums[ANCHOR] if bench.kind == RAW_AVERAGE else 0.0
-    numbers[LOG_START], numbers[LOG_UNSEEN] = bench.sums[START], bench.sums[UNSEEN]
-    numbers[TERMS] = terms
-
-
-@kernel()
-def idle(numbers: np.ndarray, after: int) -> float:
-    """IDLE of the version's average at a trial of the chunk (see `linmax.core.averages`)."""
-    return numbers[LOG_IDLE] + coming(after - int(numbers[SINCE]), numbers[LOG_FADE], numbers[LOG_AGE])
-
-
-@kernel()
-def multiple(log: Log, output: int, version: int, after: int) -> float:
-    """The hypothesis of an output is multiple * weights - backlog (averaged), or its weights (multiple 0)."""
-    numbers = log.numbers[output // 2, version]
-    return numbers[G] + idle(numbers, after) * numbers[STEP_G] if output % 2 else 0.0
-
-
-@kernel()
-def weight_of(log: Log, output: int, version: int, factor: float, i: int) -> float:
-    """One weight of the hypothesis of an output."""
-    weight = log.weights[output // 2, version, i]
-    return factor * weight - log.backlog[output // 2, version, i] if output % 2 else weight
-
-
-@kernel()
-def size_of(log: Log, output: int, version: int, after: int, scale: int) -> float:
-    """What the hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
-    member = output // 2
-    numbers = log.numbers[member, version]
-    factor = multiple(log, output, version, after)
-    if scale == L2:
-        square = numbers[LOG_SQUARE]
-        if output % 2:
-            added = idle(numbers, after) * numbers[STEP_G]
-            square = squared_norm(added, square, numbers[LOG_CROSS], numbers[LOG_BACK])
-        if square > FAINT:
-            return math.sqrt(square)
-    if scale == L1 or scale == L2:
-        largest, total = 0.0, 0.0
-        for i in range(log.weights.shape[2]):
-            largest = max(largest, abs(weight_of(log, output, version, factor, i)))
-        for i in range(log.weights.shape[2]):
-            part = abs(weight_of(log, output, version, factor, i)) / largest if largest > 0.0 else 0.0
-            total += part if scale == L1 else part * part
-        return largest * (total if scale == L1 else math.sqrt(total))
-    if output % 2:
-        count = numbers[TERMS] + after - numbers[SINCE]
-        return (count + numbers[LOG_FADE] * 0.5 * count * (count - 1.0)) * math.exp(-numbers[MEAN_SCALE])
-    return math.exp(-numbers[LOG_SCALE])
-
-
-@kernel()
-def inverse_size(log: Log, output: int, version: int, after: int, scale: int) -> float:
-    """What the hypothesis is multiplied by before it votes; not finite when its raw weights outgrow a float."""
-    size = size_of(log, output, version, after, scale)
-    return 1.0 / size if size > 0.0 else (np.inf if scale == RAW else 0.0)
-
-
-@kernel()
-def rate(
-    instances: Instances,
-    t: int,
-    shape: np.ndarray,
-    log: Log,
-    output: int,
-    version: int,
-    after: int,
-    scale: int,
-    scores: np.ndarray,
-    spare: np.ndarray,
-) -> None:
-    """Scores of instance t under an output's hypothesis, at its voting scale, after trial ``after`` of the chunk."""
-    member = output // 2
-    score(instances, t, shape, log.weights[member, version], scores)
-    if output % 2:
-        factor = multiple(log, output, version, after)
-        score(instances, t, shape, log.backlog[member, version], spare)
-        for c in range(scores.size):
-            scores[c] = factor * scores[c] - spare[c]
-    inverse = inverse_size(log, output, version, after, scale)
-    for c in range(scores.size):
-        scores[c] *= inverse
-
-
-@kernel(types.void(MembersT, StateT, ScratchT, LogT, int64, int64, InstancesT, int64, Vector))
-def look(
-    members: Members,
-    state: State,
-    room: Scratch,
-    log: Log,
-    output: int,
-    scale: int,
-    instances: Instances,
-    t: int,
-    own: np.ndarray,
-) -> None:
-    """`rate` for a log that is the state itself, before the trial changes it."""
-    member = output // 2
-    take_version(lay_out(members, state, member, 1), log, member, 0, -1, state.counts[member, TRIALS] + 1)
-    rate(instances, t, state.shape, log, output, 0, -1, scale, own, room.spare)
-
-
-@kernel()
-def length_of(instances: Instances, t: int) -> float:
-    """A bound on the 2-norm of what instance t rates any class."""
-    square = instances.constant * instances.constant
-    for i in range(instances.signs.size):
-        square += 1.0 if instances.votes[t, i] >= 0 else 0.0
-    for i in range(instances.scores.shape[1]):
-        largest = 0.0
-        for j in range(instances.scores.shape[2]):
-            largest = max(largest, abs(instances.scores[t, i, j]))
-        square += largest * largest
-    for f in range(instances.dense.shape[1]):
-        square += instances.dense[t, f] * instances.dense[t, f]
-    if instances.indptr.size:
-        for place in range(instances.indptr[t], instances.indptr[t + 1]):
-            square += instances.values[place] * instances.values[place]
-    return math.sqrt(square)
-
-
-@kernel()
-def top_of_vote(
-    instances: Instances, t: int, shape: np.ndarray, scores: np.ndarray, hypotheses: int, scale: int
-) -> int:
-    """The best class of so many hypotheses together; of those tied up to rounding the smallest (or the largest).
-
-    A hypothesis of norm 1 gives no score beyond the instance's length; those of raw weights are compared with the
-    scores themselves.
-    """
-    first = top_two(scores, shape)[0]
-    if first < 0:
-        return first
-    size = 0.0
-    if scale == RAW:
-        for j in range(shape[KNOWN]):
-            size = max(size, abs(scores[j]))
-    else:
-        size = hypotheses * length_of(instances, t)
-    least = scores[first] - TIED * size
-    for place in range(shape[KNOWN]):
-        j = shape[KNOWN] - 1 - place if shape[LARGEST] else place
-        if scores[j] >= least:
-            return j
-    return first
-
-
-@kernel(types.void(InstancesT, StateT, int64, int64, Matrix, Labels))
-def decide_votes(
-    instances: Instances, state: State, hypotheses: int, scale: int, table: np.ndarray, predictions: np.ndarray
-) -> None:
-    """`top_of_vote` of every row of a table of scores."""
-    for t in range(predictions.size):
-        predictions[t] = top_of_vote(instances, t, state.shape, table[t], hypotheses, scale)
-
-
-@kernel()
-def count_right(
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    begin: int,
-    end: int,
-    shape: np.ndarray,
-    weights: np.ndarray,
-    scale: int,
-    room: Scratch,
-) -> int:
-    """On how many of the instances begin..end these weights predict the label."""
-    right = 0
-    if filled(panel):
-        to_single(weights, room.single)
-    slack = doubt(weights.size, panel.largest)
-    for t in range(begin, end):
-        if filled(panel):
-            if t == begin or t % LANES == 0:
-                lane_scores(panel, t // LANES, room.single, room.lanes)
-                lane_leads(room.lanes, room.leads)
-            if room.leads[t % LANES] > slack:
-                right += 1
-                continue
-        score(instances, t, shape, weights, room.scores)
-        right += top_of_vote(instances, t, shape, room.scores, 1, scale) == labels[t]
-    return right
-
-
-@kernel()
-def write_out(log: Log, output: int, version: int, after: int, scale: int, target: np.ndarray) -> float:
-    """The hypothesis at its voting scale, coordinate by coordinate: O(n). Returns that of one that appears later."""
-    factor = multiple(log, output, version, after)
-    inverse = inverse_size(log, output, version, after, scale)
-    for i in range(target.size):
-        target[i] = inverse * weight_of(log, output, version, factor, i)
-    numbers = log.numbers[output // 2, version]
-    return inverse * (factor * numbers[LOG_START] - numbers[LOG_UNSEEN] if output % 2 else numbers[LOG_START])
 
 
 @kernel()
@@ -364,56 +108,52 @@ def slot_for(ballot: Ballot) -> int:
     return oldest
 
 
-VOTE = int64(
-    InstancesT, PanelT, Labels, StateT, ScratchT, LogT, BallotT, int64, int64, int64, int64, int64, int64,
-    Labels, Labels, Bytes, Labels, Vector, Labels, Matrix,
-)  # fmt: skip
+class Vote(NamedTuple):
+    """What a vote works with."""
+
+    ballot: Ballot
+    settings: np.ndarray  # int64 (3,): the largest window, recent instances, and scale
+    log: Log  # the hypotheses of the members
+    seen: np.ndarray  # if the log is the state itself, the scores before the trial (see `look`); else none
+
+
+class VoteOutputs(NamedTuple):
+    """What a vote does at each trial of a chunk."""
+
+    predictions: np.ndarray
+    table: np.ndarray  # mean scores of the voters; or no rows
+
+
+WIDEST, RECENT, SCALE = range(3)  # of the settings
+VoteT = types.NamedTuple([BallotT, Indices, LogT, Vector], Vote)
+VoteOutputsT = types.NamedTuple([Labels, Matrix], VoteOutputs)
+VOTE = int64(EngineArraysT, TrialsT, int64, int64, VoteT, FollowedT, VoteOutputsT)
 
 
 @kernel(VOTE)
 def vote_on(
-    instances: Instances,
-    panel: Panel,
-    labels: np.ndarray,
-    state: State,
-    room: Scratch,
-    log: Log,
-    ballot: Ballot,
-    widest: int,
-    recent: int,
-    scale: int,
-    oldest: int,
-    begin: int,
-    end: int,
-    chosen_before: np.ndarray,
-    chosen_after: np.ndarray,
-    changed: np.ndarray,
-    basic: np.ndarray,
-    seen: np.ndarray,
-    predictions: np.ndarray,
-    table: np.ndarray,
+    arrays: EngineArrays, trials: Trials, begin: int, end: int, vote: Vote, followed: Followed, outputs: VoteOutputs
 ) -> int:
-    """Play the vote over a chunk of trials begin..end of the instances; arrays of outcomes are indexed from begin.
+    """Play the vote over a chunk of trials begin..end; ``followed`` and ``outputs`` are indexed from begin.
 
-    ``chosen_before`` and ``chosen_after`` name the output whose hypothesis is B's before and after each trial,
-    ``basic`` is B's label, ``changed`` whether B's hypothesis is new. ``oldest`` is the first instance there is.
-    Where the log is the state itself, which has moved on, the chunk is one trial and ``seen`` has B's scores before it
-    (see `look`). ``table`` takes the mean scores of the voters, if it has rows. Returns -1, or the trial at which raw
-    weights outgrew a float.
+    ``followed`` is B: which output it follows, and what it predicts. Where the log is the state itself, which has moved
+    on, the chunk is one trial. Returns -1, or the trial at which raw weights outgrew a float.
     """
-    shape, marks, candidate = state.shape, ballot.marks, room.candidate
-    scores, spare, own = room.scores, room.spare, room.own
+    instances, shape, scratch, log, ballot = trials.instances, arrays.state.shape, arrays.scratch, vote.log, vote.ballot
+    marks, candidate, table, basic = ballot.marks, scratch.candidate, outputs.table, followed.predictions
+    widest, recent, scale = vote.settings[WIDEST], vote.settings[RECENT], vote.settings[SCALE]
+    scores, spare, own = scratch.scores, scratch.spare, scratch.own
     width = scores.size
     for t in range(begin, end):
         c = t - begin
-        label = labels[t]
-        output = chosen_before[c]
+        label = trials.labels[t]
+        output = followed.before[c]
         version = log.versions[output // 2, c - 1] if c > 0 else 0
-        if seen.size:
+        if vote.seen.size:
             for j in range(width):
-                own[j] = seen[j]
+                own[j] = vote.seen[j]
         else:
-            rate(instances, t, shape, log, output, version, c - 1, scale, own, spare)
+            rate(instances, t, shape, log, Hypothesis(output, version, c - 1, scale), own, spare)
         score(instances, t, shape, ballot.total, scores)
         for j in range(width):
             scores[j] += own[j]
@@ -421,7 +161,7 @@ def vote_on(
                 return t
         voted = top_of_vote(instances, t, shape, scores, marks[SIZE] + 1, scale)
         trusted = marks[VOTING] <= marks[BASIC]
-        predictions[c] = voted if trusted else basic[c]
+        outputs.predictions[c] = voted if trusted else basic[c]
         if table.shape[0]:
             for j in range(table.shape[1]):
                 table[c, j] = scores[j] / (marks[SIZE] + 1.0) if trusted else own[j]
@@ -431,22 +171,22 @@ def vote_on(
         marks[BASIC] += basic[c] != label
         marks[TAU] += 1
         half = half_window(widest, marks[SPACING])
-        output = chosen_after[c]
-        version = log.versions[output // 2, c]
+        output = followed.after[c]
+        current = Hypothesis(output, log.versions[output // 2, c], c, scale)
         if not marks[OPEN]:
             if marks[TAU] >= marks[CENTRE] - half:
                 slot = slot_for(ballot)
                 ballot.centres[slot] = marks[CENTRE]
-                ballot.unseen[slot] = write_out(log, output, version, c, scale, ballot.saved[slot])
+                ballot.unseen[slot] = write_out(log, current, ballot.saved[slot])
                 marks[LATEST] = slot
                 marks[OPEN] = 1
                 add_up(ballot)
-        elif changed[c]:
-            first = max(oldest, t + 1 - recent)
-            unseen = write_out(log, output, version, c, scale, candidate)
+        elif followed.changed[c]:
+            first = max(0, t + 1 - recent)
+            unseen = write_out(log, current, candidate)
             latest = ballot.saved[marks[LATEST]]
-            new = count_right(instances, panel, labels, first, t + 1, shape, candidate, scale, room)
-            if new > count_right(instances, panel, labels, first, t + 1, shape, latest, scale, room):
+            new = count_right(trials, first, t + 1, shape, candidate, scale, scratch)
+            if new > count_right(trials, first, t + 1, shape, latest, scale, scratch):
                 for i in range(candidate.size):
                     latest[i] = candidate[i]
                 ballot.unseen[marks[LATEST]] = unseen
@@ -467,22 +207,16 @@ def vote_on(
     return -1
 
 
-DEFAULTS: dict[str, Any] = {"h": 20, "w": 100, "r": 100, "d": 100, "scale": "l2"}
-
-
 @dataclass(frozen=True)
-class Voted:
+class Voted(PrefixTechnique):
     """Description of V-B; made by `linmax.vote`."""
 
-    base: Any
-    h: int
-    w: int
-    r: int
-    d: int
-    scale: str
-
-    def __str__(self) -> str:
-        return prefixed("V", {key: getattr(self, key) for key in DEFAULTS}, DEFAULTS, self.base)
+    notation: ClassVar[str] = "V"
+    h: int = 20
+    w: int = 100
+    r: int = 100
+    d: int = 100
+    scale: str = "l2"
 
     def __post_init__(self) -> None:
         counted("h", self.h, 1)
@@ -490,3 +224,145 @@ class Voted:
         counted("r", self.r, 1)
         counted("d", self.d, 1)
         one_of("scale", self.scale, SCALES)
+
+    def node(self, lower: Lowering) -> Node:
+        base = lower(self.base)
+        if not base.selects:
+            raise ValueError(f"vote() needs hypotheses that are weights; {self.base} has none: vote over its members")
+        return Voting(base, self)
+
+
+class Voting(Node):
+    """Saved hypotheses of what the child follows vote with its current one."""
+
+    passes_scores_on = False
+    wants_log = True
+    has_weights = True
+
+    def __init__(self, base: Node, voted: Voted) -> None:
+        self.children = [base]
+        self.voted = voted
+        self.scale = SCALES[voted.scale]
+        self.looks_back = voted.r
+
+    def prepare(self, engine: Engine) -> None:
+        super().prepare(engine)
+        self.ballot = new_ballot(self.voted, engine.state.weights.shape[1])
+        self.seen = np.zeros(0)  # the child's scores before a trial, see `look`
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return dict(self.ballot._asdict())
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.ballot = self.ballot._replace(saved=moved(self.ballot.saved), total=moved(self.ballot.total))
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        ballot = self.ballot
+        ballot.saved[:, fresh] = ballot.unseen[:, None]
+        ballot.total[fresh] = ballot.unseen[: ballot.marks[SIZE]].sum()
+
+    def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
+        self.seen = np.zeros(scratch.scores.size)
+        look(engine.kernel_arrays(scratch), log, self.children[0].output, self.scale, instances, t, self.seen)
+
+    @property
+    def settings(self) -> np.ndarray:
+        """Options for the kernels (see `Vote`)."""
+        return np.array([self.voted.w, self.voted.r, self.scale], np.int64)
+
+    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
+        base = self.children[0].play(engine, chunk)
+        assert base.before is not None
+        assert base.after is not None
+        engine.state.shape[KNOWN] = chunk.known
+        size = len(base.predictions)
+        seen, self.seen = self.seen, np.zeros(0)
+        table = np.zeros((size if chunk.scored else 0, engine.k))
+        predictions = np.zeros(size, np.int32)
+        failed = vote_on(
+            engine.kernel_arrays(chunk.scratch),
+            chunk.trials,
+            chunk.begin,
+            chunk.end,
+            Vote(self.ballot, self.settings, chunk.log, seen),
+            Followed(base.predictions, base.before, base.after, base.changed),
+            VoteOutputs(predictions, table),
+        )
+        if failed >= 0:
+            self.overflowed()
+        return PlayedChunk(predictions, np.ones(size, np.uint8), table if chunk.scored else None)
+
+    def overflowed(self) -> None:
+        raise OverflowError(
+            f"the raw weights of {self.voted.base} left the range of floats; vote with scale='l2' instead of 'raw'"
+        )
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the vote has made no more mistakes than what it votes over."""
+        return bool(self.ballot.marks[VOTING] <= self.ballot.marks[BASIC])
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        if not self.trusted:
+            return self.children[0].hypothesis(engine)
+        return self.ballot.total + self._current(engine), 0.0
+
+    def scoring(self, engine: Engine) -> np.ndarray:
+        current = self._current(engine)
+        return (self.ballot.total + current) / (self.ballot.marks[SIZE] + 1.0) if self.trusted else current
+
+    def _current(self, engine: Engine) -> np.ndarray:
+        """The child's hypothesis at the scale at which it votes."""
+        weights, log_scale = self.children[0].hypothesis(engine)
+        if self.voted.scale == "raw":
+            return weights * math.exp(log_scale)
+        largest = float(np.abs(weights).max(initial=0.0))
+        if largest == 0.0:
+            return weights
+        weights = weights / largest  # whose squares a float can hold
+        return np.asarray(weights / np.linalg.norm(weights, 1 if self.voted.scale == "l1" else 2))
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.trusted:
+            hypotheses = int(self.ballot.marks[SIZE]) + 1
+            predictions, table = engine.rate(instances, size, self.ballot.total + self._current(engine))
+            decide_votes(instances, engine.state, hypotheses, self.scale, table, predictions)
+            return predictions, table / hypotheses
+        predictions, table = self.children[0].judge(engine, instances, size)
+        return predictions, engine.rate(instances, size, self._current(engine))[1] if engine.scored else table
+
+
+def vote(learner: LearnerLike, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l2") -> Voted:
+    """V-B: hypotheses saved at doubling distances vote together with the current one.
+
+    Parameters
+    ----------
+    learner
+        A rule, its averaged or recycled form, or a combination by "best".
+    h
+        Saved hypotheses.
+    w
+        Largest window, in trials, within which a better one may replace the one just saved.
+    r
+        Recent instances on which "better" is judged.
+    d
+        Trials before a restart is considered; doubled at each restart.
+    scale
+        What a hypothesis is divided by before it votes: "l2" or "l1" norm, or nothing ("raw").
+
+    Notes
+    -----
+    At most 2 M_B + restarts + 1 mistakes, restarts <= lg(T/d + 1).
+
+    References
+    ----------
+    Mesterharm and Hsu, section V.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.vote("A-perceptron", h=10))
+    V(h=10)A-perceptron
+    """
+    return Voted(as_learner(learner), h, w, r, d, scale)

@@ -98,7 +98,7 @@ def meet(adversary: Adversary, rule: Any, n: int, trials: int) -> Game:
     True
     """
     # Imported here: the adversaries themselves need no compiled loop.
-    from linmax.engine.composition import as_rule
+    from linmax.engine.notation import as_rule
     from linmax.models.threshold import LinearThreshold
 
     described = as_rule(rule)

@@ -23,7 +23,7 @@ import numpy as np
 
 from linmax import bounds
 from linmax.data.instances import Experts, experts
-from linmax.engine.composition import as_learner
+from linmax.engine.notation import as_learner
 from linmax.models.model import Model
 from linmax.util.checks import whole
 

@@ -14,8 +14,8 @@ from linmax.data.labels import as_array, label_array, unique_labels
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Settings
+from linmax.engine.notation import as_learner
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (

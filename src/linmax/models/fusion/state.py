@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linmax.data.instances import Experts, experts
+from linmax.data.instances import Experts, experts, no_instances
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
-from linmax.engine.nodes import no_instances
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
 from linmax.models.model import Model, apart

@@ -16,11 +16,12 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import Layout
+from linmax.data.instances import Layout, no_instances
 from linmax.engine.engine import Engine, Settings
-from linmax.engine.nodes import no_instances
-from linmax.engine.one_trial import FAILED, LARGE, REFUSED, Names, Window, refuse
-from linmax.engine.sitting import Sitting, sits
+from linmax.engine.one_trial.objects import FAILED, LARGE, REFUSED, Names, refuse
+from linmax.engine.one_trial.one_rule import OneRulePath
+from linmax.engine.one_trial.path import OneTrialPath
+from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.jit.compiling import JIT
 from linmax.models.model import Columns, Model
 from linmax.models.online.reading import Given, Reading, check_places, check_rows, distinct, numbered
@@ -129,7 +130,7 @@ class Learner:
         self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
         # Open while the arrays stay where they are (see `_open`).
-        self._window: Window | Sitting | None = None
+        self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
 
     # -- what it knows --------------------------------------------------------------------------------------------
@@ -269,8 +270,8 @@ class Learner:
             predicted = self._teach(attributes, votes, label)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes, label)
-            if predicted is FAILED and self._window is not None:
-                self._window.complain()
+            if predicted is FAILED and self._path is not None:
+                self._path.complain()
             if predicted is not REFUSED:
                 return predicted
         if label is UNSET:
@@ -289,8 +290,8 @@ class Learner:
             with self._unharmed(given):
                 if place >= 0 and self._widened(given):
                     predicted = self._teach(given[0], given[1] or None, label)
-                    if predicted is FAILED and self._window is not None:
-                        self._window.complain()
+                    if predicted is FAILED and self._path is not None:
+                        self._path.complain()
                     if predicted is not REFUSED:
                         return predicted
                 return self._learn(given, label)
@@ -485,12 +486,12 @@ class Learner:
             raise
 
     def _widened(self, given: Given) -> bool:
-        """Give new attributes their columns, if nothing else is new and the window can stay open; whether it can."""
+        """Give new attributes their columns, if nothing else is new and the one-trial path can stay; whether it can."""
         numbers, voted, rated = given
         engine = self._engine
         new = [name for name in numbers if name not in self._attributes]
         layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
-        if self._window is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+        if self._path is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
             return False
         if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
             return False
@@ -530,7 +531,7 @@ class Learner:
         )
 
     def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
-        """Try the short way once more, if the instance can be written more simply or a window be opened."""
+        """Try the short way once more, if the instance can be written more simply or a path be set up."""
         given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
         if given[0] is not attributes or given[1] is not votes:
             predicted = self._teach(*given, *label) if label else self._ask(*given)
@@ -541,14 +542,14 @@ class Learner:
         return self._teach(*given, *label) if label else self._ask(*given)
 
     def _open(self, attributes: Any, votes: Any) -> bool:
-        """Open a window for an instance whose names are all known; whether there is a new one."""
+        """Set up a one-trial path for an instance whose names are all known; whether there is a new one."""
         engine = self._engine
-        if not JIT or not (engine.plain or sits(engine)):
+        if not JIT or not (engine.plain or has_path(engine)):
             return False
         numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
         count = len(numbers)
         largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) <= LARGE), default=0.0)
-        if self._window is not None and self._window.has_room(count, largest):
+        if self._path is not None and self._path.has_room(count, largest):
             return False
         for given, met in (attributes, self._attributes), (votes, self._voters):
             if isinstance(given, dict) and not given.keys() <= met.keys():
@@ -559,22 +560,22 @@ class Learner:
         )  # fmt: skip
         longest = max(32, 2 * count)
         if engine.plain:
-            self._window = Window(engine, names, self._model.record, longest)
+            self._path = OneRulePath(engine, names, self._model.record, longest)
         else:
             self._settle()
-            self._window = Sitting(engine, names, self._model.record, longest, 2.0 * largest)
-        self._ask, self._teach = self._window.ask, self._window.teach
+            self._path = TechniquesPath(engine, names, self._model.record, longest, 2.0 * largest)
+        self._ask, self._teach = self._path.ask, self._path.teach
         return True
 
     def _settle(self) -> None:
-        """Let the engine have what the window keeps."""
-        if self._window is not None:
-            self._window.settle()
+        """Hand the recent instances that the path keeps to the engine."""
+        if self._path is not None:
+            self._path.settle()
 
     def _alone(self) -> Engine:
-        """The engine, to play trials that the window does not see."""
+        """The engine, to play trials that the path does not see."""
         self._settle()
-        if self._window is not None and self._window.remembers:
+        if self._path is not None and self._path.remembers:
             self._renamed()
         return self._engine
 
@@ -641,7 +642,7 @@ class Learner:
         return self
 
     def __reduce__(self) -> Any:
-        # A learner knows compiled functions and open windows by their address in this process.
+        # A learner knows compiled functions and its path by their address in this process.
         self._settle()
         return type(self).from_state, self._described(*self._model.packed())
 

@@ -23,8 +23,8 @@ from sklearn.utils.validation import (
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.instances import Experts
 from linmax.data.scaling import Scaling
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
+from linmax.engine.notation import as_learner
 from linmax.learners import Auto
 from linmax.learners.attributes import AttributePool
 from linmax.models.model import Model, apart

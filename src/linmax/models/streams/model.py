@@ -16,12 +16,10 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import Layout, cut, without
+from linmax.data.instances import Layout, cut, no_instances, without
 from linmax.data.scaling import KINDS, Scaling
-from linmax.engine.composition import as_learner
 from linmax.engine.engine import Engine, Settings
-from linmax.engine.nodes import no_instances
-from linmax.engine.notation import read_back, written
+from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import Auto

@@ -15,7 +15,7 @@ from linmax.core.bounding import Bound, MultiplicativeBound
 from linmax.core.rows import Rows, Vector
 from linmax.data.differences import rows_of
 from linmax.data.instances import Experts
-from linmax.engine.composition import Learner, as_learner
+from linmax.engine.notation import Learner, as_learner
 from linmax.models.mistake_bounds import LearnerBound, bound_of
 from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold

@@ -1,4 +1,4 @@
-"""The straight loop: one rule, no techniques. Every helper is written out in it, since a call costs more than it does.
+"""The loop over trials for one rule without techniques. Its helpers are inlined, since a call costs more than they do.
 
 `linmax.engine.loop.play` does the same and more; both give the same bits.
 """
@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64
+from numba import int64, types
 
 from linmax.core.averages import unit_of
 from linmax.core.contract import (
@@ -30,27 +30,23 @@ from linmax.core.contract import (
     InstancesT,
     Labels,
     Matrix,
-    Members,
-    MembersT,
-    State,
-    StateT,
     Vector,
     call_step,
 )
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
-from linmax.core.member import Scratch, ScratchT, lay_out, rescale
+from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
 from linmax.jit.compiling import kernel
 from linmax.jit.selection import best_but
 
-__all__ = ["judge_here", "play_here", "play_straight"]
+__all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
 
 
-def written_out(helper: Any) -> Any:
-    """A helper that is elsewhere called, here written out."""
+def inlined(helper: Any) -> Any:
+    """A helper that is called elsewhere, inlined here."""
     return kernel(hot=True)(getattr(helper, "py_func", helper))
 
 
-score_here, difference_here = written_out(score), written_out(difference)
+score_inline, difference_inline = inlined(score), inlined(difference)
 
 
 @kernel(hot=True)
@@ -73,42 +69,44 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
 
 
 @kernel(hot=True)
-def judge_here(members: Members, state: State, room: Scratch, instances: Instances, t: int) -> int:
+def judge_plain_inline(arrays: EngineArrays, instances: Instances, t: int) -> int:
     """The class of instance t, without learning; `linmax.engine.loop.judge` for this rule."""
-    shape, scores, spread = state.shape, room.scores, members.spreads[0]
-    score_here(instances, t, shape, state.weights[0], scores)
+    members, state, scratch = arrays.members, arrays.state, arrays.scratch
+    shape, scores, spread = state.shape, scratch.scores, members.spreads[0]
+    score_inline(instances, t, shape, state.weights[0], scores)
     first, _ = top_two(scores, shape)
     if spread != 0 and first >= 0 and abs(scores[first]) < TINY:
         memory, scalars, params = state.memory[0], state.scalars[0], members.params[0]
-        rescore(instances, t, shape, spread, memory, scalars, params, room.support, room.z, scores)
+        rescore(instances, t, shape, spread, memory, scalars, params, scratch.support, scratch.z, scores)
         first, _ = top_two(scores, shape)
     return first
 
 
-@kernel(hot=True)
-def play_here(
-    members: Members,
-    state: State,
-    room: Scratch,
-    instances: Instances,
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    table: np.ndarray,
-) -> int:
-    """Play all trials; ``table`` gets the scores of the last ones, for as many as it has rows.
+class PlainOutputs(NamedTuple):
+    """What the rule did at each trial."""
 
-    Returns -1, or the trial at which the weights left the range of floats.
-    """
+    predictions: np.ndarray
+    changes: np.ndarray  # uint8: whether it was updated
+    margins: np.ndarray  # or none
+    table: np.ndarray  # the scores of the last trials, for as many as it has rows
+
+
+PlainOutputsT = types.NamedTuple([Labels, Bytes, Vector, Matrix], PlainOutputs)
+
+
+@kernel(hot=True)
+def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
+    """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
+    members, state, scratch = arrays.members, arrays.state, arrays.scratch
+    predictions, changes, margins, table = outputs.predictions, outputs.changes, outputs.margins, outputs.table
     step, spread = members.steps[0], members.spreads[0]
     shape, weights, memory = state.shape, state.weights[0], state.memory[0]
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
-    scores, support, z = room.scores, room.support, room.z
+    scores, support, z = scratch.scores, scratch.support, scratch.z
     scored = labels.size - table.shape[0]
     for t in range(labels.size):
         label = np.int64(labels[t])
-        score_here(instances, t, shape, weights, scores)
+        score_inline(instances, t, shape, weights, scores)
         rival = rival_of(scores, label, shape)
         new = label >= shape[KNOWN]
         if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
@@ -142,7 +140,7 @@ def play_here(
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
             rival = rival_of(scores, label, shape)
             margin = scores[label] - scores[rival]
-        count = difference_here(instances, t, shape, -1 if new else label, rival, support, z)
+        count = difference_inline(instances, t, shape, -1 if new else label, rival, support, z)
         index = support[:count]
         if not call_step(step, weights, memory, scalars, index, z[:count], margin, params):
             continue
@@ -153,21 +151,11 @@ def play_here(
             if huge:
                 return t
         elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
-            rescale(lay_out(members, state, 0, 0))
+            rescale(view_of(members, state, 0, 0))
     return -1
 
 
-@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, Labels, Bytes, Vector, Matrix))
-def play_straight(
-    members: Members,
-    state: State,
-    room: Scratch,
-    instances: Instances,
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    changes: np.ndarray,
-    margins: np.ndarray,
-    table: np.ndarray,
-) -> int:
-    """`play_here`, for Python to call."""
-    return int(play_here(members, state, room, instances, labels, predictions, changes, margins, table))
+@kernel(int64(EngineArraysT, InstancesT, Labels, PlainOutputsT))
+def play_plain(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
+    """`play_plain_inline`, as a function that Python can call."""
+    return int(play_plain_inline(arrays, instances, labels, outputs))

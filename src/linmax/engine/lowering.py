@@ -1,0 +1,69 @@
+"""From a description to what the engine runs: members, each one rule, and a tree of nodes above them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linmax.core.contract import Rule
+from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
+from linmax.learners import Auto, Whole
+from linmax.techniques.node import Leaf, Node, Run
+from linmax.techniques.technique import MemberTechnique, Technique
+
+__all__ = ["Lowering", "lower"]
+
+
+def lower(learner: Any) -> tuple[Node, list[Run]]:
+    """The node of a description, and the members that it needs."""
+    lowering = Lowering()
+    return lowering(learner), lowering.runs
+
+
+class Lowering:
+    """Turns descriptions into nodes and collects their members, which are shared where they are the same."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def __call__(self, learner: Any) -> Node:
+        """The node of a description."""
+        if isinstance(learner, Technique):
+            return learner.node(self)
+        if isinstance(learner, Whole):
+            return LearnerNode(learner)
+        if isinstance(learner, Auto):
+            return AutoPoolNode()
+        return self.member(learner)
+
+    def member(self, learner: Rule | MemberTechnique) -> Leaf:
+        """The leaf of one rule and the techniques that change how it is run."""
+        applied: list[MemberTechnique] = []
+        described: Any = learner
+        while isinstance(described, MemberTechnique):
+            applied.append(described)
+            described = described.base
+        run = Run(described)
+        for technique in applied:
+            technique.configure(run, learner)
+        if not isinstance(described, Rule):
+            raise ValueError(
+                f"average() and recycle() work on a rule; apply them to the members of {described} instead"
+            )
+        if not described.lifts:
+            raise ValueError(
+                f"{described} has a fixed threshold and does not lift to many classes; use LinearThreshold, or a rule "
+                "with threshold zero such as winnow(1.1)"
+            )
+        return Leaf(2 * self._place(run) + bool(run.averaging))
+
+    def _place(self, wanted: Run) -> int:
+        """The number of a member that does what is wanted, added if there is none."""
+        average = (wanted.averaging, wanted.fade)
+        for place, run in enumerate(self.runs):
+            same_average = not wanted.averaging or not run.averaging or (run.averaging, run.fade) == average
+            if run.rule == wanted.rule and run.recycling == wanted.recycling and same_average:
+                if wanted.averaging:
+                    run.averaging, run.fade = average
+                return place
+        self.runs.append(wanted)
+        return len(self.runs) - 1

@@ -1,0 +1,285 @@
+"""One trial at a time for a learner with techniques: recycling and averaging, the best of several, a vote over either.
+
+The recent instances, their panel and all working memory stay in place between trials, and a trial is added to them in
+compiled code. After some hundred trials the recent instances are handed to the engine, and a new path is set up.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numba import int64, types, uint8
+
+from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, LabelTable
+from linmax.core.linear_max import longest_row, score
+from linmax.core.member import LANES, EngineArrays, EngineArraysT, scratch_for
+from linmax.core.search import Trials, TrialsT, fill_lane, fill_panel, filled
+from linmax.data.instances import concatenate, cut, no_instances
+from linmax.engine.coordinates import largest_rating
+from linmax.engine.engine import NO_PANEL, Engine
+from linmax.engine.loop import JUDGE, MANY, PLAY, Outputs, OutputsT, judge, play_all
+from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
+from linmax.engine.one_trial.objects import (
+    BAD,
+    LARGE,
+    NO,
+    NOT_READ,
+    Names,
+    Reader,
+    ReaderT,
+    answer,
+    answer_no,
+    new_reader,
+    place_of_label,
+    read_instance,
+    to_whole,
+)
+from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
+from linmax.engine.record import TRIALS, Record, RecordT
+from linmax.jit.compiling import JIT, address_of, kernel
+from linmax.techniques.combining import FOLLOW, BestOf, Followed, FollowedT, follow_best, least
+from linmax.techniques.hypothesis_log import look, top_of_vote
+from linmax.techniques.node import Leaf
+from linmax.techniques.voting import (
+    BASIC,
+    SCALE,
+    SIZE,
+    VOTE,
+    VOTING,
+    Ballot,
+    Vote,
+    VoteOutputs,
+    VoteOutputsT,
+    VoteT,
+    Voting,
+    vote_on,
+)
+
+__all__ = ["TechniquesPath", "TechniquesTrial", "TechniquesTrialT", "has_path"]
+
+TRIALS_KEPT = 256  # trials that a path takes
+
+# The settings: where the next instance goes and where the last one may go, the most attributes of an instance, and so
+# on; then the addresses of compiled functions.
+AT, END, MOST, REMEMBERS, VOTES, FAILED_AT = range(6)
+PLAYS, FOLLOWS, JUDGES, VOTES_ON = range(6, 10)
+
+NO_BALLOT = Ballot(np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(10, np.int64))
+
+
+class TechniquesTrial(NamedTuple):
+    """Everything that a trial is played with."""
+
+    arrays: EngineArrays
+    trials: Trials  # the recent ones, then blank ones
+    asked: Instances  # one of them
+    outputs: Outputs  # of the members, at one trial
+    leaves: np.ndarray  # int32: the outputs that the best is chosen from
+    mistakes: np.ndarray  # of each
+    proposals: np.ndarray  # int32 (leaves, 1): what each predicts
+    changed: np.ndarray  # uint8 (leaves, 1)
+    followed: Followed  # the best of them
+    vote: Vote
+    voted: VoteOutputs  # of the whole
+    settings: np.ndarray
+    reader: Reader
+    record: Record
+
+
+TechniquesTrialT = types.NamedTuple(
+    [
+        EngineArraysT,
+        TrialsT,
+        InstancesT,
+        OutputsT,
+        Labels,
+        Indices,
+        LabelTable,
+        uint8[:, ::1],
+        FollowedT,
+        VoteT,
+        VoteOutputsT,
+        Indices,
+        ReaderT,
+        RecordT,
+    ],
+    TechniquesTrial,
+)
+
+kept = keeper(TechniquesTrialT)
+call_play, call_follow, call_judge, call_vote = calling(PLAY), calling(FOLLOW), calling(JUDGE), calling(VOTE)
+
+
+@kernel(types.void(int64, TechniquesTrialT))
+def keep_trial(address: int, trial: TechniquesTrial) -> None:
+    """Write a trial to memory."""
+    keep(address, trial)
+
+
+def ask(itself: int, arguments: int, _: int) -> int:
+    """(attributes, votes) -> the class predicted, or REFUSED."""
+    trial = kept(to_whole(itself))
+    objects, settings, arrays, asked = trial.reader.objects, trial.settings, trial.arrays, trial.asked
+    if not read_instance(trial.reader, arguments, asked, 0, settings[MOST]):
+        return answer_no(objects, NO)
+    output, vote, voted = np.int64(trial.leaves[least(trial.mistakes)]), trial.vote, trial.voted
+    marks, scale = vote.ballot.marks, vote.settings[SCALE]
+    if settings[VOTES] == 0 or marks[VOTING] > marks[BASIC]:
+        call_judge(settings[JUDGES], (arrays, output, asked, 1, voted.predictions, voted.table))
+        return answer(objects, voted.predictions[0])
+    look(arrays, vote.log, output, scale, asked, 0, vote.seen)
+    shape, scores = arrays.state.shape, arrays.scratch.scores
+    score(asked, 0, shape, vote.ballot.total, scores)
+    for c in range(vote.seen.size):
+        scores[c] += vote.seen[c]
+    return answer(objects, top_of_vote(asked, 0, shape, scores, marks[SIZE] + 1, scale))
+
+
+def teach(itself: int, arguments: int, _: int) -> int:
+    """(attributes, votes, label) -> the class predicted before the label was seen, or REFUSED, or FAILED."""
+    trial = kept(to_whole(itself))
+    objects, settings, arrays, trials = trial.reader.objects, trial.settings, trial.arrays, trial.trials
+    instances, labels, outputs = trials.instances, trials.labels, trial.outputs
+    label, t = place_of_label(objects, word_at(arguments + 16)), settings[AT]
+    if label == NOT_READ or t == settings[END]:
+        return answer_no(objects, NO)
+    if not read_instance(trial.reader, arguments, instances, t, settings[MOST]):
+        return answer_no(objects, NO)
+    labels[t] = label
+    if filled(trials.panel):
+        fill_lane(instances, t, label, arrays.state, trials.panel)
+    if settings[VOTES] != 0:
+        output = np.int64(trial.leaves[least(trial.mistakes)])
+        look(arrays, trial.vote.log, output, trial.vote.settings[SCALE], instances, t, trial.vote.seen)
+    settings[FAILED_AT] = call_play(settings[PLAYS], (arrays, trials, t, t + 1, outputs))
+    if settings[FAILED_AT] >= 0:
+        return answer_no(objects, BAD)
+    for child in range(trial.leaves.size):
+        member, averaged = trial.leaves[child] // 2, trial.leaves[child] % 2
+        trial.proposals[child, 0] = outputs.predictions[member, averaged, 0]
+        trial.changed[child, 0] = outputs.changes[member, 0] | averaged
+    followed = trial.followed
+    call_follow(settings[FOLLOWS], (trial.proposals, trial.changed, labels[t : t + 1], trial.mistakes, followed))
+    before, after = followed.before, followed.after
+    before[0], after[0] = trial.leaves[before[0]], trial.leaves[after[0]]
+    best = np.int64(before[0])
+    trial.voted.predictions[0] = followed.predictions[0]
+    if settings[VOTES] != 0:
+        failed = call_vote(settings[VOTES_ON], (arrays, trials, t, t + 1, trial.vote, followed, trial.voted))
+        if failed >= 0:
+            return answer_no(objects, BAD)
+    if settings[REMEMBERS] != 0:
+        settings[AT] = t + 1
+    scores = trial.voted.table[0] if settings[VOTES] != 0 else outputs.tables[best // 2, best % 2, 0]
+    known = arrays.state.shape[KNOWN]
+    return note_and_answer(objects, trial.record, trial.voted.predictions[0], label, scores, known)
+
+
+def parts_of(engine: Engine) -> tuple[Voting | None, BestOf | None, np.ndarray | None]:
+    """The vote and the choice of the best, if there are any, and the outputs, or None for any other learner."""
+    voting = engine.top if isinstance(engine.top, Voting) else None
+    base = engine.top if voting is None else voting.children[0]
+    if isinstance(base, Leaf):
+        return voting, None, np.array([base.output], np.int32)
+    return (voting, base, base.leaves) if isinstance(base, BestOf) else (voting, None, None)
+
+
+def has_path(engine: Engine) -> bool:
+    """Whether an engine with techniques can be taught on this path."""
+    return JIT and engine.layout.raters == 0 and not engine.scored and parts_of(engine)[2] is not None
+
+
+@cache
+def addresses() -> tuple[int, ...]:
+    """The addresses of the compiled functions that `ask` and `teach` call."""
+    functions = (play_all, follow_best, judge, vote_on)
+    return tuple(address_of(function, function.signature) for function in functions)
+
+
+class TechniquesPath(OneTrialPath):
+    """The path of an engine that `has_path`, for instances of at least ``longest`` attributes, up to ``largest``.
+
+    It keeps the recent instances, until `settle` hands them to the engine.
+    """
+
+    def __init__(self, engine: Engine, names: Names, record: Record, longest: int, largest: float) -> None:
+        layout, state, count = engine.layout, engine.state, len(engine.runs)
+        self.remembers = engine.memory > 0
+        self._settled = played = len(engine.tail_labels)
+        size = -(-(played + TRIALS_KEPT) // LANES) * LANES if self.remembers else 1
+        tail = engine.tail if engine.tail is not None else no_instances(0)
+        longest = max(longest, longest_row(tail.indptr))  # recent instances are learned from as well
+        bounded = any(run.rule.bounded for run in engine.runs)
+        largest = 1.0 + 1e-12 if bounded else max(1.0, largest, largest_rating(tail))
+        panel = engine.panel(size, largest, True) if self.remembers else NO_PANEL
+        self._bound = min(largest, LARGE) if bounded or panel is not NO_PANEL else LARGE
+        instances = blank_instances(layout, size, len(tail.values) + longest * (size - played))
+        labels, uses = np.zeros(size, np.int32), np.zeros((count, size if self.remembers else 0), np.int32)
+        if played:
+            instances.votes[:played] = tail.votes
+            instances.indices[: len(tail.indices)], instances.values[: len(tail.values)] = tail.indices, tail.values
+            instances.indptr[: len(tail.indptr)] = tail.indptr
+            labels[:played], uses[:, :played] = engine.tail_labels, engine.tail_uses
+            if panel is not NO_PANEL:
+                fill_panel(instances, labels[:played], state, panel)
+        voting, best, leaves = parts_of(engine)
+        assert leaves is not None
+        rows = engine.k if engine.small else 0
+        scratch = scratch_for(state, engine.everywhere, 0, layout.voters + 2 * (longest + 1), rows, engine.logged)
+        settings = np.zeros(VOTES_ON + 1, np.int64)
+        settings[[AT, END, MOST, REMEMBERS, VOTES]] = played, size, longest, self.remembers, voting is not None
+        settings[[PLAYS, FOLLOWS, JUDGES, VOTES_ON]] = addresses()
+        self._longest = longest
+        log = engine.state_log()
+        predictions = np.zeros((count, 2, 1), np.int32)
+        tables = np.zeros((count, 2, 1, engine.k) if voting is None else (count, 0, 0, 0))
+        one = [np.zeros(1, np.int32) for _ in range(4)]
+        trial = TechniquesTrial(
+            arrays=engine.kernel_arrays(scratch),
+            trials=Trials(instances, panel, labels, uses),
+            asked=blank_instances(layout, 1, longest),
+            outputs=Outputs(predictions, np.zeros((count, 1), np.uint8), np.zeros(0), tables, log),
+            leaves=leaves,
+            mistakes=np.zeros(1, np.int64) if best is None else best.mistakes,
+            proposals=np.zeros((len(leaves), 1), np.int32),
+            changed=np.zeros((len(leaves), 1), np.uint8),
+            followed=Followed(one[0], one[1], one[2], np.zeros(1, np.uint8)),
+            vote=Vote(
+                NO_BALLOT if voting is None else voting.ballot,
+                np.zeros(3, np.int64) if voting is None else voting.settings,
+                log,
+                np.zeros(len(scratch.scores)),
+            ),
+            voted=VoteOutputs(one[3], np.zeros((0 if voting is None else 1, engine.k))),
+            settings=settings,
+            reader=new_reader(names, self._bound),
+            record=record,
+        )
+        super().__init__(engine, names, trial, keep_trial, ask, teach)
+
+    def has_room(self, count: int, largest: float) -> bool:
+        settings, instances = self._trial.settings, self._trial.trials.instances
+        stored = int(instances.indptr[settings[AT]]) if instances.indptr.size else 0
+        fits = count <= self._longest and stored + count <= len(instances.values)
+        return fits and bool(settings[AT] < settings[END]) and not largest > self._bound
+
+    def settle(self) -> None:
+        trials, engine = self._trial.trials, self._engine
+        played = int(self._trial.settings[AT])
+        if played == self._settled:
+            return
+        first = max(0, played - engine.memory)
+        # Joined with nothing it is a copy.
+        engine.tail = concatenate(cut(trials.instances, first, played), cut(trials.instances, played, played))
+        engine.tail_labels, engine.tail_uses = trials.labels[first:played].copy(), trials.uses[:, first:played].copy()
+        self._settled = played
+
+    def complain(self) -> None:
+        failed = int(self._trial.settings[FAILED_AT])
+        if failed >= 0:
+            self._engine.overflowed(failed // MANY, int(self._trial.record.counts[TRIALS]))
+        voting = parts_of(self._engine)[0]
+        assert voting is not None
+        voting.overflowed()

@@ -1,0 +1,29 @@
+"""What an engine hands back after it has played trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Outcome"]
+
+
+@dataclass
+class Outcome:
+    """What an engine did: predicted classes, whether any member changed, margins and scores if asked for."""
+
+    predictions: np.ndarray
+    changed: np.ndarray
+    margins: np.ndarray | None
+    scores: np.ndarray | None  # of the last trials
+
+    def part(self, begin: int, end: int) -> Outcome:
+        """The outcome of trials begin..end, all of them scored or none, as views of the same arrays."""
+        first = len(self.predictions) - (0 if self.scores is None else len(self.scores))
+        return Outcome(
+            self.predictions[begin:end],
+            self.changed[begin:end],
+            None if self.margins is None else self.margins[begin:end],
+            None if self.scores is None or begin < first else self.scores[begin - first : end - first],
+        )

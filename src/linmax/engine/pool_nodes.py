@@ -1,0 +1,197 @@
+"""The nodes of learners that are no rule: one that stands alone, and the pool that suits the instances at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linmax.core.contract import KNOWN, Instances
+from linmax.data.instances import Layout, cut, no_instances
+from linmax.engine.pools import votes_pool
+from linmax.learners import Whole, silent
+from linmax.learners.attributes import SLOTS, AttributeWorker
+from linmax.techniques.node import Chunk, Node, PlayedChunk
+
+if TYPE_CHECKING:
+    from linmax.engine.engine import Engine
+
+__all__ = ["AutoPoolNode", "LearnerNode"]
+
+
+class LearnerNode(Node):
+    """A learner that is no rule, with all its work and state its own (see `linmax.learners`)."""
+
+    always_changes = True
+
+    def __init__(self, described: Whole) -> None:
+        self.described = described
+        self.from_zero = described.from_zero
+
+    def hosts(self, experts: bool) -> bool:
+        return self.described.makes_room
+
+    def prepare(self, engine: Engine) -> None:
+        self.worker = self.described.worker(engine.state.weights.shape[1])
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.worker.arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.worker.restore(arrays)
+
+    def renumber(self, order: Sequence[int]) -> None:
+        self.worker.renumber(order)
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.worker.move(moved)
+
+    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
+        shape = engine.state.shape
+        shape[KNOWN] = chunk.known
+        played = self.worker.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+        return PlayedChunk(played[0], np.ones(len(played[0]), np.uint8), played[1])
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.worker.judge(engine.state.shape, instances, size, engine.k)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return self.worker.hypothesis(), 0.0
+
+
+class AutoPoolNode(Node):
+    """A pool for what there is: one for attributes, one for voters and raters, or both.
+
+    With both, the votes of the first one's members are raters beside the others, and the second one decides.
+    ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
+    the order in which they came. ``bounded`` says which form the second has: it is settled by those who come first,
+    and stays when raters join them.
+    """
+
+    from_zero = False
+    always_changes = True
+
+    def hosts(self, experts: bool) -> bool:
+        return not experts
+
+    def prepare(self, engine: Engine) -> None:
+        self.columns = np.zeros(0, np.int64)
+        self.bounded = np.zeros(1, np.int64)
+        self.attributes: AttributeWorker | None = None
+        self.votes: Engine | None = None
+        self._fit(engine)
+
+    def _fit(self, engine: Engine) -> None:
+        """Make the parts that the layout needs, or let them grow."""
+        layout = engine.layout
+        if layout.dense or layout.sparse:
+            self.attributes = self.attributes or AttributeWorker()
+        raters = np.arange(self.columns[self.columns >= 0].size, layout.raters)
+        members = -1 - np.arange(SLOTS)
+        if not (layout.voters or layout.raters):
+            return
+        if self.attributes is None or (self.columns < 0).any():
+            members = members[:0]
+        self.columns = np.concatenate([self.columns, raters, members])
+        inner = Layout(layout.voters, len(self.columns), 0, 0, layout.constant)
+        if self.votes is None:
+            self.bounded[0] = layout.raters == 0
+            self.votes = engine.like(votes_pool(bool(self.bounded[0])), inner)
+            self.votes.state.shape[KNOWN] = engine.state.shape[KNOWN]
+        else:
+            self.votes.grow(inner, engine.k)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {"columns": self.columns, "bounded": self.bounded}
+        if self.attributes is not None:
+            found |= {f"attributes.{name}": array for name, array in self.attributes.arrays.items()}
+        if self.votes is not None:
+            found |= {f"votes.{name}": array for name, array in self.votes.arrays.items()}
+        return found
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        parts: dict[str, dict[str, np.ndarray]] = {"attributes": {}, "votes": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            if rest:
+                parts[part][rest] = array
+        self.columns, bounded = arrays["columns"].copy(), arrays["bounded"].copy()
+        if self.attributes is not None and parts["attributes"]:
+            self.attributes.restore(parts["attributes"])
+        if self.votes is not None:
+            if bounded[0] != self.bounded[0]:
+                engine = self.votes
+                self.votes = engine.like(votes_pool(bool(bounded[0])), engine.layout)
+            self.votes.restore(parts["votes"])
+        self.bounded = bounded
+
+    def renumber(self, order: Sequence[int]) -> None:
+        if self.votes is not None:
+            self.votes.renumber(order)
+
+    def grown(self, engine: Engine) -> None:
+        self._fit(engine)
+
+    def _fused(self, instances: Instances, begin: int, end: int, votes: np.ndarray | None, k: int) -> Instances:
+        """Trials begin..end as the pool for voters and raters sees them, with the votes of the other's members."""
+        part = cut(instances, begin, end)
+        scores = np.zeros((end - begin, len(self.columns), k if len(self.columns) else 0))
+        given = self.columns >= 0
+        scores[:, given] = part.scores[:, self.columns[given], :k] if given.any() else 0.0
+        if self.attributes is not None and votes is not None and not given.all():
+            scores[:, ~given] = self.attributes.in_slots(votes, k)[:, -1 - self.columns[~given]]
+        return no_instances(end - begin)._replace(
+            votes=part.votes, signs=part.signs, scores=scores, constant=part.constant
+        )
+
+    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
+        shape = engine.state.shape
+        shape[KNOWN] = chunk.known
+        size = chunk.end - chunk.begin
+        predictions = silent(shape, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1])[:size])
+        table = np.zeros((size, engine.k))
+        if self.attributes is None:
+            self._vote(engine, chunk, chunk.begin, chunk.end, None, predictions, table)
+        else:
+            fused = self.attributes.chunks(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+            for begin, end, classes, scores, votes in fused:
+                place = slice(begin - chunk.begin, end - chunk.begin)
+                predictions[place], table[place] = classes, scores
+                self._vote(engine, chunk, begin, end, votes, predictions, table)
+        return PlayedChunk(predictions, np.ones(size, np.uint8), table)
+
+    def _vote(
+        self,
+        engine: Engine,
+        chunk: Chunk,
+        begin: int,
+        end: int,
+        votes: np.ndarray | None,
+        predictions: np.ndarray,
+        table: np.ndarray,
+    ) -> None:
+        """Have the pool for voters and raters decide trials begin..end, if there is one."""
+        if self.votes is None:
+            return
+        fused = self._fused(chunk.instances, begin, end, votes, engine.k)
+        outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=end - begin)
+        place = slice(begin - chunk.begin, end - chunk.begin)
+        predictions[place], table[place] = outcome.predictions, outcome.scores
+
+    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        votes, known = None, np.full(size, engine.state.shape[KNOWN])
+        predictions, table = silent(engine.state.shape, known), np.zeros((size, engine.k))
+        if self.attributes is not None:
+            *_, predictions, table, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
+        if self.votes is not None:
+            return self.votes.judge(self._fused(instances, 0, size, votes, engine.k), size)
+        return predictions, table
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        """For voters and raters alone: that of their pool."""
+        if self.attributes is not None or self.votes is None:
+            return super().hypothesis(engine)
+        return self.votes.top.hypothesis(self.votes)
