@@ -15,7 +15,7 @@ from linmax.cli.output import add_json_option, console
 if TYPE_CHECKING:
     import numpy as np
 
-    from linmax.learners.attributes import Seen
+    from linmax.learners.attributes import PoolMember
     from linmax.models.streams import StreamModel
 
 __all__ = ["configure", "run"]
@@ -72,7 +72,7 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     }
 
 
-def _pool(model: StreamModel, members: list[Seen], arguments: Any) -> dict[str, Any]:
+def _pool(model: StreamModel, members: list[PoolMember], arguments: Any) -> dict[str, Any]:
     """The members with the weights by which they are fused, and the attributes of the weightiest of each team."""
     import numpy as np
 

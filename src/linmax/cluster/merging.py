@@ -24,7 +24,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmax.cluster.coordinates import Placed
-from linmax.cluster.merge_checks import Mergeable, checked_models, refuse_different, refuse_unmergeable, shares_of
+from linmax.cluster.merge_checks import (
+    Mergeable,
+    checked_models,
+    refuse_different,
+    refuse_unmergeable,
+    refuse_unmixable_nodes,
+    shares_of,
+)
 from linmax.cluster.merge_engines import merge_engines
 from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.unions import union_of_classes, union_of_names, union_of_vocabularies
@@ -102,6 +109,9 @@ def merge_since(
     models = checked_models(models)
     refuse_unmergeable(models[0].learner)
     refuse_different(models)
+    for model in models:
+        if model.engine is not None:
+            refuse_unmixable_nodes(model.engine)
     if len(models) == 1:
         shares_of(models, base, how)
         return type(models[0]).from_state(*models[0].state())

@@ -8,7 +8,7 @@ from typing import Any
 
 from linmax.core.contract import Rule
 from linmax.core.rivals import RIVALS
-from linmax.learners import Auto, Whole
+from linmax.learners import AutomaticPool, Description
 from linmax.learners.attributes import AttributePool
 from linmax.learners.softmax import robust_softmax
 from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
@@ -34,7 +34,7 @@ __all__ = [
     "vr_combine",
 ]
 
-Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked | Whole | Auto
+Learner = Rule | Averaged | Recycled | Voted | Combined | Stacked | Description | AutomaticPool
 
 
 def as_learner(learner: Any) -> Learner:
@@ -287,7 +287,7 @@ def votes_pool(bounded: bool = True) -> Combined:
     return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
 
 
-POOLS: dict[str, Callable[[], Learner]] = {"votes": votes_pool, "attributes": AttributePool, "auto": Auto}
+POOLS: dict[str, Callable[[], Learner]] = {"votes": votes_pool, "attributes": AttributePool, "auto": AutomaticPool}
 
 
 def vr_combine(

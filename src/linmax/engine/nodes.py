@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
+from linmax.core.contract import EXPERTS, GAUGE, KNOWN, SHIFT, STRIDE, Instances, Panel, Rule
 from linmax.core.member import Scratch
 from linmax.data.instances import Layout, cut
 from linmax.engine.composition import votes_pool
 from linmax.engine.loop import judge
-from linmax.learners import Auto, Whole, silent
-from linmax.learners.attributes import SLOTS, AttributeWorker
+from linmax.learners import AutomaticPool, Description, silent
+from linmax.learners.attributes import SLOTS, RunningPool
+from linmax.learners.mixing import Mixture
 from linmax.techniques.averaging import SCALES as AVERAGES
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import WAYS, Combined, Stacked, follow_best, weigh, weights_of
@@ -63,9 +64,9 @@ def lower(learner: Any, runs: list[Run]) -> Node:
                 f"vote() needs hypotheses that are weights; {learner.base} has none: vote over its members"
             )
         return Voting(base, learner)
-    if isinstance(learner, Whole):
+    if isinstance(learner, Description):
         return Working(learner)
-    if isinstance(learner, Auto):
+    if isinstance(learner, AutomaticPool):
         return Automatic()
     recycling, averaging, fade = NO_RECYCLING, 0, False
     described = learner
@@ -151,6 +152,7 @@ class Node:
     selects = False  # whether at every trial it follows one output
     wants_scores = False  # of the members, whoever asks
     from_zero = True  # whether a sub-expert that is new changes none of its scores, if it changes none of its members'
+    unmixable = "no mixture of its states is known"  # why `mix` cannot be; "" if it can
     children: Sequence[Node] = ()
 
     @cached_property
@@ -208,6 +210,15 @@ class Node:
         """The weights that give its scores: its hypothesis at the scale at which it scores."""
         return self.hypothesis(engine)[0]
 
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        """Weights to look at, as `hypothesis` has them: of a pool the linear form that is near to what it does."""
+        return self.hypothesis(engine)
+
+    def mix(self, mixture: Mixture) -> None:
+        """Become the mixture of nodes that learned apart: counts add up."""
+        for name, array in self.arrays.items():
+            array[...] = sum(sign * part.state.arrays[name] for part, sign in mixture.counted)
+
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """The state of this node alone."""
@@ -250,6 +261,7 @@ class Leaf(Node):
     """One output of one member."""
 
     selects = True
+    unmixable = ""
     passes_scores_on = True
 
     def __init__(self, output: int) -> None:
@@ -311,40 +323,58 @@ class Leaf(Node):
 class Working(Node):
     """A learner that is no rule, with all its work and state its own (see `linmax.learners`)."""
 
-    def __init__(self, described: Whole) -> None:
+    def __init__(self, described: Description) -> None:
         self.described = described
         self.from_zero = described.from_zero
+        self.unmixable = described.unmixable
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
 
     def prepare(self, engine: Engine) -> None:
-        self.worker = self.described.worker(engine.state.weights.shape[1])
+        self.running = self.described.start(engine.state.weights.shape[1])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        return self.worker.arrays
+        return self.running.arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self.worker.restore(arrays)
+        self.running.restore(arrays)
 
     def renumber(self, order: Sequence[int]) -> None:
-        self.worker.renumber(order)
+        self.running.renumber(order)
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.worker.move(moved)
+        self.running.move(moved)
 
     def play(self, engine: Engine, chunk: Chunk) -> Played:
         shape = engine.state.shape
         shape[KNOWN] = chunk.known
-        played = self.worker.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+        played = self.running.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
         return Played(played[0], np.ones(len(played[0]), np.uint8), played[1])
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.worker.judge(engine.state.shape, instances, size, engine.k)
+        return self.running.judge(engine.state.shape, instances, size, engine.k)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        return self.worker.hypothesis(), 0.0
+        return self.running.hypothesis(), 0.0
+
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        form = self.running.linear_form(engine.layout.dense, engine.layout.sparse, engine.k)
+        return self.hypothesis(engine) if form is None else (in_coordinates(engine, form), 0.0)
+
+    def mix(self, mixture: Mixture) -> None:
+        self.running.mix(mixture.of(lambda node: node.running))
+
+
+def in_coordinates(engine: Engine, form: np.ndarray) -> np.ndarray:
+    """Weights of the constant and the attributes for each class, (rows, classes), where the engine would keep them."""
+    experts, stride = (int(n) for n in engine.state.shape[[EXPERTS, STRIDE]])
+    stored = np.zeros(experts + engine.capacity * stride)
+    if stride:
+        rows = engine.layout.rows
+        stored[experts:].reshape(-1, stride)[:rows, : engine.k] = form[:rows]
+    return stored
 
 
 def play_children(parent: Node, engine: Engine, chunk: Chunk) -> Played:
@@ -368,6 +398,8 @@ def play_children(parent: Node, engine: Engine, chunk: Chunk) -> Played:
 
 class BestOf(Node):
     """Follow the child with the fewest mistakes so far."""
+
+    unmixable = ""
 
     def __init__(self, children: Sequence[Node]) -> None:
         self.children = children
@@ -411,6 +443,9 @@ class BestOf(Node):
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         return self.best.hypothesis(engine)
 
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return self.best.shown(engine)
+
     def scoring(self, engine: Engine) -> np.ndarray:
         return self.best.scoring(engine)
 
@@ -422,6 +457,7 @@ class Weighing(Node):
     """
 
     passes_scores_on = False
+    unmixable = ""
 
     def __init__(self, children: Sequence[Node], combined: Combined) -> None:
         self.children = children
@@ -484,6 +520,7 @@ class Voting(Node):
     """Saved hypotheses of what the child follows vote with its current one."""
 
     passes_scores_on = False
+    unmixable = "its saved hypotheses were judged on the recent instances of one stream; merge what it votes over"
 
     def __init__(self, base: Node, voted: Voted) -> None:
         self.children = [base]
@@ -595,8 +632,8 @@ class Stacking(Node):
     """
 
     passes_scores_on = False
-
     wants_scores = True
+    unmixable = "its fusion has learned to weigh the scores of other members than the merged ones"
 
     def __init__(self, children: Sequence[Node], stacked: Stacked) -> None:
         self.children = children
@@ -680,7 +717,7 @@ class Automatic(Node):
     def prepare(self, engine: Engine) -> None:
         self.columns = np.zeros(0, np.int64)
         self.bounded = np.zeros(1, np.int64)
-        self.attributes: AttributeWorker | None = None
+        self.attributes: RunningPool | None = None
         self.votes: Engine | None = None
         self._fit(engine)
 
@@ -688,7 +725,7 @@ class Automatic(Node):
         """Make the parts that the layout needs, or let them grow."""
         layout = engine.layout
         if layout.dense or layout.sparse:
-            self.attributes = self.attributes or AttributeWorker()
+            self.attributes = self.attributes or RunningPool()
         raters = np.arange(self.columns[self.columns >= 0].size, layout.raters)
         members = -1 - np.arange(SLOTS)
         if not (layout.voters or layout.raters):
@@ -796,6 +833,35 @@ class Automatic(Node):
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
         return self.votes.top.hypothesis(self.votes)
+
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        """With both, the members of the first have the weights that the second gives them."""
+        layout = engine.layout
+        if self.attributes is None:
+            if self.votes is not None:
+                return self.votes.top.shown(self.votes)
+            return in_coordinates(engine, np.zeros((layout.rows, engine.k))), 0.0
+        if self.votes is None:
+            return in_coordinates(engine, self.attributes.linear_form(layout.dense, layout.sparse, engine.k)), 0.0
+        found, log_scale = self.votes.top.shown(self.votes)
+        raters, thresholds = np.split(found[layout.voters :], [len(self.columns)])
+        given, slots = self.columns >= 0, np.zeros(SLOTS)
+        slots[-1 - self.columns[~given]] = raters[~given]
+        form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, slots)
+        form[0] += thresholds[: engine.k] if layout.constant else 0.0
+        stored = in_coordinates(engine, form)
+        stored[: layout.voters] = found[: layout.voters]
+        stored[layout.voters + self.columns[given]] = raters[given]
+        return stored, log_scale
+
+    @property
+    def unmixable(self) -> str:  # type: ignore[override]
+        """Why not, once there are voters or raters."""
+        return "" if self.votes is None else "no mixture of its pool for voters and raters is known"
+
+    def mix(self, mixture: Mixture) -> None:
+        if self.attributes is not None:
+            self.attributes.mix(mixture.of(lambda node: node.attributes))
 
 
 def no_instances(size: int) -> Instances:
