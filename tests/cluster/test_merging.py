@@ -376,7 +376,7 @@ def test_models_that_do_not_fit_together():
         (Learner("pa"), "same learner"),
         (Learner("perceptron", thresholds=False), "same thresholds"),
         (Learner("perceptron", tie="largest"), "same tie"),
-        (Learner("perceptron", classes=["a", "b"]), "same fixed"),
+        (Learner("perceptron", classes=["a", "b"]), "same classes"),
     ]:
         with pytest.raises(ValueError, match=reason):
             merge([model, other])
@@ -412,12 +412,10 @@ SOUTH = ["hat |w sun heat:3", "scarf |w wind", "coat |w ice rain"] * 4
 
 
 def named(model):
-    thresholds, weights = model.weights
-    return {
-        (n, c): w
-        for n, row in zip(model.attributes, weights, strict=True)
-        for c, w in zip(model.classes, row, strict=True)
-    } | {("", c): w for c, w in zip(model.classes, thresholds, strict=False)}
+    weights = model.weights
+    return {(name, c): w for name, row in weights["attributes"].items() for c, w in row.items()} | {
+        ("", c): w for c, w in weights["thresholds"].items()
+    }
 
 
 def test_stream_models_are_joined_by_name():
@@ -500,10 +498,10 @@ def test_hashed_names_need_no_joining():
         for batch in linmax.stream(part, model=models[-1]):
             models[-1].learn(batch)
     merged = merge(models)
-    mine, yours = (np.pad(model.weights[1], [(0, 0), (0, 3 - len(model.classes))]) for model in models)
+    mine, yours = (np.pad(model.weights.arrays.attributes, [(0, 0), (0, 3 - len(model.classes))]) for model in models)
     order = [models[1].classes.index(c) for c in merged.classes]
-    assert merged.weights[1].shape == (64, 3)
-    assert np.allclose(merged.weights[1], 0.5 * (mine + yours[:, order]))
+    assert merged.weights.arrays.attributes.shape == (64, 3)
+    assert np.allclose(merged.weights.arrays.attributes, 0.5 * (mine + yours[:, order]))
 
 
 def test_columns_that_differ_are_named():

@@ -8,7 +8,9 @@ What is mixed rule by rule is in `linmax.rules.mixtures`; which models can be me
   averages fade, stretched to what as many trials of one stream would count for);
 * counts of trials, updates and mistakes add up, and with them the mistakes by which a combination chooses;
 * statistics of scaling are pooled (`Scaling`): counts, sums and moments add up, the largest values are kept;
-* recent instances, which recycling shows again, are dropped: those of several streams have no common order.
+* recent instances, which recycling shows again, and recent labels are dropped: those of several streams have no common
+  order;
+* a learner that is no rule mixes its own states (`linmax.learners.mixing`), if it can.
 
 No mistake bound covers the result. For the Perceptron on separable data repeated mixing converges (McDonald et al.).
 
@@ -58,7 +60,7 @@ def merge(
         `linmax.Learner` objects, or `linmax.streams.StreamModel` objects, that learned from different examples.
     how
         Shares of the models: "uniform" over those that learned anything, "mistakes" in proportion to their updates
-        (for a mistake-driven rule its mistakes, ties included), or one number >= 0 a model.
+        (for a mistake-driven rule its mistakes, ties included; for a pool its mistakes), or one number >= 0 a model.
     multiplicative
         For the Winnows: "log" mixes the logarithms of the weights, "plain" the weights.
 
@@ -69,8 +71,9 @@ def merge(
     Raises
     ------
     ValueError
-        For a learner that has no sound mixture (voting, stacking, a rule of one's own with a memory), for models of
-        different learners or settings, and for models with instances that wait for their labels.
+        For a learner that has no sound mixture (voting, stacking, softmax, "auto" over votes or scores, a rule of one's
+        own with a memory), for models of different learners or settings, and for models with instances that wait for
+        their labels.
 
     Notes
     -----

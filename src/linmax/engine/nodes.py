@@ -757,7 +757,8 @@ class Automatic(Node):
             if rest:
                 parts[part][rest] = array
         self.columns, bounded = arrays["columns"].copy(), arrays["bounded"].copy()
-        if self.attributes is not None and parts["attributes"]:
+        if parts["attributes"]:
+            self.attributes = self.attributes or RunningPool()
             self.attributes.restore(parts["attributes"])
         if self.votes is not None:
             if bounded[0] != self.bounded[0]:
