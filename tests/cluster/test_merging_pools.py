@@ -16,6 +16,7 @@ from linmax.cluster.merging import merge_since
 from linmax.jit.compiling import JIT
 
 TRIALS = 300 if JIT else 30
+FIRST, HALF = TRIALS // 10, TRIALS // 2
 CLASSES = ["ham", "spam", "news"]
 KINDS = ["words", "numbers", "both"]
 POOLS = ["auto", "attributes"]
@@ -76,8 +77,7 @@ def pool_of(model):
 
 def halves(kind, learner="auto", **settings):
     lines = stream_of(kind)
-    half = TRIALS // 2
-    parts = [cut_lines(lines, kind, 0, half), cut_lines(lines, kind, half, TRIALS)]
+    parts = [cut_lines(lines, kind, 0, HALF), cut_lines(lines, kind, HALF, TRIALS)]
     return lines, [read(part, kind, learner, **settings) for part in parts]
 
 
@@ -92,8 +92,10 @@ def test_naive_bayes_of_two_halves_is_that_of_the_whole():
     found, expected = scores(merged, lines, "words"), scores(whole, lines, "words")
     for name in expected:
         assert np.allclose(found[name], expected[name], rtol=1e-12, atol=1e-12)
-    base = read(lines[:20], "words", "naive-bayes(0.3)", scale="none")
-    others = [read(part, "words", model=StreamModel.from_state(*base.state())) for part in (lines[20:120], lines[120:])]
+    base = read(lines[:FIRST], "words", "naive-bayes(0.3)", scale="none")
+    others = [
+        read(part, "words", model=StreamModel.from_state(*base.state())) for part in (lines[FIRST:HALF], lines[HALF:])
+    ]
     since = scores(merge_since(base, others), lines, "words")
     for name in expected:
         assert np.allclose(since[name], expected[name], rtol=1e-12, atol=1e-12)
@@ -105,10 +107,10 @@ def test_what_the_pool_counts_is_that_of_the_whole(kind):
     """Of two halves, and of parts that went on from one base, which is counted once."""
     lines, parts = halves(kind)
     whole = pool_of(read(lines, kind))
-    base = read(cut_lines(lines, kind, 0, 20), kind)
+    base = read(cut_lines(lines, kind, 0, FIRST), kind)
     since = [
         read(cut_lines(lines, kind, begin, end), kind, model=StreamModel.from_state(*base.state()))
-        for begin, end in ((20, TRIALS // 2), (TRIALS // 2, TRIALS))
+        for begin, end in ((FIRST, HALF), (HALF, TRIALS))
     ]
     for model in (merge(parts), merge_since(base, since)):
         assert model.trials == TRIALS
@@ -178,10 +180,10 @@ def test_the_formulas_of_the_sparse_members():
 @pytest.mark.small
 def test_the_formulas_of_the_dense_members_and_of_their_fusion():
     lines, _ = halves("numbers")
-    base = read(cut_lines(lines, "numbers", 0, 20), "numbers")
+    base = read(cut_lines(lines, "numbers", 0, FIRST), "numbers")
     parts = [
         read(cut_lines(lines, "numbers", begin, end), "numbers", model=StreamModel.from_state(*base.state()))
-        for begin, end in ((20, 120), (120, TRIALS))
+        for begin, end in ((FIRST, HALF), (HALF, TRIALS))
     ]
     shares = [0.25, 0.75]
     merged, (mine, yours), first = pool_of(merge_since(base, parts, shares)), map(pool_of, parts), pool_of(base)
@@ -264,12 +266,11 @@ def test_a_mixture_is_saved_grows_and_learns_on(kind, tmp_path):
 @pytest.mark.small
 def test_learners_are_joined_by_name():
     learners = []
-    for seed, words in ((1, "abcd"), (2, "cdef")):
-        random = np.random.default_rng(seed)
+    for words in ("abcd", "cdef"):
         learner = Learner("auto", classes=["x", "y"])
-        for _ in range(TRIALS // 2):
-            label, word = random.choice(["x", "y"]), str(random.choice(list(words)))
-            learner.learn({word + str(label): 1.0, "common": 1.0}, label=str(label))
+        for i in range(max(HALF, 24)):
+            label = "xy"[i % 2]
+            learner.learn({words[i // 2 % 4] + label: 1.0, "common": 1.0}, label=label)
         learners.append(learner)
     merged = merge(learners)
     assert set(merged.attributes) == {"common", *(word + label for word in "abcdef" for label in "xy")}

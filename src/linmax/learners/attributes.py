@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -96,7 +97,8 @@ class RunningPool(Running):
             self.groups = [*self.groups, SparseMembers() if kind == SPARSE else DenseMembers()]
             self.fusion.join(SIZES[kind])
 
-    def _group(self, kind: int) -> SparseMembers | DenseMembers | None:
+    def group(self, kind: int) -> SparseMembers | DenseMembers | None:
+        """The group of this kind, if it has joined."""
         return dict(zip(self.order.tolist(), self.groups, strict=True)).get(kind)
 
     # -- learning -------------------------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ class RunningPool(Running):
         for kind in dict.fromkeys(kind for part, _ in mixture.counted for kind in part.state.order.tolist()):
             self._join(kind)
         for kind, group in zip(self.order.tolist(), self.groups, strict=True):
-            group.mix(mixture.of(lambda state, kind=kind: state._group(kind)), _width(mixture.k))
+            group.mix(mixture.of(methodcaller("group", kind)), _width(mixture.k))
         places = [self._members_of(part.state) for part in mixture.parts]
         base = None if mixture.base is None else self._members_of(mixture.base.state)
         self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
