@@ -27,7 +27,7 @@ from linmax.data.moments import pooled_moments
 from linmax.data.scaling import standardise
 from linmax.jit.compiling import kernel
 from linmax.learners.members import Single, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.mixing import Apart, Mixture, mix_by_precision
+from linmax.learners.mixing import Apart, Mixture, Spot, mix_by_precision, spot_of
 from linmax.rules.scw import shrinkage, step_size
 
 __all__ = ["DenseMembers"]
@@ -221,8 +221,8 @@ class DenseMembers:
         )
 
 
-def _placed(part: Apart) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+def _placed(part: Apart) -> tuple[Spot, np.ndarray]:
     """Where a state's cells are among those of all together, and they, in double precision."""
     rows = np.concatenate([[0], 1 + part.dense]).astype(np.int64)[: len(part.state.cells)]
     columns = part.classes[: part.state.cells.shape[2]]
-    return np.ix_(rows, columns), part.state.cells[: rows.size, :, : columns.size].astype(np.float64)
+    return spot_of(rows, columns), part.state.cells[: rows.size, :, : columns.size].astype(np.float64)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Apart", "Mixture", "mix_by_precision", "mix_matrices"]
+__all__ = ["Apart", "Mixture", "Spot", "mix_by_precision", "mix_matrices", "spot_of"]
 
 
 class Apart(NamedTuple):
@@ -68,7 +68,19 @@ class Mixture(NamedTuple):
         return weighed[0][0].state if len(weighed) == 1 else None
 
 
-Spot = tuple[np.ndarray, ...]  # where a part's table is in the common one, as `numpy.ix_` gives it
+Spot = tuple[Any, ...]  # where a part's table is in the common one
+
+
+def spot_of(rows: np.ndarray, columns: np.ndarray) -> Spot:
+    """These rows and columns of a table: by slices where they are its first ones, which is much faster."""
+    across = slice(columns.size) if _first_ones(columns) else columns
+    if _first_ones(rows):
+        return slice(rows.size), across
+    return (rows, across) if isinstance(across, slice) else np.ix_(rows, columns)
+
+
+def _first_ones(places: np.ndarray) -> bool:
+    return bool((places == np.arange(places.size)).all())
 
 
 def mix_by_precision(

@@ -23,7 +23,7 @@ from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, 
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners import Description, Running
-from linmax.learners.mixing import Mixture
+from linmax.learners.mixing import Mixture, spot_of
 from linmax.util.checks import positive
 
 __all__ = ["NaiveBayes", "naive_bayes"]
@@ -158,7 +158,7 @@ class RunningBayes(Running):
             counts = part.state.counts
             for rows, table in ((part.dense, counts[:own]), (dense + part.sparse, counts[own:])):
                 rows, table = rows[: len(table)], table[: len(rows)]
-                self.counts[np.ix_(rows, columns)] += sign * table[:, : columns.size]
+                self.counts[spot_of(rows, columns)] += sign * table[:, : columns.size]
                 self.counts[rows, -1] = np.maximum(self.counts[rows, -1], table[:, -1])
             self.totals[columns] += sign * part.state.totals[: columns.size]
         self.totals[-1] = self.counts[:, -1].sum()

@@ -14,7 +14,7 @@ import numpy as np
 from linmax.core.contract import Instances
 from linmax.core.linear_max import longest_row
 from linmax.learners.members import Task
-from linmax.learners.mixing import Apart, Mixture, mix_by_precision
+from linmax.learners.mixing import Apart, Mixture, mix_by_precision, spot_of
 from linmax.learners.sparse_bayes import SMOOTHING, play_bayes
 from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, Room, play_linear
 
@@ -93,7 +93,7 @@ class SparseMembers:
         pa, means = np.zeros(shape), []
         for part, share in mixture.weighed:
             rows, columns = spots[id(part.state)]
-            spot, cells = np.ix_(rows, columns), part.state.cells[: rows.size, :, : columns.size]
+            spot, cells = spot_of(rows, columns), part.state.cells[: rows.size, :, : columns.size]
             pa[spot] += share * cells[:, PA]
             means.append((spot, cells[:, MEAN], cells[:, VARIANCE], share))
         cells = self.cells[: self.used]
@@ -102,7 +102,7 @@ class SparseMembers:
         counts = np.zeros(shape)
         for part, sign in mixture.counted:
             rows, columns = spots[id(part.state)]
-            counts[np.ix_(rows, columns)] += sign * part.state.counts[: rows.size, : columns.size].astype(np.float64)
+            counts[spot_of(rows, columns)] += sign * part.state.counts[: rows.size, : columns.size].astype(np.float64)
             self.frequency[rows[1:] - 1] += sign * part.state.frequency[: max(0, rows.size - 1)]
             self.totals[columns] += sign * part.state.totals[: columns.size]
             self.trials += sign * part.state.trials
