@@ -321,3 +321,16 @@ def test_commands(tmp_path, capsys):
     shown = json.loads(capsys.readouterr().out)
     assert shown["trials"] == len(lines)
     assert list(shown["members"]) == ["PA-I", "AROW", "naive Bayes", "recent labels"]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_column_of_words_that_only_one_has_met(order):
+    """Whichever comes first: the kinds of columns are joined, and so are the groups of members."""
+    both = stream_of("both", seed=4)
+    models = [read(stream_of("numbers"), "numbers"), read(both, "both")]
+    assert [sorted(pool_of(model).order) for model in models] == [[1], [0, 1]]
+    merged = merge([models[place] for place in order])
+    assert sorted(pool_of(merged).order) == [0, 1]
+    assert merged.schema["word"] == models[1].schema["word"]
+    assert errors(merged, both, "both") <= errors(models[1], both, "both") + 0.05

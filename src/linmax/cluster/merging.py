@@ -201,11 +201,20 @@ def _merge_models(
         "labels": names,
         "columns": columns,
         "model": header,
+        "schema": _kinds_of_columns(models),
     }
     arrays = {f"names.{name}": array for name, array in vocabulary.arrays().items()}
     arrays |= {f"scaling.{name}": array for name, array in scaling.arrays.items()}
     arrays |= {f"model.{name}": array for name, array in state.items()}
     return StreamModel.from_state(description, arrays, vocabulary)
+
+
+def _kinds_of_columns(models: Sequence[StreamModel]) -> list[tuple[str, str]]:
+    """Of all tables together; the first that has a column says what it is."""
+    kinds: dict[str, str] = {}
+    for model in models:
+        kinds = kinds | {name: kind for name, kind in model.schema.items() if name not in kinds}
+    return list(kinds.items())
 
 
 def _refuse_other_columns(models: Sequence[StreamModel], started: Sequence[int]) -> None:
