@@ -384,7 +384,7 @@ def test_show_the_default_learner(
         assert main(["show", "m", "--top", "2", "--json", "-"]) == 0
         shown = json.loads(capsys.readouterr().out)
         assert " ".join(shown["members"]).startswith(members)
-        assert shown["weights of"]
+        assert shown["thresholds"].keys() == {"a", "b"}
         largest = {label: next(iter(row)) for label, row in shown["weights"].items()}
         assert largest.keys() == {"a", "b"}
         assert all(attribute.split("=")[-1] in ("x", "y", "number") for attribute in largest.values())

@@ -90,7 +90,9 @@ def bits(model):
 # -- same bits ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", ["A-perceptron", "winnow(1.2)", "AR-balanced-winnow(1.1)", "combine(arow, A-pa)"])
+@pytest.mark.parametrize(
+    "learner", ["A-perceptron", "winnow(1.2)", "AR-balanced-winnow(1.1)", "combine(arow, A-pa)", "auto"]
+)
 def test_one_shard_is_the_serial_run(learner, paths):
     serial = StreamModel(learner, scale="max")
     for _ in range(3):
@@ -101,7 +103,7 @@ def test_one_shard_is_the_serial_run(learner, paths):
 
 
 @pytest.mark.parametrize("mix", ["uniform", "mistakes"])
-@pytest.mark.parametrize("learner", ["A-perceptron", "arow", "A-winnow(1.2)"])
+@pytest.mark.parametrize("learner", ["A-perceptron", "arow", "A-winnow(1.2)", "auto"])
 def test_workers_change_no_bit(learner, mix, paths, client):
     here = cluster.fit(learner, paths, passes=2, mix=mix, scale="max")
     there = cluster.fit(learner, paths, passes=2, mix=mix, scale="max", client=client)
@@ -403,6 +405,8 @@ def test_command(tmp_path, paths, client, capsys):
     assert "holds a checkpoint" in capsys.readouterr().err
     assert main([*base, "--passes", "3", "--quiet", "--resume", "--model", model]) == 0
     assert StreamModel.load(model).trials == 3000
+    assert main(["learn", *paths, "--cluster", address, "--quiet", "--model", model]) == 0  # with the default learner
+    assert bits(StreamModel.load(model)) == bits(cluster.fit("auto", paths).model)
     for wrong, reason in [(["--delay", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
         assert main(["learn", paths[0], "--cluster", address, "--learner", "A-perceptron", *wrong]) == 2
         assert reason in capsys.readouterr().err

@@ -412,6 +412,13 @@ NORTH = ["coat |w snow ice:2", "hat |w noon sun", "coat |w ice"] * 4
 SOUTH = ["hat |w sun heat:3", "scarf |w wind", "coat |w ice rain"] * 4
 
 
+def named(model):
+    weights = model.weights
+    return {(name, c): w for name, row in weights["attributes"].items() for c, w in row.items()} | {
+        ("", c): w for c, w in weights["thresholds"].items()
+    }
+
+
 def test_stream_models_are_joined_by_name():
     north, south = read(NORTH), read(SOUTH)
     merged = merge([north, south])

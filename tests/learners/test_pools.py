@@ -11,7 +11,8 @@ from scipy import sparse
 
 from linmax import combine, experts, majority_problem, naive_bayes, parse, recent_label, run, stack, vr_combine
 from linmax.jit.compiling import JIT
-from linmax.learners.attributes import CHUNK, exponentials
+from linmax.learners.attributes import CHUNK
+from linmax.learners.member_fusion import exponentials
 from reference_learners import ReferenceBayes, ReferencePool
 
 TRIALS = 150 if JIT else 20
@@ -51,7 +52,7 @@ def test_the_pool_for_attributes_agrees_with_the_formulas(
     """To single precision, in which the members' weights are kept."""
     instances = experts(attributes=rows, classes=range(k), thresholds=thresholds)
     machine = run("attributes", instances[:0], []).model
-    worker = machine.engine.top.worker
+    running = machine.engine.top.running
     dense = rows.toarray() if sparse.issparse(rows) else rows
     slow = ReferencePool(sparse.issparse(rows), rows.shape[1], k, float(thresholds))
     for t in range(TRIALS):
@@ -59,9 +60,9 @@ def test_the_pool_for_attributes_agrees_with_the_formulas(
         _, fused = slow.trial(dense[t], int(labels[t]))
         np.testing.assert_allclose(judged, fused, rtol=1e-3, atol=1e-4)
         machine.run(instances[t : t + 1], labels[t : t + 1])
-        np.testing.assert_allclose(worker.weights, slow.weights, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(running.fusion.weights, slow.weights, rtol=1e-3, atol=1e-4)
     if sparse.issparse(rows):
-        assert worker.teams[0].totals[-1] == slow.members[2].seen.sum()  # attributes met
+        assert running.groups[0].totals[-1] == slow.members[2].seen.sum()  # attributes met
 
 
 @pytest.mark.small

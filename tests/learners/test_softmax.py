@@ -55,7 +55,7 @@ def test_every_trial_agrees_with_the_formulas(text: str, kind: str) -> None:
         slow.learn(x, int(labels[t]))
         np.testing.assert_allclose(machine.weights.arrays.flat, slow.weights, rtol=1e-4, atol=1e-5)
     assert machine.trials == machine.updates == TRIALS
-    assert machine.engine.top.worker.guess[0] == pytest.approx(slow.guess, rel=1e-6)
+    assert machine.engine.top.running.guess[0] == pytest.approx(slow.guess, rel=1e-6)
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
@@ -66,9 +66,9 @@ def test_a_refit_reaches_the_maximum() -> None:
     machine = run("robust-softmax(0.1)", instances, data.labels).model
     slow = ReferenceSoftmax(10, 0.1, True)
     slow.seen = [(instances.matrix(t), int(data.labels[t])) for t in range(333)]
-    worker = machine.engine.top.worker
-    worker._refit()
-    found, guess = machine.weights.arrays.flat, float(worker.guess[0])
+    running = machine.engine.top.running
+    running._refit()
+    found, guess = machine.weights.arrays.flat, float(running.guess[0])
     best = minimize(lambda v: -slow.posterior(v[:-1], v[-1])[0], np.append(found, guess), method="L-BFGS-B",
                     bounds=[(None, None)] * 10 + [(1e-6, 0.99)])  # fmt: skip
     assert -slow.posterior(found, guess)[0] < best.fun + 0.05
@@ -107,8 +107,8 @@ def test_old_trials_are_folded_not_forgotten() -> None:
     data = majority_problem(n=6, r=3, k=3, trials=size, noise=0.2, seed=4)
     instances = experts(votes=data.votes, classes=range(3))
     machine = run("softmax(0.1)", instances, data.labels).model
-    worker = machine.engine.top.worker
-    assert worker.sizes[module.COUNT] == module.STORE // 2 + 2000
+    running = machine.engine.top.running
+    assert running.sizes[module.COUNT] == module.STORE // 2 + 2000
     x = np.zeros((size, 3, 9))
     x[np.arange(size)[:, None], data.votes, np.arange(6)] = 1.0
     x[:, np.arange(3), 6 + np.arange(3)] = 1.0
@@ -133,7 +133,7 @@ def test_many_coordinates_have_a_diagonal() -> None:
     table = random.normal(size=(size, module.FULL // 2))
     labels = random.integers(0, 3, size)
     machine = run("softmax(2)", experts(attributes=table, classes=range(3)), labels).model
-    assert not machine.engine.top.worker.full
+    assert not machine.engine.top.running.full
     weights, curvature = np.zeros((module.FULL // 2 + 1, 3)), np.full((module.FULL // 2 + 1, 3), 2.0)
     for row, label in zip(np.hstack([np.ones((size, 1)), table]), labels, strict=True):
         p = shares(row @ weights)

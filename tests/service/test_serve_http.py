@@ -333,6 +333,28 @@ class TestModels:
         assert len(sizes) == 3
         assert sizes == sorted(sizes, reverse=True)
 
+    @pytest.mark.parametrize("learner", ["auto", "attributes", "naive-bayes", "stack(perceptron, arow)"])
+    def test_weights_of_learners_that_are_several(self, local, learner):
+        assert local.call("POST", "/v1/models", {"name": "several", "learner": learner}).status == 201
+        several = "/v1/models/several"
+        for i in range(40):
+            body = {"attributes": {f"f{i % 3}": 1.0, "all": 1.0}, "label": f"c{i % 3}"}
+            assert local.call("POST", f"{several}/learn", body).status == 200
+        answer = local.call("GET", f"{several}/weights")
+        told = local.call("POST", f"{several}/explain", {"attributes": {"f1": 1.0}})
+        assert told.status == 200
+        assert told.body["label"] == "c1"
+        assert {row["label"] for row in told.body["scores"]} == {"c0", "c1", "c2"}
+        if learner.startswith("stack"):
+            assert answer.status == 409
+            assert "has no weights to show" in answer.body["error"]["message"]
+            assert told.body["weights"]["attributes"] == []
+            return
+        assert answer.status == 200
+        assert {row["name"] for row in answer.body["attributes"]} >= {"f0", "f1", "f2"}
+        best = max(told.body["weights"]["attributes"], key=lambda row: row["weight"])
+        assert (best["name"], best["label"]) == ("f1", "c1")
+
 
 class TestTrouble:
     def test_a_full_disk(self, local):

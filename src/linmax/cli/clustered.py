@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_cluster_options", "run_on_cluster"]
 
-MIXED_LEARNER = "A-perceptron"  # instead of "auto", which cannot be mixed
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
 
 
@@ -38,11 +37,9 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         if path not in (None, "-"):
             outputs.check_output(path)
     screen = console(arguments)
-    if arguments.learner == "auto":
-        screen.print(f"auto is a pool that votes, of which no mixture is known; this learns with {MIXED_LEARNER}")
     result = cluster.learn(
         arguments.cluster,
-        MIXED_LEARNER if arguments.learner == "auto" else arguments.learner,
+        arguments.learner,
         arguments.data,
         screen=None if arguments.quiet else screen,
         passes=arguments.passes,

@@ -15,8 +15,6 @@ from linmax.cli.output import add_json_option, console
 if TYPE_CHECKING:
     import numpy as np
 
-    from linmax.learners.attributes import Seen
-    from linmax.models.streams import StreamModel
 
 __all__ = ["configure", "run"]
 
@@ -61,7 +59,9 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     }
     members = model.pool
     if members:
-        return found | _pool(model, members, arguments)
+        both = len({member.sparse for member in members}) > 1
+        kinds = {True: " (sparse)" if both else "", False: " (dense)" if both else ""}
+        found["members"] = {member.name + kinds[member.sparse]: member.weight for member in members}
     try:
         weights = model.weights
     except ValueError as error:  # a combination
@@ -69,29 +69,6 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     return found | {
         "thresholds": weights["thresholds"] or None,
         "weights": _by_class(weights.arrays.attributes, model.attributes, model.classes, arguments),
-    }
-
-
-def _pool(model: StreamModel, members: list[Seen], arguments: Any) -> dict[str, Any]:
-    """The members with their weights in the fusion, and the attributes of the heaviest member of each team."""
-    import numpy as np
-
-    chosen, tables = [], []
-    for sparse, columns in ((False, len(model.dense_names)), (True, model.columns)):
-        table = np.zeros((columns, len(model.classes)))
-        team = [(member, member.table) for member in members if member.sparse == sparse and member.table is not None]
-        if team:
-            best, own = max(team, key=lambda pair: abs(pair[0].weight))
-            own = own[1 : columns + 1, : table.shape[1]]
-            table[: len(own), : own.shape[1]] = own
-            chosen.append(best.name)
-        tables.append(table)
-    both = len({member.sparse for member in members}) > 1
-    kinds = {True: " (sparse)" if both else "", False: " (dense)" if both else ""}
-    return {
-        "members": {member.name + kinds[member.sparse]: member.weight for member in members},
-        "weights of": " and ".join(chosen),
-        "weights": _by_class(np.concatenate(tables), model.attributes, model.classes, arguments),
     }
 
 
@@ -117,19 +94,24 @@ def _learner(description: dict[str, Any], arrays: dict[str, np.ndarray], argumen
     from linmax.models.online import Learner
 
     learner = Learner.from_state(description, arrays)
-    weights = learner.weights
-    by_class: dict[str, dict[str, float]] = {}
-    for place, name in enumerate(learner.classes):
-        if _wanted(str(name), arguments):
-            column = [list(row.values())[place] for row in weights["attributes"].values()]
-            by_class[str(name)] = _largest(column, list(map(str, weights["attributes"])), arguments.top)
-    return {
+    found = {
         "learner": str(learner.learner),
         "trials": learner.trials,
         "mistakes": learner.mistakes,
         "updates": learner.updates,
         "pending": learner.pending,
         "classes": [str(name) for name in learner.classes],
+    }
+    try:
+        weights = learner.weights
+    except ValueError as error:  # a combination
+        return found | {"weights": str(error)}
+    by_class: dict[str, dict[str, float]] = {}
+    for place, name in enumerate(learner.classes):
+        if _wanted(str(name), arguments):
+            column = [list(row.values())[place] for row in weights["attributes"].values()]
+            by_class[str(name)] = _largest(column, list(map(str, weights["attributes"])), arguments.top)
+    return found | {
         "voters": {str(name): weight for name, weight in weights["voters"].items()},
         "raters": {str(name): weight for name, weight in weights["raters"].items()},
         "thresholds": {str(name): weight for name, weight in weights["thresholds"].items()},

@@ -13,32 +13,35 @@ from linmax.engine.notation import as_learner
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import mixture_of
-from linmax.techniques.combining import BestOf, Weighing
-from linmax.techniques.node import Leaf
-from linmax.techniques.stacking import Stacking
-from linmax.techniques.voting import Voting
 from linmax.util.checks import finite, one_of
 
-__all__ = ["HOW", "Mergeable", "checked_models", "refuse_different", "refuse_unmergeable", "shares_of"]
+__all__ = [
+    "HOW",
+    "Mergeable",
+    "checked_models",
+    "refuse_different",
+    "refuse_unmergeable",
+    "refuse_unmixable_nodes",
+    "shares_of",
+]
 
 Mergeable = TypeVar("Mergeable", Learner, StreamModel)
 HOW = ("uniform", "mistakes")
-REASONS = {
-    Voting: "its saved hypotheses were judged on the recent instances of one stream; merge what it votes over",
-    Stacking: "its fusion has learned to weigh the scores of other members than the merged ones",
-}
 
 
 def refuse_unmergeable(learner: Any) -> None:
-    """Refuse a learner that has no sound mixture, with the reason."""
-    described = as_learner(learner)
-    engine = Engine(described, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True))
-    for node in engine.top.walk():
-        if not isinstance(node, (Leaf, BestOf, Weighing)):
-            reason = REASONS.get(type(node), "no mixture of its states is known")
-            raise ValueError(f"{described} cannot be merged: {reason}")
+    """Raise with the reason where a learner has no sound mixture."""
+    engine = Engine(as_learner(learner), Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True))
+    refuse_unmixable_nodes(engine)
     for run in engine.runs:
         mixture_of(run.rule)
+
+
+def refuse_unmixable_nodes(engine: Engine) -> None:
+    """The same for what an engine has become: a pool may have made parts for the sub-experts that it met."""
+    for node in engine.top.walk():
+        if node.unmixable:
+            raise ValueError(f"{engine.learner} cannot be merged: {node.unmixable}")
 
 
 def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
@@ -77,10 +80,11 @@ def shares_of(models: Sequence[Any], base: Any, how: str | Sequence[float]) -> n
     """mu_i: at least 0, with the sum 1."""
     if isinstance(how, str):
         one_of("how", how, HOW)
-        trials, updates = (0, 0) if base is None else (base.trials, base.updates)
-        learned = np.array([float(model.trials > trials) for model in models])
-        counts = np.array([float(model.updates - updates) for model in models]) if how == "mistakes" else learned
-        for shares in (counts, learned, np.ones(len(models))):
+        before = (0, 0, 0) if base is None else (base.trials, base.updates, base.mistakes)
+        learned = np.array([float(model.trials > before[0]) for model in models])
+        updates = np.array([float(model.updates - before[1]) for model in models])
+        mistakes = np.array([float(model.mistakes - before[2]) for model in models])  # pools count no updates
+        for shares in ([updates, mistakes] if how == "mistakes" else []) + [learned, np.ones(len(models))]:
             if shares.sum() > 0.0:
                 return shares / shares.sum()
     shares = np.array([finite("how", share) for share in how], float)

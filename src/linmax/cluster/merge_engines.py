@@ -14,9 +14,8 @@ from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
 from linmax.data.instances import Layout
 from linmax.engine.engine import Engine
 from linmax.engine.loop import start_means
+from linmax.learners.mixing import Apart, Mixture
 from linmax.rules.mixing import mixture_of
-from linmax.techniques.combining import BestOf, Weighing
-from linmax.techniques.node import Node
 
 __all__ = ["merge_engines"]
 
@@ -36,6 +35,7 @@ def merge_engines(
     merged.state.shape[KNOWN] = known
     spots = [one.places(merged) for one in placed]
     _count(base, placed, merged)
+    _mix_nodes(base, placed, merged, shares)
     for member, run in enumerate(merged.runs):
         rule, state = run.rule, merged.state
         blank = _part(rule, merged, member)
@@ -97,22 +97,20 @@ def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     state.scalars[member, : len(part.scalars)] = part.scalars
 
 
-def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:
-    """Counts of trials and updates, and of the mistakes and sizes by which nodes choose."""
+def _mix_nodes(base: Placed | None, placed: Sequence[Placed], merged: Engine, shares: np.ndarray) -> None:
+    """What stands above the rules, and the learners that are none: each node from those in its place."""
 
-    def together(count: np.ndarray, others: Sequence[np.ndarray], before: np.ndarray | None) -> None:
-        count[...] = sum(others) - (len(others) - 1) * (0 if before is None else before)
+    def walked(one: Placed) -> list[Apart]:
+        return [Apart(node, one.dense, one.sparse, one.classes) for node in one.engine.top.walk()]
 
-    engines = [one.engine for one in placed]
-    together(
-        merged.state.counts,
-        [engine.state.counts for engine in engines],
-        None if base is None else base.engine.state.counts,
-    )
-    walks: list[list[Node]] = [engine.top.walk() for engine in engines]
-    start = None if base is None else base.engine.top.walk()
+    walks, start = [walked(one) for one in placed], None if base is None else walked(base)
     for place, node in enumerate(merged.top.walk()):
-        if isinstance(node, (BestOf, Weighing)):
-            for name, array in node.arrays.items():
-                others = [walk[place].arrays[name] for walk in walks]
-                together(array, others, None if start is None else start[place].arrays[name])
+        before = None if start is None else start[place]
+        node.mix(Mixture([walk[place] for walk in walks], shares, before, merged.k))
+
+
+def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:
+    """Counts of trials and updates."""
+    merged.state.counts[...] = sum(one.engine.state.counts for one in placed)
+    if base is not None:
+        merged.state.counts[...] -= (len(placed) - 1) * base.engine.state.counts

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linmax.data.moments import pooled_moments
 from linmax.data.scaling import Scaling
 
 __all__ = ["merge_scalings"]
@@ -32,25 +33,12 @@ def merge_scalings(
         for sign, scaling, places in zip(signs, sources, maps, strict=True):
             own = scaling.arrays["sparse"]
             sparse[places[: len(own)]] += sign * own
-        dense = _pooled_moments([scaling.arrays["dense"] for scaling in sources], signs, dense)
+        full = [
+            (sign, table)
+            for sign, scaling in zip(signs, sources, strict=True)
+            if (table := scaling.arrays["dense"]).shape == dense.shape  # a base may not have met them
+        ]
+        if dense.size:
+            dense = pooled_moments([table for _, table in full], [sign for sign, _ in full])
     arrays = {"trials": np.array([trials], np.int64), "dense": dense, "sparse": sparse}
     return Scaling.from_state(first.description, arrays)
-
-
-def _pooled_moments(tables: Sequence[np.ndarray], signs: Sequence[int], blank: np.ndarray) -> np.ndarray:
-    """Counts, means and sums of squared deviations, added with signs, about the last table's means.
-
-    Chan, Golub and LeVeque (1983): about a common centre c the sums of x - c and (x - c)^2 simply add up.
-    """
-    full = [(sign, table) for sign, table in zip(signs, tables, strict=True) if table.shape == blank.shape]
-    if not blank.size:
-        return blank
-    centre = full[-1][1][:, 1]
-    count, linear, square = (np.zeros(len(blank)) for _ in range(3))
-    for sign, table in full:
-        away = table[:, 1] - centre
-        count += sign * table[:, 0]
-        linear += sign * table[:, 0] * away
-        square += sign * (table[:, 2] + table[:, 0] * away * away)
-    mean = np.divide(linear, count, out=np.zeros_like(linear), where=count > 0.0)
-    return np.column_stack([count, centre + mean, np.maximum(square - count * mean * mean, 0.0)])

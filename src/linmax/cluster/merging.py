@@ -8,7 +8,9 @@ shares, in `merge_checks`; names are joined in `unions`, engines in `merge_engin
   averages fade, stretched to what as many trials of one stream would count for);
 * counts of trials, updates and mistakes add up, and with them the mistakes by which a combination chooses;
 * statistics of scaling are pooled (`Scaling`): counts, sums and moments add up, the largest values are kept;
-* recent instances, which recycling shows again, are dropped: those of several streams have no common order.
+* recent instances, which recycling shows again, and recent labels are dropped: those of several streams have no common
+  order;
+* a learner that is no rule mixes its own states (`linmax.learners.mixing`), if it can.
 
 No mistake bound covers the result. For the Perceptron on separable data repeated mixing converges (McDonald et al.).
 
@@ -24,7 +26,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmax.cluster.coordinates import Placed
-from linmax.cluster.merge_checks import Mergeable, checked_models, refuse_different, refuse_unmergeable, shares_of
+from linmax.cluster.merge_checks import (
+    Mergeable,
+    checked_models,
+    refuse_different,
+    refuse_unmergeable,
+    refuse_unmixable_nodes,
+    shares_of,
+)
 from linmax.cluster.merge_engines import merge_engines
 from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.unions import union_of_classes, union_of_names, union_of_vocabularies
@@ -51,7 +60,7 @@ def merge(
         `linmax.Learner` objects, or `linmax.streams.StreamModel` objects, that learned from different examples.
     how
         Shares of the models: "uniform" over those that learned anything, "mistakes" in proportion to their updates
-        (for a mistake-driven rule its mistakes, ties included), or one number >= 0 for each model.
+        (for a mistake-driven rule its mistakes, ties included; for a pool its mistakes), or one number >= 0 a model.
     multiplicative
         For the Winnows: "log" mixes the logarithms of the weights, "plain" the weights.
 
@@ -62,8 +71,9 @@ def merge(
     Raises
     ------
     ValueError
-        For a learner that has no sound mixture (voting, stacking, a rule of one's own with a memory), for models of
-        different learners or settings, and for models with instances that wait for their labels.
+        For a learner that has no sound mixture (voting, stacking, softmax, "auto" over votes or scores, a rule of one's
+        own with a memory), for models of different learners or settings, and for models with instances that wait for
+        their labels.
 
     Notes
     -----
@@ -102,6 +112,9 @@ def merge_since(
     models = checked_models(models)
     refuse_unmergeable(models[0].learner)
     refuse_different(models)
+    for model in models:
+        if model.engine is not None:
+            refuse_unmixable_nodes(model.engine)
     if len(models) == 1:
         shares_of(models, base, how)
         return type(models[0]).from_state(*models[0].state())
@@ -188,11 +201,20 @@ def _merge_models(
         "labels": names,
         "columns": columns,
         "model": header,
+        "schema": _kinds_of_columns(models),
     }
     arrays = {f"names.{name}": array for name, array in vocabulary.arrays().items()}
     arrays |= {f"scaling.{name}": array for name, array in scaling.arrays.items()}
     arrays |= {f"model.{name}": array for name, array in state.items()}
     return StreamModel.from_state(description, arrays, vocabulary)
+
+
+def _kinds_of_columns(models: Sequence[StreamModel]) -> list[tuple[str, str]]:
+    """Of all tables together; the first that has a column says what it is."""
+    kinds: dict[str, str] = {}
+    for model in models:
+        kinds = kinds | {name: kind for name, kind in model.schema.items() if name not in kinds}
+    return list(kinds.items())
 
 
 def _refuse_other_columns(models: Sequence[StreamModel], started: Sequence[int]) -> None:

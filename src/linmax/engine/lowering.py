@@ -6,7 +6,7 @@ from typing import Any
 
 from linmax.core.contract import Rule
 from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
-from linmax.learners import Auto, Whole
+from linmax.learners import AutomaticPool, Description
 from linmax.techniques.node import Leaf, Node, Run
 from linmax.techniques.technique import MemberTechnique, Technique
 
@@ -29,9 +29,9 @@ class Lowering:
         """The node of a description."""
         if isinstance(learner, Technique):
             return learner.node(self)
-        if isinstance(learner, Whole):
+        if isinstance(learner, Description):
             return LearnerNode(learner)
-        if isinstance(learner, Auto):
+        if isinstance(learner, AutomaticPool):
             return AutoPoolNode()
         return self.member(learner)
 

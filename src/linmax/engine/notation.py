@@ -22,7 +22,7 @@ import numpy as np
 
 from linmax.core.contract import Rule
 from linmax.engine.pools import POOLS, best_of_both, paper_pool, pool_name
-from linmax.learners import Auto, Whole
+from linmax.learners import AutomaticPool, Description
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -36,7 +36,7 @@ from linmax.techniques.technique import LearnerLike, Technique, as_learner, as_l
 
 __all__ = ["Learner", "as_learner", "as_learners", "as_rule", "parse", "read_back", "written"]
 
-Learner = Rule | Technique | Whole | Auto
+Learner = Rule | Technique | Description | AutomaticPool
 LEARNERS: dict[str, Callable[..., Learner]] = {
     **POOLS,
     "naive-bayes": naive_bayes,
@@ -46,8 +46,8 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
 }
 
 
-@as_learner.register(Whole)
-@as_learner.register(Auto)
+@as_learner.register(Description)
+@as_learner.register(AutomaticPool)
 def _described(learner: Learner) -> Learner:
     return learner
 

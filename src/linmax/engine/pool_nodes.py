@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.instances import Layout, cut, no_instances
 from linmax.engine.pools import votes_pool
-from linmax.learners import Whole, silent
-from linmax.learners.attributes import SLOTS, AttributeWorker
+from linmax.learners import Description, silent
+from linmax.learners.attributes import SLOTS, RunningPool
+from linmax.learners.mixing import Mixture
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 
 if TYPE_CHECKING:
@@ -25,40 +26,58 @@ class LearnerNode(Node):
 
     always_changes = True
 
-    def __init__(self, described: Whole) -> None:
+    def __init__(self, described: Description) -> None:
         self.described = described
         self.from_zero = described.from_zero
+        self.unmixable = described.unmixable
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
 
     def prepare(self, engine: Engine) -> None:
-        self.worker = self.described.worker(engine.state.weights.shape[1])
+        self.running = self.described.start(engine.state.weights.shape[1])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        return self.worker.arrays
+        return self.running.arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self.worker.restore(arrays)
+        self.running.restore(arrays)
 
     def renumber(self, order: Sequence[int]) -> None:
-        self.worker.renumber(order)
+        self.running.renumber(order)
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.worker.move(moved)
+        self.running.move(moved)
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         shape = engine.state.shape
         shape[KNOWN] = chunk.known
-        played = self.worker.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
+        played = self.running.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
         return PlayedChunk(played[0], np.ones(len(played[0]), np.uint8), played[1])
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.worker.judge(engine.state.shape, instances, size, engine.k)
+        return self.running.judge(engine.state.shape, instances, size, engine.k)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        return self.worker.hypothesis(), 0.0
+        return self.running.hypothesis(), 0.0
+
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        form = self.running.linear_form(engine.layout.dense, engine.layout.sparse, engine.k)
+        return self.hypothesis(engine) if form is None else (in_coordinates(engine, form), 0.0)
+
+    def mix(self, mixture: Mixture) -> None:
+        self.running.mix(mixture.of(lambda node: node.running))
+
+
+def in_coordinates(engine: Engine, form: np.ndarray) -> np.ndarray:
+    """Weights of the constant and the attributes for each class, (rows, classes), where the engine would keep them."""
+    experts, stride = (int(n) for n in engine.state.shape[[EXPERTS, STRIDE]])
+    stored = np.zeros(experts + engine.capacity * stride)
+    if stride:
+        rows = engine.layout.rows
+        stored[experts:].reshape(-1, stride)[:rows, : engine.k] = form[:rows]
+    return stored
 
 
 class AutoPoolNode(Node):
@@ -79,7 +98,7 @@ class AutoPoolNode(Node):
     def prepare(self, engine: Engine) -> None:
         self.columns = np.zeros(0, np.int64)
         self.bounded = np.zeros(1, np.int64)
-        self.attributes: AttributeWorker | None = None
+        self.attributes: RunningPool | None = None
         self.votes: Engine | None = None
         self._fit(engine)
 
@@ -87,7 +106,7 @@ class AutoPoolNode(Node):
         """Make the parts that the layout needs, or let them grow."""
         layout = engine.layout
         if layout.dense or layout.sparse:
-            self.attributes = self.attributes or AttributeWorker()
+            self.attributes = self.attributes or RunningPool()
         raters = np.arange(self.columns[self.columns >= 0].size, layout.raters)
         members = -1 - np.arange(SLOTS)
         if not (layout.voters or layout.raters):
@@ -119,7 +138,8 @@ class AutoPoolNode(Node):
             if rest:
                 parts[part][rest] = array
         self.columns, bounded = arrays["columns"].copy(), arrays["bounded"].copy()
-        if self.attributes is not None and parts["attributes"]:
+        if parts["attributes"]:
+            self.attributes = self.attributes or RunningPool()
             self.attributes.restore(parts["attributes"])
         if self.votes is not None:
             if bounded[0] != self.bounded[0]:
@@ -195,3 +215,32 @@ class AutoPoolNode(Node):
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
         return self.votes.top.hypothesis(self.votes)
+
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        """With both, the members of the first have the weights that the second gives them."""
+        layout = engine.layout
+        if self.attributes is None:
+            if self.votes is not None:
+                return self.votes.top.shown(self.votes)
+            return in_coordinates(engine, np.zeros((layout.rows, engine.k))), 0.0
+        if self.votes is None:
+            return in_coordinates(engine, self.attributes.linear_form(layout.dense, layout.sparse, engine.k)), 0.0
+        found, log_scale = self.votes.top.shown(self.votes)
+        raters, thresholds = np.split(found[layout.voters :], [len(self.columns)])
+        given, slots = self.columns >= 0, np.zeros(SLOTS)
+        slots[-1 - self.columns[~given]] = raters[~given]
+        form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, slots)
+        form[0] += thresholds[: engine.k] if layout.constant else 0.0
+        stored = in_coordinates(engine, form)
+        stored[: layout.voters] = found[: layout.voters]
+        stored[layout.voters + self.columns[given]] = raters[given]
+        return stored, log_scale
+
+    @property
+    def unmixable(self) -> str:  # type: ignore[override]
+        """Why not, once there are voters or raters."""
+        return "" if self.votes is None else "no mixture of its pool for voters and raters is known"
+
+    def mix(self, mixture: Mixture) -> None:
+        if self.attributes is not None:
+            self.attributes.mix(mixture.of(lambda node: node.attributes))

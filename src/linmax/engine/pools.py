@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from linmax.core.contract import Rule
-from linmax.learners import Auto
+from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool
 from linmax.learners.softmax import robust_softmax
 from linmax.rules import alma, perceptron, winnow
@@ -52,7 +52,7 @@ def votes_pool(bounded: bool = True) -> Combined:
     return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
 
 
-POOLS: dict[str, Callable[[], Any]] = {"votes": votes_pool, "attributes": AttributePool, "auto": Auto}
+POOLS: dict[str, Callable[[], Any]] = {"votes": votes_pool, "attributes": AttributePool, "auto": AutomaticPool}
 
 
 def vr_combine(

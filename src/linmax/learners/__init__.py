@@ -1,7 +1,7 @@
-"""Learners that are no rule: they use all classes of a trial, or none of its sub-experts. One file each.
+"""Learners that are no rule: they use all classes of a trial, or none of its sub-experts.
 
-A file holds a description (`Whole`), which is what the user writes, and a `Worker`, which has the state and does the
-work, a chunk of trials at a time. They stand alone or among the members of `combine` and `stack`.
+Each has a `Description`, which is what the user writes, and a `Running` learner, which has the state and does the work,
+a chunk of trials at a time. They stand alone or among the members of `combine` and `stack`.
 """
 
 from __future__ import annotations
@@ -13,36 +13,38 @@ from typing import ClassVar
 import numpy as np
 
 from linmax.core.contract import LARGEST, Instances
+from linmax.learners.mixing import Mixture
 
-__all__ = ["Auto", "Whole", "Worker", "silent"]
+__all__ = ["AutomaticPool", "Description", "Running", "silent"]
 
 
 @dataclass(frozen=True)
-class Whole:
+class Description:
     """Description of such a learner; its fields are its parameters, all of them numbers."""
 
     name: ClassVar[str]
     from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
-    makes_room: ClassVar[bool] = False  # whether `Worker.judge` takes instances with attributes not met before
+    makes_room: ClassVar[bool] = False  # whether `Running.judge` takes instances with attributes not met before
+    unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
 
     def __str__(self) -> str:
         numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
         return f"{self.name}({', '.join(numbers)})" if numbers else self.name
 
-    def worker(self, size: int) -> Worker:
+    def start(self, size: int) -> Running:
         """One that has seen nothing, over ``size`` coordinates."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Auto:
+class AutomaticPool:
     """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``."""
 
     def __str__(self) -> str:
         return "auto"
 
 
-class Worker:
+class Running:
     """A learner at work. ``shape`` is that of `linmax.core.contract.State`, k the number of classes, known or not."""
 
     def play(
@@ -68,8 +70,16 @@ class Worker:
         raise NotImplementedError
 
     def hypothesis(self) -> np.ndarray:
-        """Weights over the coordinates, where there are any."""
+        """Weights over the coordinates, where it predicts with one vector of them."""
         raise ValueError("this learner is no single weight vector")
+
+    def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray | None:
+        """Weights of the constant and of each attribute for each class, to look at; None: see `hypothesis`."""
+        return None
+
+    def mix(self, mixture: Mixture) -> None:
+        """Become the mixture of states that learned apart; this one has seen nothing (see `Description.unmixable`)."""
+        raise NotImplementedError
 
     def renumber(self, order: Sequence[int]) -> None:
         """Class ``order[c]``, not yet known, is class c from now on."""

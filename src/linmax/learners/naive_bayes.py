@@ -22,7 +22,8 @@ from numba import boolean, float64, int64, types
 from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners import Whole, Worker
+from linmax.learners import Description, Running
+from linmax.learners.mixing import Mixture, spot_of
 from linmax.util.checks import positive
 
 __all__ = ["NaiveBayes", "naive_bayes"]
@@ -99,7 +100,7 @@ def play_bayes(
             counts[row, label] += instances.values[j]
 
 
-class BayesWorker(Worker):
+class RunningBayes(Running):
     """State: the counts, with a last column that marks the attributes seen, and the classes' totals."""
 
     def __init__(self, smoothing: float) -> None:
@@ -119,12 +120,13 @@ class BayesWorker(Worker):
         if min(instances.dense.min(initial=0.0), instances.values.min(initial=0.0)) < 0.0:
             raise ValueError("naive-bayes needs attributes >= 0, such as counts; got a negative one; shift or drop it")
         dense = instances.dense.shape[1]
+        sparse = max(len(self.counts) - int(self.dense[0]), int(instances.indices.max(initial=-1)) + 1)
+        self._make_room(dense, sparse + sparse // 2 if dense + sparse > len(self.counts) else sparse, k)
+
+    def _make_room(self, dense: int, sparse: int, k: int) -> None:
         old, classes = int(self.dense[0]), len(self.totals) - 1
-        sparse = max(len(self.counts) - old, int(instances.indices.max(initial=-1)) + 1)
         if dense == old and dense + sparse == len(self.counts) and k == classes:
             return
-        if dense + sparse > len(self.counts):
-            sparse += sparse // 2
         counts = np.zeros((dense + sparse, k + 1))
         columns = [*range(classes), k]
         counts[np.ix_(range(old), columns)] = self.counts[:old]
@@ -132,6 +134,34 @@ class BayesWorker(Worker):
         totals = np.zeros(k + 1)
         totals[columns] = self.totals
         self.counts, self.totals, self.dense[0] = counts, totals, dense
+
+    def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray:
+        """Its scores are linear: ln((N - N_c + a V) / (n_f - n_fc + a)); 0 for attributes not yet met."""
+        form, classes, own = np.zeros((1 + dense + sparse, k)), len(self.totals) - 1, int(self.dense[0])
+        counts, a = self.counts[:, :classes], self.smoothing
+        rest = self.totals[:classes].sum() - self.totals[:classes] + a * self.totals[classes]
+        met = np.flatnonzero(self.counts[:, classes])
+        logs = np.log(counts[met].sum(axis=1, keepdims=True) - counts[met] + a)
+        rows = np.where(met < own, met, met - own + dense)
+        if met.size:
+            form[1 + rows, :classes] = np.log(rest) - logs
+        return form
+
+    def mix(self, mixture: Mixture) -> None:
+        """Become the mixture: counts add up, so that this is what one that saw all trials would be."""
+        sizes = [(part.dense.size, int(part.sparse.max(initial=-1)) + 1) for part, _ in mixture.counted]
+        dense = max(size for size, _ in sizes)
+        self._make_room(dense, max(size for _, size in sizes), mixture.k)
+        for part, sign in mixture.counted:
+            own, classes = int(part.state.dense[0]), len(part.state.totals) - 1
+            columns = part.classes[:classes]
+            counts = part.state.counts
+            for rows, table in ((part.dense, counts[:own]), (dense + part.sparse, counts[own:])):
+                rows, table = rows[: len(table)], table[: len(rows)]
+                self.counts[spot_of(rows, columns)] += sign * table[:, : columns.size]
+                self.counts[rows, -1] = np.maximum(self.counts[rows, -1], table[:, -1])
+            self.totals[columns] += sign * part.state.totals[: columns.size]
+        self.totals[-1] = self.counts[:, -1].sum()
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
@@ -156,19 +186,20 @@ class BayesWorker(Worker):
 
 
 @dataclass(frozen=True)
-class NaiveBayes(Whole):
+class NaiveBayes(Description):
     """Description of complement naive Bayes; made by `linmax.naive_bayes`."""
 
     smoothing: float
     name: ClassVar[str] = "naive-bayes"
     from_zero: ClassVar[bool] = False
     makes_room: ClassVar[bool] = True
+    unmixable: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         positive("smoothing", self.smoothing, 0.1)
 
-    def worker(self, size: int) -> Worker:
-        return BayesWorker(float(self.smoothing))
+    def start(self, size: int) -> Running:
+        return RunningBayes(float(self.smoothing))
 
 
 def naive_bayes(smoothing: float = 0.1) -> NaiveBayes:

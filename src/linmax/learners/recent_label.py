@@ -16,7 +16,8 @@ from numba import float64, int64, types
 from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners import Whole, Worker
+from linmax.learners import Description, Running
+from linmax.learners.mixing import Mixture
 from linmax.util.checks import finite
 
 __all__ = ["RecentLabel", "recent_label"]
@@ -49,7 +50,7 @@ def leader(scores: np.ndarray, shape: np.ndarray) -> int:
     return top_two(scores, shape)[0]
 
 
-class RecentWorker(Worker):
+class RunningRecent(Running):
     """State: one number a class."""
 
     def __init__(self, decay: float) -> None:
@@ -78,20 +79,34 @@ class RecentWorker(Worker):
         self._fit(k)
         return np.full(size, leader(self.recent, shape), np.int32), np.tile(self.recent, (size, 1))
 
+    def hypothesis(self) -> np.ndarray:
+        raise ValueError("recent-label is no single weight vector: it looks at labels only, and has no weights")
+
+    def mix(self, mixture: Mixture) -> None:
+        """Which labels came lately is known of one stream only: of several it is forgotten, unless none fades."""
+        self.recent = np.zeros(mixture.k)
+        parts = mixture.counted if self.decay == 1.0 else []
+        if mixture.alone is not None:
+            parts = [(part, 1) for part, _ in mixture.weighed]
+        for part, sign in parts:
+            own = part.state.recent
+            self.recent[part.classes[: len(own)]] += sign * own
+
 
 @dataclass(frozen=True)
-class RecentLabel(Whole):
+class RecentLabel(Description):
     """Description of the recent-label voter; made by `linmax.recent_label`."""
 
     decay: float
     name: ClassVar[str] = "recent-label"
+    unmixable: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if not 0.0 <= finite("decay", self.decay) <= 1.0:
             raise ValueError(f"decay must be in [0, 1], got {self.decay!r}; try 0.8")
 
-    def worker(self, size: int) -> Worker:
-        return RecentWorker(float(self.decay))
+    def start(self, size: int) -> Running:
+        return RunningRecent(float(self.decay))
 
 
 def recent_label(decay: float = 0.8) -> RecentLabel:
@@ -101,6 +116,11 @@ def recent_label(decay: float = 0.8) -> RecentLabel:
     ----------
     decay
         In [0, 1]: 0 repeats the last label, 1 predicts the most frequent class.
+
+    Notes
+    -----
+    Models that are merged have no last label in common: all is forgotten, but for decay = 1, where the labels are
+    counted and the counts add up.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import longest_row, top_two
 from linmax.jit.compiling import kernel
-from linmax.learners import Whole, Worker
+from linmax.learners import Description, Running
 from linmax.util.checks import positive
 from linmax.util.lazy import Later
 
@@ -417,7 +417,7 @@ def blas() -> Any:
     return ThreadpoolController()
 
 
-class SoftmaxWorker(Worker):
+class RunningSoftmax(Running):
     """State of a softmax: weights, their curvature or its inverse, and the stored trials."""
 
     def __init__(self, prior: float, robust: bool, size: int) -> None:
@@ -600,7 +600,7 @@ class SoftmaxWorker(Worker):
 
 
 @dataclass(frozen=True)
-class Softmax(Whole):
+class Softmax(Description):
     """Description of the second-order softmax; made by `linmax.softmax`."""
 
     prior: float
@@ -610,8 +610,8 @@ class Softmax(Whole):
     def __post_init__(self) -> None:
         positive("prior", self.prior, 0.1)
 
-    def worker(self, size: int) -> Worker:
-        return SoftmaxWorker(float(self.prior), self.robust, size)
+    def start(self, size: int) -> Running:
+        return RunningSoftmax(float(self.prior), self.robust, size)
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ class Model:
 
     def weights_of(self, node: Node) -> Weights:
         """The weights of one part of the learner (see `Member`)."""
-        stored, log_scale = node.hypothesis(self.engine)
+        stored, log_scale = node.shown(self.engine)
         layout, k = self.layout, len(self.classes)
         experts, stride = (int(n) for n in self.engine.state.shape[[EXPERTS, STRIDE]])
         rows = stored[experts:].reshape(-1, stride)[: layout.rows, :k] if stride else np.zeros((layout.rows, k))

@@ -23,7 +23,7 @@ __all__ = ["scw_i", "scw_ii"]
 def step_size(margin: float, v: float, phi: float, C: float) -> float:
     """a of SCW-I."""
     psi, xi = 1.0 + 0.5 * phi * phi, 1.0 + phi * phi
-    root = math.sqrt(0.25 * margin * margin * phi**4 + v * phi * phi * xi)
+    root = math.sqrt(margin * margin * phi**4 / 4.0 + v * phi * phi * xi)
     return min(C, max(0.0, (root - margin * psi) / (v * xi)))
 
 

@@ -82,7 +82,7 @@ OPERATIONS: list[Operation] = [
     ),
     Operation(
         "weights", "GET", f"{MODEL}/weights", "predict", "The largest weights",
-        show_weights, None, views.WeightsView, refuses=(404, 503),
+        show_weights, None, views.WeightsView, refuses=(404, 409, 503),
         query=(("limit", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 100}, "how many of a kind"),),
     ),
     Operation(

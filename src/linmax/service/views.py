@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,13 +140,27 @@ def summary(model: ServedModel) -> Summary:
 
 def weights(model: ServedModel, most: int) -> WeightsView:
     """The largest weights of each kind."""
-    found = model.learner.weights
+    try:
+        return _view(model.learner.weights, most)
+    except ValueError as error:
+        raise Refusal(409, f"{model.learner.learner} has no weights to show: {error}") from None
+
+
+def _view(found: Mapping[str, dict[Any, Any]], most: int) -> WeightsView:
     return WeightsView(
-        voters=_largest(found["voters"], most),
-        raters=_largest(found["raters"], most),
-        thresholds=_largest(found["thresholds"], most),
-        attributes=_largest_of_classes(found["attributes"], most),
+        voters=_largest(found.get("voters", {}), most),
+        raters=_largest(found.get("raters", {}), most),
+        thresholds=_largest(found.get("thresholds", {}), most),
+        attributes=_largest_of_classes(found.get("attributes", {}), most),
     )
+
+
+def _weights_or_none(model: ServedModel) -> Mapping[str, dict[Any, Any]]:
+    """Nothing, where a combination has no weights to show."""
+    try:
+        return model.learner.weights
+    except ValueError:
+        return {}
 
 
 def _largest(table: dict[Any, float], most: int) -> list[Weight]:
@@ -171,20 +186,15 @@ def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView
         label = model.predict(instance)
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
-    found = model.learner.weights
-    kept: dict[str, Any] = {"thresholds": found["thresholds"]}
+    found = _weights_or_none(model)
+    kept: dict[str, dict[Any, Any]] = {"thresholds": found.get("thresholds", {})}
     for ours, theirs in (("voters", "votes"), ("raters", "scores"), ("attributes", "attributes")):
-        kept[ours] = {name: found[ours][name] for name in instance.get(theirs, {}) if name in found[ours]}
-    most = model.options.max_features
+        block = found.get(ours, {})
+        kept[ours] = {name: block[name] for name in instance.get(theirs, {}) if name in block}
     return ExplanationView(
         label=label,
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
-        weights=WeightsView(
-            voters=_largest(kept["voters"], most),
-            raters=_largest(kept["raters"], most),
-            thresholds=_largest(kept["thresholds"], most),
-            attributes=_largest_of_classes(kept["attributes"], most),
-        ),
+        weights=_view(kept, model.options.max_features),
     )
 
 
@@ -221,7 +231,7 @@ def news(model: ServedModel, after: int, latency: dict[str, float] | None, error
         "mistakes": account.mistakes,
         "pending": model.pending,
         "points": curve(model, after, STREAM_POINTS).points,
-        "weights": msgspec.to_builtins(weights(model, STREAM_BARS)),
+        "weights": msgspec.to_builtins(_view(_weights_or_none(model), STREAM_BARS)),
         "bound": bound(model),
         "latency": latency,
         "errors": errors,

@@ -225,6 +225,8 @@ class Combined(Technique):
 class BestOf(Node):
     """Follow the child with the fewest mistakes so far."""
 
+    unmixable = ""
+
     def __init__(self, children: Sequence[Node]) -> None:
         self.children = children
         self.selects = all(child.selects for child in children)
@@ -268,6 +270,9 @@ class BestOf(Node):
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         return self.best.hypothesis(engine)
 
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return self.best.shown(engine)
+
     def scoring(self, engine: Engine) -> np.ndarray:
         return self.best.scoring(engine)
 
@@ -279,6 +284,7 @@ class Weighing(Node):
     """
 
     passes_scores_on = False
+    unmixable = ""
 
     def __init__(self, children: Sequence[Node], combined: Combined) -> None:
         self.children = children

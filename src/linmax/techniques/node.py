@@ -24,6 +24,7 @@ from linmax.techniques.hypothesis_log import Log
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
+    from linmax.learners.mixing import Mixture
 
 __all__ = ["NO_RECYCLING", "Chunk", "Leaf", "Node", "PlayedChunk", "Run", "overwrite", "play_children"]
 
@@ -101,6 +102,7 @@ class Node:
     looks_back = 0  # how many recent instances it needs
     has_weights = False  # whether its arrays have coordinates, so that `move` and `appear` change them
     always_changes = False  # whether every trial counts as an update
+    unmixable = "no mixture of its states is known"  # why `mix` is impossible; "" if it is possible
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
 
@@ -160,6 +162,15 @@ class Node:
         """The weights that give its scores: its hypothesis at the scale of the scores."""
         return self.hypothesis(engine)[0]
 
+    def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
+        """Weights to look at, in the form of `hypothesis`; of a pool, the linear form that is near to what it does."""
+        return self.hypothesis(engine)
+
+    def mix(self, mixture: Mixture) -> None:
+        """Become the mixture of nodes that learned apart: counts add up."""
+        for name, array in self.arrays.items():
+            array[...] = sum(sign * part.state.arrays[name] for part, sign in mixture.counted)
+
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """The state of this node alone."""
@@ -202,6 +213,7 @@ class Leaf(Node):
     """One output of one member."""
 
     selects = True
+    unmixable = ""
     passes_scores_on = True
 
     def __init__(self, output: int) -> None:

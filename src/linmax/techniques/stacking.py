@@ -52,6 +52,7 @@ class Stacking(Node):
     passes_scores_on = False
 
     wants_scores = True
+    unmixable = "its fusion has learned to weigh the scores of other members than the merged ones"
 
     def __init__(self, children: Sequence[Node], stacked: Stacked) -> None:
         self.children = children

@@ -238,6 +238,7 @@ class Voting(Node):
     passes_scores_on = False
     wants_log = True
     has_weights = True
+    unmixable = "its saved hypotheses were judged on the recent instances of one stream; merge what it votes over"
 
     def __init__(self, base: Node, voted: Voted) -> None:
         self.children = [base]

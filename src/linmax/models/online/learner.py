@@ -209,7 +209,8 @@ class Learner:
         """The weights that it predicts with, by name, up to one positive factor.
 
         A mapping with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
-        {class: weight}}.
+        {class: weight}}. For "auto" over attributes, which is several learners, the linear form that is near to what
+        they say together: each one's weights, divided by the size of its scores, times that by which it is fused.
         """
         return self._model.weights
 

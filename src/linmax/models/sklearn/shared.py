@@ -25,7 +25,7 @@ from linmax.data.instances import Experts
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
-from linmax.learners import Auto
+from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool
 from linmax.models.model import Model, apart
 from linmax.models.weights import WeightArrays
@@ -41,7 +41,7 @@ def scale_for(learner: Any, scale: str | None) -> str:
     """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
     if scale is not None:
         return scale
-    return "none" if isinstance(as_learner(learner), (Auto, AttributePool)) else "max"
+    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool)) else "max"
 
 
 def weights_of(sample_weight: Any, X: Any) -> np.ndarray:

@@ -22,8 +22,8 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
-from linmax.learners import Auto
-from linmax.learners.attributes import AttributePool, AttributeWorker, Seen
+from linmax.learners import AutomaticPool
+from linmax.learners.attributes import AttributePool, PoolMember, RunningPool
 from linmax.models.model import Model, apart
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
@@ -80,7 +80,7 @@ class StreamModel:
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
         one_of("scale", scale, KINDS)
-        if scale == "auto" and isinstance(self.learner, (Auto, AttributePool)):
+        if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool)):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
         self._model: Model | None = None  # made when the first batch tells what there is
@@ -152,11 +152,11 @@ class StreamModel:
         return Weights(self._model.weights.arrays, self.classes, [], [], self.attributes)
 
     @property
-    def pool(self) -> list[Seen]:
+    def pool(self) -> list[PoolMember]:
         """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
         top = None if self._model is None else self._model.engine.top
-        worker = getattr(top, "attributes", None) or getattr(top, "worker", None)
-        return worker.members() if isinstance(worker, AttributeWorker) else []
+        running = getattr(top, "attributes", None) or getattr(top, "running", None)
+        return running.members() if isinstance(running, RunningPool) else []
 
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"

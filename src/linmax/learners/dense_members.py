@@ -1,0 +1,228 @@
+"""PA-I, SCW-I and the averaged Perceptron over dense attributes: a group of members of the pool for attributes.
+
+Attributes are standardised, cut off at 5 deviations and divided by sqrt(d). The members are
+
+- PA-I (C = 1) with a constant of 1, in time order the memory of the last labels;
+- SCW-I (eta = .9, C = 1) against the best rival;
+- the averaged Perceptron.
+
+The constant is scaled like any attribute otherwise.
+
+References
+----------
+Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggressive algorithms: PA-I. Wang, Zhao and Hoi
+(2012), Exact soft confidence-weighted learning: SCW. Freund and Schapire (1998): averaging.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numba import boolean, int64, types
+
+from linmax.core.contract import Instances, InstancesT, Labels, Matrix, Vector
+from linmax.data.moments import pooled_moments
+from linmax.data.scaling import standardise
+from linmax.jit.compiling import kernel
+from linmax.learners.members import Single, SingleCube, SingleMatrix, Task, best_rival
+from linmax.learners.mixing import Apart, Mixture, Spot, mix_by_precision, spot_of
+from linmax.rules.scw import shrinkage, step_size
+
+__all__ = ["DenseMembers"]
+
+PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
+
+TRACK, FIRM, DOUBT, QUICK, PAST, ROWS = range(6)  # PA; SCW's means and variances; the Perceptron and its lag; how many
+
+
+@kernel()
+def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray) -> None:
+    """Scores of the weights in all rows but the variances; row 0 of the cells is the constant, ``one`` for PA."""
+    width = scores.shape[1]
+    for q in range(ROWS):
+        value = one if q == TRACK else x[0]
+        for c in range(width):
+            scores[q, c] = value * cells[0, q, c]
+    track, firm, quick, past = scores[TRACK], scores[FIRM], scores[QUICK], scores[PAST]
+    for f in range(1, x.size):
+        row, value = cells[f], x[f]
+        for c in range(width):
+            track[c] += value * row[TRACK, c]
+        for c in range(width):
+            firm[c] += value * row[FIRM, c]
+        for c in range(width):
+            quick[c] += value * row[QUICK, c]
+        for c in range(width):
+            past[c] += value * row[PAST, c]
+
+
+@kernel()
+def learn_dense(
+    x: np.ndarray, one: float, label: int, known: int, trials: float, cells: np.ndarray, scores: np.ndarray
+) -> None:
+    """One step of each member against its own best rival."""
+    rival = best_rival(scores[TRACK], label, known)
+    if rival < 0:
+        return
+    loss = 1.0 - (scores[TRACK, label] - scores[TRACK, rival])
+    if loss > 0.0:
+        square = one * one
+        for f in range(1, x.size):
+            square += x[f] * x[f]
+        step = np.float32(min(1.0, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
+        cells[0, TRACK, label] += step * one
+        cells[0, TRACK, rival] -= step * one
+        for f in range(1, x.size):
+            cells[f, TRACK, label] += step * x[f]
+            cells[f, TRACK, rival] -= step * x[f]
+    rival = best_rival(scores[FIRM], label, known)
+    margin, v = scores[FIRM, label] - scores[FIRM, rival], 0.0
+    for f in range(x.size):
+        v += x[f] * x[f] * (cells[f, DOUBT, label] + cells[f, DOUBT, rival])
+    if v > 0.0 and PHI * math.sqrt(v) > margin:
+        wide = step_size(margin, v, PHI, 1.0)
+        a, b = np.float32(wide), np.float32(shrinkage(wide, v, PHI))
+        for f in range(x.size):
+            row, value = cells[f], x[f]
+            along = row[DOUBT, label] * value
+            row[FIRM, label] += a * along
+            row[DOUBT, label] -= b * along * along
+            along = row[DOUBT, rival] * value
+            row[FIRM, rival] -= a * along
+            row[DOUBT, rival] -= b * along * along
+    rival = best_rival(scores[QUICK], label, known)
+    if scores[QUICK, label] <= scores[QUICK, rival]:
+        lag = np.float32(trials)
+        for f in range(x.size):
+            row, value = cells[f], x[f]
+            row[QUICK, label] += value
+            row[QUICK, rival] -= value
+            row[PAST, label] += lag * value
+            row[PAST, rival] -= lag * value
+
+
+@kernel(
+    types.void(
+        InstancesT, Labels, int64, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix, boolean,
+        SingleCube, int64,
+    )
+)  # fmt: skip
+def play_dense(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    known: int,
+    cells: np.ndarray,
+    stats: np.ndarray,
+    trials: np.ndarray,
+    x: np.ndarray,
+    scores: np.ndarray,
+    learn: bool,
+    votes: np.ndarray,
+    member: int,
+) -> None:
+    """Scores of the three members at trials begin..end, and their learning."""
+    dense = instances.dense.shape[1]
+    shrink = 1.0 / math.sqrt(float(dense))
+    one = np.float32(instances.constant)
+    x[0] = instances.constant * shrink
+    for t in range(begin, end):
+        for f in range(dense):
+            x[f + 1] = standardise(instances.dense[t, f], stats[f], learn) * shrink
+        score_dense(x, one, cells, scores)
+        past = np.float32(trials[0] + 1.0)
+        for c in range(known):
+            votes[t - begin, member, c] = scores[TRACK, c]
+            votes[t - begin, member + 1, c] = scores[FIRM, c]
+            votes[t - begin, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
+        if learn:
+            trials[0] += 1.0
+            known = max(known, labels[t] + 1)
+            learn_dense(x, one, labels[t], known, trials[0], cells, scores)
+
+
+class DenseMembers:
+    """State: the cells, count, mean and squares of each attribute, and the trials."""
+
+    names = ("cells", "stats", "trials")
+
+    def __init__(self) -> None:
+        self.cells = np.zeros((0, ROWS, 0), np.float32)
+        self.stats, self.trials = np.zeros((0, 3)), np.zeros(1)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All the state."""
+        return {name: getattr(self, name) for name in self.names}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over a state."""
+        for name in self.names:
+            setattr(self, name, arrays[name].copy())
+
+    def fit(self, instances: Instances, width: int) -> None:
+        """Make room for the attributes of these instances and for further classes."""
+        self._make_room(instances.dense.shape[1] + 1, width)
+
+    def _make_room(self, need: int, width: int) -> None:
+        rows, _, old = self.cells.shape
+        if need == rows and width <= old:
+            return
+        cells = np.zeros((need, ROWS, width), np.float32)
+        cells[:, DOUBT] = 1.0
+        cells[:rows, :, :old] = self.cells
+        self.cells = cells
+        self.stats = np.concatenate([self.stats, np.zeros((need - 1 - len(self.stats), 3))])
+
+    def tables(self, k: int) -> dict[str, np.ndarray]:
+        """The weights of each member for standardised attributes, (the constant and the attributes, classes)."""
+        cells, past = self.cells[:, :, :k].astype(np.float64), self.trials[0] + 1.0
+        shrink = 1.0 / math.sqrt(max(1, len(cells) - 1))
+        found = {
+            "PA-I": cells[:, TRACK] * shrink,
+            "SCW-I": cells[:, FIRM] * shrink,
+            "A-perceptron": (cells[:, QUICK] - cells[:, PAST] / past) * shrink,
+        }
+        found["PA-I"][:1] = cells[:1, TRACK]  # its constant is not scaled
+        return found
+
+    def mix(self, mixture: Mixture, width: int) -> None:
+        """Become the mixture: PA-I and the Perceptron by shares, SCW by precision; averages stay averages of all.
+
+        The sum of the Perceptron's hypotheses that met a trial, T w - lag after T trials, adds up.
+        """
+        self._make_room(max(int(part.dense.size) for part, _ in mixture.counted) + 1, width)
+        shape = (len(self.cells), width)
+        track, quick, met, means = np.zeros(shape), np.zeros(shape), np.zeros(shape), []
+        for part, share in mixture.weighed:
+            spot, cells = _placed(part)
+            track[spot] += share * cells[:, TRACK]
+            quick[spot] += share * cells[:, QUICK]
+            means.append((spot, cells[:, FIRM], cells[:, DOUBT], share))
+        for part, sign in mixture.counted:
+            spot, cells = _placed(part)
+            met[spot] += sign * (part.state.trials[0] * cells[:, QUICK] - cells[:, PAST])
+            self.trials += sign * part.state.trials
+        self.cells[:, FIRM], self.cells[:, DOUBT] = mix_by_precision(shape, means)
+        self.cells[:, TRACK], self.cells[:, QUICK] = track, quick
+        self.cells[:, PAST] = self.trials[0] * quick - met
+        self.stats = pooled_moments([part.state.stats for part, _ in mixture.counted], [n for _, n in mixture.counted])
+
+    def play(self, task: Task, votes: np.ndarray, member: int) -> None:
+        """Scores of the members before each trial is learned, into ``votes`` from place ``member`` on."""
+        known, instances, labels, begin, end, learn = task
+        rows, _, width = self.cells.shape
+        x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
+        play_dense(
+            instances, labels, begin, end, known, self.cells, self.stats, self.trials, x, scores, learn, votes, member
+        )
+
+
+def _placed(part: Apart) -> tuple[Spot, np.ndarray]:
+    """Where a state's cells are among those of all together, and they, in double precision."""
+    rows = np.concatenate([[0], 1 + part.dense]).astype(np.int64)[: len(part.state.cells)]
+    columns = part.classes[: part.state.cells.shape[2]]
+    return spot_of(rows, columns), part.state.cells[: rows.size, :, : columns.size].astype(np.float64)

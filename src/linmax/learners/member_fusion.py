@@ -1,0 +1,212 @@
+"""How the members of the pool for attributes are fused: as sub-experts of a learner of their weights.
+
+Each member's scores of the known classes are centred, divided by their root mean square so far and made shares in
+[0, 1] by softmax. The shares are sub-experts x_m with weights w, all 1 at first, for AROW with a full matrix S, I at
+first: with z = x^label - x^rival, if w.z < 1 then b = 1/(z'Sz + 10), w <- w + (1 - w.z) b Sz,
+S <- S - b Sz (Sz)' + 10^-4 I. What is added keeps it tracking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import boolean, float32, int32, types
+
+from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
+from linmax.core.linear_max import top_two
+from linmax.jit.compiling import kernel
+from linmax.learners.mixing import Mixture, mix_matrices
+
+__all__ = ["MemberFusion"]
+
+REGULARISER = 10.0
+INFLATION = 1e-4
+
+
+@kernel()
+def exponentials(values: np.ndarray, bits: np.ndarray, known: int) -> None:
+    """exp of single-precision numbers <= 0, in place, to 1e-6; ``bits`` are the same numbers as integers.
+
+    Plain loops, which become vectors: 2^y = 2^floor(y) times a polynomial in the rest.
+    """
+    for c in range(known):
+        y = max(values[c] * np.float32(1.4426950408889634), np.float32(-126.0))
+        whole = np.floor(y)
+        t = y - whole
+        p = np.float32(0.0018671303)
+        p = p * t + np.float32(0.00901702968)
+        p = p * t + np.float32(0.0557999137)
+        p = p * t + np.float32(0.24016445)
+        p = p * t + np.float32(0.693151312)
+        values[c] = p * t + np.float32(1.0)
+        bits[c] += np.int32(whole) << 23
+
+
+@kernel()
+def to_votes(
+    scores: np.ndarray, bits: np.ndarray, known: int, squares: np.ndarray, m: int, trials: float, learn: bool
+) -> None:
+    """Scores of member m become shares, in place: centred, over their root mean square so far, softmax."""
+    mean, square = 0.0, 0.0
+    for c in range(known):
+        mean += scores[c]
+    mean /= max(known, 1)
+    for c in range(known):
+        square += (scores[c] - mean) ** 2
+    total = squares[m] + square / max(known, 1)
+    if learn:
+        squares[m] = total
+    factor = 1.0 / math.sqrt(total / (trials + 1.0)) if total > 0.0 else 0.0
+    largest, sum_ = scores[0], 0.0
+    for c in range(1, known):
+        largest = max(largest, scores[c])
+    for c in range(known):
+        scores[c] = (scores[c] - largest) * factor
+    exponentials(scores, bits, known)
+    for c in range(known):
+        sum_ += scores[c]
+    for c in range(known):
+        scores[c] /= sum_
+
+
+@kernel()
+def learn_weights(
+    votes: np.ndarray, label: int, rival: int, weights: np.ndarray, matrix: np.ndarray, z: np.ndarray, along: np.ndarray
+) -> None:
+    """AROW's step on z = x^label - x^rival."""
+    n, margin, v = weights.size, 0.0, 0.0
+    for m in range(n):
+        z[m] = votes[m, label] - votes[m, rival]
+        margin += weights[m] * z[m]
+    if margin >= 1.0:
+        return
+    for m in range(n):
+        along[m] = 0.0
+        for i in range(n):
+            along[m] += matrix[m, i] * z[i]
+        v += z[m] * along[m]
+    b = 1.0 / (v + REGULARISER)
+    for m in range(n):
+        weights[m] += (1.0 - margin) * b * along[m]
+        for i in range(n):
+            matrix[m, i] -= b * along[m] * along[i]
+        matrix[m, m] += INFLATION
+
+
+@kernel(
+    types.void(
+        float32[:, :, ::1],
+        int32[:, :, ::1],
+        Labels,
+        Indices,
+        Vector,
+        Matrix,
+        Vector,
+        Vector,
+        boolean,
+        Labels,
+        Matrix,
+        Matrix,
+    )
+)  # fmt: skip
+def fuse(
+    votes: np.ndarray,
+    bits: np.ndarray,
+    labels: np.ndarray,
+    shape: np.ndarray,
+    weights: np.ndarray,
+    matrix: np.ndarray,
+    squares: np.ndarray,
+    trials: np.ndarray,
+    learn: bool,
+    predictions: np.ndarray,
+    table: np.ndarray,
+    room: np.ndarray,
+) -> None:
+    """Make votes of the members' scores, in place, and fuse them."""
+    members, k = votes.shape[1], table.shape[1]
+    for t in range(predictions.size):
+        known = shape[KNOWN]
+        for m in range(members):
+            to_votes(votes[t, m], bits[t, m], known, squares, m, trials[0], learn)
+        for c in range(k):
+            table[t, c] = 0.0
+        for m in range(members):
+            for c in range(known):
+                table[t, c] += weights[m] * votes[t, m, c]
+        first, second = top_two(table[t], shape)
+        predictions[t] = first
+        if not learn:
+            continue
+        trials[0] += 1.0
+        label = labels[t]
+        if label >= known:
+            shape[KNOWN] = label + 1
+            if first >= 0:
+                learn_weights(votes[t], label, first, weights, matrix, room[0], room[1])
+        elif second >= 0:
+            learn_weights(votes[t], label, second if first == label else first, weights, matrix, room[0], room[1])
+
+
+class MemberFusion:
+    """State: the weights of the members and their matrix, the sums of squares of their scores, and the trials."""
+
+    names = ("weights", "matrix", "squares", "trials")
+
+    def __init__(self) -> None:
+        self.weights, self.matrix = np.zeros(0), np.zeros((0, 0))
+        self.squares, self.trials = np.zeros(0), np.zeros(1)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All the state."""
+        return {name: getattr(self, name) for name in self.names}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over a state."""
+        for name in self.names:
+            setattr(self, name, arrays[name].copy())
+
+    def join(self, members: int) -> None:
+        """Further members, with the first weight."""
+        old = len(self.weights)
+        matrix = np.eye(old + members)
+        matrix[:old, :old] = self.matrix
+        self.matrix, self.weights = matrix, np.append(self.weights, np.ones(members))
+        self.squares = np.append(self.squares, np.zeros(members))
+
+    @property
+    def inverse_sizes(self) -> np.ndarray:
+        """1 / root mean square of each member's scores so far; 0 where they were all 0."""
+        sizes = np.sqrt(self.squares / max(1.0, float(self.trials[0])))
+        return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
+
+    def mix(self, mixture: Mixture, places: Sequence[np.ndarray], base: np.ndarray | None) -> None:
+        """Become the mixture, by precision; ``places`` say where the members of each part are among these."""
+        weights, matrices, shares = [], [], []
+        for (part, share), there in zip(mixture.shared, places, strict=True):
+            if share > 0.0:
+                own, matrix = self.weights.copy(), self.matrix.copy()
+                own[there], matrix[np.ix_(there, there)] = part.state.weights, part.state.matrix
+                weights.append(own)
+                matrices.append(matrix)
+                shares.append(share)
+        self.weights, self.matrix = mix_matrices(weights, matrices, shares)
+        counted = zip(mixture.counted, [*places, *([] if base is None else [base])], strict=True)
+        for (part, sign), there in counted:
+            self.squares[there] += sign * part.state.squares
+            self.trials += sign * part.state.trials
+        np.maximum(self.squares, 0.0, out=self.squares)
+
+    def fuse(
+        self, votes: np.ndarray, labels: np.ndarray, shape: np.ndarray, learn: bool, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
+        predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
+        fuse(
+            votes, votes.view(np.int32), labels, shape, self.weights, self.matrix, self.squares, self.trials, learn,
+            predictions, table, np.zeros((2, len(self.weights))),
+        )  # fmt: skip
+        return predictions, table

@@ -1,0 +1,113 @@
+"""How states of learners that are no rules are mixed into one: what learned weights from what, and what was counted.
+
+Weights are mixed with shares mu_i that add up to 1, as the rules' are (`linmax.rules.mixtures`); counts add up whatever
+the shares, those of the common base taken once. What a state has not met is there as it was at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Apart", "Mixture", "Spot", "mix_by_precision", "mix_matrices", "spot_of"]
+
+
+class Apart(NamedTuple):
+    """A state that learned apart, and where its columns and classes are among those of all together."""
+
+    state: Any
+    dense: np.ndarray
+    sparse: np.ndarray
+    classes: np.ndarray
+
+
+class Mixture(NamedTuple):
+    """States to be mixed, their shares, and the state that all of them went on from, if there is one."""
+
+    parts: Sequence[Apart]
+    shares: np.ndarray
+    base: Apart | None
+    k: int  # classes of all together
+
+    def of(self, take: Callable[[Any], Any]) -> Mixture:
+        """The same of a part of each state; a state without it (None) is left out of counts, and has no share."""
+        found = [(part._replace(state=take(part.state)), share) for part, share in self.shared]
+        base = None if self.base is None else self.base._replace(state=take(self.base.state))
+        found = [(part, share) for part, share in found if part.state is not None]
+        shares = np.array([share for _, share in found])
+        if shares.sum() > 0.0:
+            shares /= shares.sum()
+        elif len(shares):
+            shares[:] = 1.0 / len(shares)
+        if base is not None and base.state is None:
+            base = None
+        return Mixture([part for part, _ in found], shares, base, self.k)
+
+    @property
+    def shared(self) -> Iterator[tuple[Apart, float]]:
+        """All, each with its share."""
+        return zip(self.parts, self.shares.tolist(), strict=True)
+
+    @property
+    def weighed(self) -> list[tuple[Apart, float]]:
+        """Those with a share, and it."""
+        return [(part, share) for part, share in self.shared if share > 0.0]
+
+    @property
+    def counted(self) -> list[tuple[Apart, int]]:
+        """All, each with the sign and multiple with which its counts are added up."""
+        more = [] if self.base is None else [(self.base, 1 - len(self.parts))]
+        return [*((part, 1) for part in self.parts), *more]
+
+    @property
+    def alone(self) -> Any:
+        """The state of the only one that has a share, or None."""
+        weighed = self.weighed
+        return weighed[0][0].state if len(weighed) == 1 else None
+
+
+Spot = tuple[Any, ...]  # where a part's table is in the common one
+
+
+def spot_of(rows: np.ndarray, columns: np.ndarray) -> Spot:
+    """These rows and columns of a table: by slices where they are its first ones, which is much faster."""
+    across = slice(columns.size) if _first_ones(columns) else columns
+    if _first_ones(rows):
+        return slice(rows.size), across
+    return (rows, across) if isinstance(across, slice) else np.ix_(rows, columns)
+
+
+def _first_ones(places: np.ndarray) -> bool:
+    return bool((places == np.arange(places.size)).all())
+
+
+def mix_by_precision(
+    shape: tuple[int, ...], parts: Sequence[tuple[Spot, np.ndarray, np.ndarray, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and variances of (spot, weights, variances, share): P = sum mu_i / S_i, w = sum mu_i w_i / S_i / P.
+
+    The first weight is 0 and the first variance 1.
+    """
+    precision, pull = np.zeros(shape), np.zeros(shape)
+    for spot, weights, variances, share in parts:
+        own = 1.0 / variances.astype(np.float64)
+        precision += share
+        precision[spot] += share * (own - 1.0)
+        pull[spot] += share * own * weights
+    pull /= precision
+    return pull, 1.0 / precision
+
+
+def mix_matrices(
+    weights: Sequence[np.ndarray], matrices: Sequence[np.ndarray], shares: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with full matrices."""
+    if len(shares) == 1:
+        return weights[0].copy(), matrices[0].copy()
+    precisions = [share * np.linalg.inv(matrix) for share, matrix in zip(shares, matrices, strict=True)]
+    variances = np.linalg.inv(sum(precisions[1:], precisions[0]))
+    pulls = [precision @ own for precision, own in zip(precisions, weights, strict=True)]
+    mixed = 0.5 * (variances + variances.T)
+    return mixed @ sum(pulls[1:], pulls[0]), mixed
