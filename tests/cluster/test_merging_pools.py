@@ -296,13 +296,13 @@ def test_what_has_no_mixture_yet():
 # -- clusters and commands ---------------------------------------------------------------------------------------------
 
 
-def test_epochs_over_shards():
+def test_passes_over_shards():
     lines = stream_of("words")
     shards = [lines[part::3] for part in range(3)]
-    result = cluster.fit("auto", shards, epochs=2)
+    result = cluster.fit("auto", shards, passes=2)
     assert result.model.trials == 2 * TRIALS
     assert pool_of(result.model).groups[0].trials == 2 * TRIALS
-    assert result.epochs[1].mistakes < result.epochs[0].mistakes
+    assert result.passes[1].mistakes < result.passes[0].mistakes
     one, serial = cluster.fit("auto", [lines]), read(lines, "words")
     for name, column in scores(one.model, lines, "words").items():
         assert np.array_equal(column, scores(serial, lines, "words")[name])
