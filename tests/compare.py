@@ -21,7 +21,7 @@ import reference
 import reference_rules
 from linmax import experts, rules, run
 from linmax.core.contract import Rule
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from reference import LinearMax, Vector, doubt, expand
 
 ROUNDING = 1e-11

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from linmax import bounds, cluster, rules
     from linmax.cluster.merging import merge
     from linmax.data import features, normalisation
-    from linmax.data.instances import experts
+    from linmax.data.experts import experts
     from linmax.data.problems import majority_problem
     from linmax.engine.notation import parse
     from linmax.engine.pools import paper_pool, vr_combine
@@ -64,7 +64,7 @@ _HOMES = {
     "check_rule": "rules.checking",
     "cluster": "cluster",
     "conversion": "theory.conversion",
-    "experts": "data.instances",
+    "experts": "data.experts",
     "features": "data.features",
     "majority_problem": "data.problems",
     "merge": "cluster.merging",

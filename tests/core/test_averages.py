@@ -10,7 +10,7 @@ import pytest
 
 from linmax import average, experts, majority_problem, recycle, run, vote
 from linmax.core import averages
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.jit.compiling import JIT
 from linmax.techniques.averaging import SCALES
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_val_score
 import linmax
 from linmax import VoteFusion
 from linmax.cli import main
-from linmax.data.instances import COPY
+from linmax.data.blocks import COPY
 
 LETTERS = np.array(list("abc"))
 SUBJECTS = np.array(["maths", "law", "art"], dtype=object)

@@ -12,7 +12,7 @@ from scipy import sparse
 from compare import ROUNDING, doubt
 from compare_techniques import slow_of
 from linmax import experts, run
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model

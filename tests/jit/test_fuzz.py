@@ -21,7 +21,7 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, LinearThreshold, VoteFusion, experts, run, stream
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 
 pytestmark = pytest.mark.fuzz
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, VoteFusion, experts, run, vr_combine
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.engine.pools import POOLS

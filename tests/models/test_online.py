@@ -16,7 +16,7 @@ from scipy import sparse
 from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 
 from linmax import Learner, experts, majority_problem, run
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.engine.engine import Settings
 from linmax.engine.one_trial.built_in import SPACE
 from linmax.engine.one_trial.objects import REFUSED

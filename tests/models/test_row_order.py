@@ -12,7 +12,8 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, rules, run
-from linmax.data.instances import Layout, experts, no_instances
+from linmax.data.arrays import Layout, no_instances
+from linmax.data.experts import experts
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
 

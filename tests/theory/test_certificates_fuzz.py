@@ -16,7 +16,7 @@ from linmax import bounds, rivals
 from linmax.cli import main
 from linmax.core.contract import Rule
 from linmax.core.rows import Rows
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.engine.notation import as_learner
 from linmax.jit.compiling import JIT
 from linmax.techniques.recycling import Recycled

@@ -21,7 +21,7 @@ from linmax.cli.output import add_json_option, console
 from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
 
 if TYPE_CHECKING:
-    from linmax.data.instances import Experts
+    from linmax.data.experts import Experts
     from linmax.io.batches import Batch
     from linmax.io.sources import Source
     from linmax.theory.certificates import Certificate
@@ -143,7 +143,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
 
 def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     """Columns of numbers are attributes, others are voters."""
-    from linmax.data.instances import experts
+    from linmax.data.experts import experts
 
     ignored = cells_listed(arguments.ignore)
     columns, labels, label = labelled_columns(source, kind, arguments.label, ignored)
@@ -163,7 +163,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
 
 def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     """The rows of a stream; the first bad line is an error."""
-    from linmax.data.instances import experts
+    from linmax.data.experts import experts
     from linmax.io.collecting import CollectedRows
     from linmax.io.options import ReadOptions
     from linmax.io.reader import StreamReader

@@ -130,7 +130,7 @@ class Entrant:
 
 def _prepare() -> None:
     """On a first run, compile the last learner, which takes as long as all others, in a second process."""
-    from linmax.data.instances import experts
+    from linmax.data.experts import experts
     from linmax.models.run import run as play
 
     script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
@@ -141,7 +141,7 @@ def _prepare() -> None:
 
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and two baselines that do not learn."""
-    from linmax.data.instances import experts
+    from linmax.data.experts import experts
     from linmax.models.fusion.comparison import plurality
 
     instances = experts(votes=problem.votes, classes=range(CLASSES))

@@ -15,7 +15,7 @@ import numpy as np
 
 from linmax.cluster.workers import Workers
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.loop import start_means
 from linmax.engine.notation import parse

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linmax.core.contract import EXPERTS, STRIDE
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
 
 __all__ = ["Placed", "read_existing", "write_existing"]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.models.online import Learner

@@ -11,7 +11,7 @@ from linmax.cluster.coordinates import Placed, read_existing, write_existing
 from linmax.cluster.merge_averages import add_averages
 from linmax.core import averages
 from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
 from linmax.engine.loop import start_means
 from linmax.learners.mixing import Apart, Mixture

@@ -38,7 +38,7 @@ from linmax.cluster.merge_engines import merge_engines
 from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.unions import union_of_classes, union_of_names, union_of_vocabularies
 from linmax.core.contract import KNOWN
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
 from linmax.models.model import Columns, Model
 from linmax.models.online import Learner

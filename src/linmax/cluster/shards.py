@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linmax.cluster.unions import begins_with
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.io.frames import is_table
 from linmax.io.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ import numpy as np
 from linmax.cluster.apart import Apart
 from linmax.cluster.shards import Refused, State, refuse_untold
 from linmax.cluster.workers import Here, Workers, workers_of
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learners

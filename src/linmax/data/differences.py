@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linmax.core.rows import Rows
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.data.labels import label_array, unique_labels
 from linmax.util.lazy import Later
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import int32, int64, types, uint8
 
-from linmax.data.instances import missing
+from linmax.data.blocks import missing
 from linmax.jit.compiling import kernel
 from linmax.util.checks import refuse_masked
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.instances import COPY, Experts, copied, missing
+from linmax.data.blocks import COPY, copied, missing
+from linmax.data.experts import Experts
 
 __all__ = ["Sides", "read_sides"]
 

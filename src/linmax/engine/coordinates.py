@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.core.linear_max import longest_row
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 
 __all__ = ["aligned", "appearing", "coordinates", "largest_rating", "most_touched", "stride_for"]
 

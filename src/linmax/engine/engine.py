@@ -22,7 +22,7 @@ from linmax.core import averages
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, State
 from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
 from linmax.core.search import Trials, fill_panel
-from linmax.data.instances import Layout, concatenate, cut
+from linmax.data.arrays import Layout, concatenate, cut
 from linmax.engine.coordinates import aligned, largest_rating, most_touched, stride_for
 from linmax.engine.first_state import first_state, members_of
 from linmax.engine.growth import first_values, grow, hosting

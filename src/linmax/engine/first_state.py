@@ -10,7 +10,7 @@ import numpy as np
 from linmax.core import averages
 from linmax.core.contract import SPREAD, STEP, Members, State
 from linmax.core.rivals import RIVALS, presenting
-from linmax.data.instances import Layout
+from linmax.data.arrays import Layout
 from linmax.engine.coordinates import aligned, appearing, stride_for
 from linmax.jit.compiling import address_of
 from linmax.techniques.node import Run

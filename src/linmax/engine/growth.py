@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linmax.core.contract import EXPERTS, STRIDE
-from linmax.data.instances import Layout, widen
+from linmax.data.arrays import Layout, widen
 from linmax.engine.coordinates import aligned, appearing, coordinates, stride_for
 from linmax.engine.loop import FIRST_MASS, FIRST_SLOT, FIRST_START, FIRST_THICKNESS, appear
 from linmax.techniques.node import Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
-from linmax.data.instances import Layout, cut, no_instances
+from linmax.data.arrays import Layout, cut, no_instances
 from linmax.engine.pools import votes_pool
 from linmax.learners import Description, silent
 from linmax.learners.attributes import SLOTS, RunningPool

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linmax.core.contract import Rule
-from linmax.data.instances import Experts, experts
+from linmax.data.experts import Experts, experts
 from linmax.data.problems import MajorityProblem, majority_problem
 from linmax.engine.pools import PAPER_ALPHAS, paper_pool, vr_combine
 from linmax.experiments.published import GROUPS

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.data.instances import Experts, Scale
+from linmax.data.blocks import Scale
+from linmax.data.experts import Experts
 from linmax.io.options import Position
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.lazy import Later

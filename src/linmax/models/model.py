@@ -17,7 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
-from linmax.data.instances import Experts, Layout, widen
+from linmax.data.arrays import Layout, widen
+from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, named
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written

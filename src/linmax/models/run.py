@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner

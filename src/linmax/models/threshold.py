@@ -35,7 +35,8 @@ from linmax.core.contract import (
 )
 from linmax.core.member import CHANGED, FAILED, Scratch, ScratchT, present, scratch_for, view_of
 from linmax.core.rivals import activation
-from linmax.data.instances import Experts, Layout, experts
+from linmax.data.arrays import Layout
+from linmax.data.experts import Experts, experts
 from linmax.data.labels import as_array, label_array, unique_labels
 from linmax.engine.notation import as_rule
 from linmax.jit.compiling import address_of, kernel

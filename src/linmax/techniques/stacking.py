@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.instances import Layout, no_instances
+from linmax.data.arrays import Layout, no_instances
 from linmax.techniques.node import Chunk, Node, PlayedChunk, overwrite, play_children
 from linmax.techniques.technique import LearnerLike, Lowering, Technique, as_learner, as_learners
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from linmax import bounds
-from linmax.data.instances import Experts, experts
+from linmax.data.experts import Experts, experts
 from linmax.engine.notation import as_learner
 from linmax.models.model import Model
 from linmax.util.checks import whole

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import Layout, no_instances
+from linmax.data.arrays import Layout, no_instances
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.built_in import SPACE, built_in
 from linmax.engine.one_trial.objects import Names, answer

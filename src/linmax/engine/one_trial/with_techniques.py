@@ -16,7 +16,7 @@ from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, 
 from linmax.core.linear_max import longest_row, score
 from linmax.core.member import LANES, EngineArrays, EngineArraysT, scratch_for
 from linmax.core.search import Trials, TrialsT, fill_lane, fill_panel, filled
-from linmax.data.instances import concatenate, cut, no_instances
+from linmax.data.arrays import concatenate, cut, no_instances
 from linmax.engine.coordinates import largest_rating
 from linmax.engine.engine import NO_PANEL, Engine
 from linmax.engine.loop import JUDGE, MANY, PLAY, Outputs, OutputsT, judge, play_all

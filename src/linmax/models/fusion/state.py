@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linmax.data.instances import Experts, experts, no_instances
+from linmax.data.arrays import no_instances
+from linmax.data.experts import Experts, experts
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import Layout, no_instances
+from linmax.data.arrays import Layout, no_instances
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.one_trial.objects import FAILED, LARGE, REFUSED, Names, refuse
 from linmax.engine.one_trial.one_rule import OneRulePath

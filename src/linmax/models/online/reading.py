@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmax.core.contract import HUGE
-from linmax.data.instances import missing
+from linmax.data.blocks import missing
 
 __all__ = ["Given", "Reading", "check_places", "check_rows", "distinct", "numbered"]
 

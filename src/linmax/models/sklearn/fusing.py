@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from linmax.data.instances import Experts, experts
+from linmax.data.experts import Experts, experts
 from linmax.data.scaling import Scaling
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner

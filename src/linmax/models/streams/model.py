@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import Layout, cut, no_instances, without
+from linmax.data.arrays import Layout, cut, no_instances, without
 from linmax.data.scaling import KINDS, Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written

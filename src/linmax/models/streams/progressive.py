@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.instances import concatenate, cut
+from linmax.data.arrays import concatenate, cut
 from linmax.io.batches import Batch
 from linmax.io.options import Position
 from linmax.models.streams.model import StreamModel, repeats

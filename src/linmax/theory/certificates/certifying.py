@@ -14,7 +14,7 @@ import numpy.typing as npt
 from linmax.core.bounding import Bound, MultiplicativeBound
 from linmax.core.rows import Rows, Vector
 from linmax.data.differences import rows_of
-from linmax.data.instances import Experts
+from linmax.data.experts import Experts
 from linmax.engine.notation import Learner, as_learner
 from linmax.models.mistake_bounds import LearnerBound, bound_of
 from linmax.models.run import run
