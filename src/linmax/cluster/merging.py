@@ -145,7 +145,9 @@ def _merge_learners(
     merged = merge_engines(before, placed[:size], layout, len(classes), count, shares, multiplicative)
     mistakes = sum(learner.mistakes for learner in learners) - (size - 1) * (base.mistakes if base is not None else 0)
     # The mistakes and recent scores of several streams have no common order: curve and calibration begin afresh.
-    header, arrays = Model.of(merged, classes, Columns(voters, raters, attributes), mistakes).state()
+    header, arrays = Model.of(
+        merged, classes, Columns(voters, raters, attributes), mistakes, [learner.model for learner in learners]
+    ).state()
     description = learners[0].state()[0] | {
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
@@ -195,7 +197,9 @@ def _merge_models(
     )
     names = list(dict.fromkeys([*classes, *(name for model in models for name in model.labels.names)]))
     mistakes = sum(model.mistakes for model in models) - (len(models) - 1) * (0 if base is None else base.mistakes)
-    header, state = Model.of(engine, classes, Columns(), mistakes).state()
+    header, state = Model.of(
+        engine, classes, Columns(), mistakes, [model.model for model in models if model.model is not None]
+    ).state()
     description = first.state()[0] | {
         "scaling": scaling.description,
         "labels": names,

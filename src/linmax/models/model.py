@@ -22,7 +22,7 @@ from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, named
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
-from linmax.engine.record import FILLED, MISTAKES, Record, begun, keep_table, new_record, note_all, widened
+from linmax.engine.record import FILLED, MISTAKES, Record, begun, keep_table, latest, new_record, note_all, widened
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
 from linmax.models.trace import Trace, in_a_row
@@ -477,11 +477,20 @@ class Model:
         return model
 
     @classmethod
-    def of(cls, engine: Engine, classes: Sequence[Any], columns: Columns, mistakes: int = 0) -> Self:
-        """The model whose engine this is, one that has learned elsewhere."""
+    def of(
+        cls, engine: Engine, classes: Sequence[Any], columns: Columns, mistakes: int, parts: Sequence[Model]
+    ) -> Self:
+        """The model of a merged engine. Its recent scores are those of the ``parts``, the latest of each."""
         model = cls.__new__(cls)
         model.learner, model.engine, model.classes, model.columns = engine.learner, engine, list(classes), columns
         model.record = begun(len(model.classes), int(engine.state.counts[0, TRIALS]), mistakes)
+        place = {name: number for number, name in enumerate(model.classes)}
+        for part in parts:
+            scores, labels = (kept[-len(model.record.labels) // len(parts) :] for kept in latest(part.record))
+            there = np.array([place[name] for name in part.classes], np.int32)
+            table = np.full((len(labels), len(place)), -np.inf)
+            table[:, there] = scores
+            keep_table(model.record, table, there[labels], len(place))
         model.grows, model._calibration = True, Calibration()
         return model
 

@@ -581,6 +581,12 @@ class Learner:
         return self._engine
 
     @property
+    def model(self) -> Model:
+        """The model under it, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._model
+
+    @property
     def engine(self) -> Engine:
         """The engine, with the recent instances in their place; for the rest of the library."""
         self._settle()

@@ -92,6 +92,11 @@ class StreamModel:
     # -- what it knows --------------------------------------------------------------------------------------------
 
     @property
+    def model(self) -> Model | None:
+        """The model under it, once there is one; for the rest of the library."""
+        return self._model
+
+    @property
     def engine(self) -> Engine | None:
         """The engine, once there is one; for the rest of the library."""
         return None if self._model is None else self._model.engine
