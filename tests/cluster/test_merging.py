@@ -555,10 +555,14 @@ def test_probabilities_of_a_merged_learner_go_on_from_those_of_its_parts():
     parts = []
     for begin in (0, 500):
         part = Learner("A-perceptron", classes=range(3))
-        for row, label in zip(data.votes[begin : begin + 500].tolist(), data.labels[begin : begin + 500].tolist()):
+        for row, label in zip(
+            data.votes[begin : begin + 500].tolist(), data.labels[begin : begin + 500].tolist(), strict=True
+        ):
             part.learn(votes=row, label=label)
         parts.append(part)
     both = merge(parts)
     found = [both.predict_proba(votes=row) for row in data.votes[1000:].tolist()]
-    right = [max(shares, key=shares.get) == label for shares, label in zip(found, data.labels[1000:].tolist())]
+    right = [
+        max(shares, key=shares.get) == label for shares, label in zip(found, data.labels[1000:].tolist(), strict=True)
+    ]
     assert abs(sum(max(shares.values()) for shares in found) / 200 - sum(right) / 200) < 0.08
