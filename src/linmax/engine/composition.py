@@ -10,7 +10,7 @@ from linmax.core.contract import Rule
 from linmax.core.rivals import RIVALS
 from linmax.learners import Auto, Whole
 from linmax.learners.attributes import AttributePool
-from linmax.learners.softmax import robust_softmax
+from linmax.learners.votes import VotesPool
 from linmax.rules import REGISTRY, OwnRule, alma, perceptron, winnow
 from linmax.techniques import bracketed
 from linmax.techniques.averaging import Averaged
@@ -30,7 +30,6 @@ __all__ = [
     "rivals",
     "stack",
     "vote",
-    "votes_pool",
     "vr_combine",
 ]
 
@@ -270,24 +269,7 @@ def paper_pool() -> list[Rule]:
     return [*(winnow(alpha) for alpha in PAPER_ALPHAS), perceptron(), *(alma(p) for p in PAPER_NORMS)]
 
 
-def votes_pool(bounded: bool = True) -> Combined:
-    """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1].
-
-    A robust softmax, and margin rules with long recycling: raw for labels without noise, with averages that fade
-    otherwise, where the Perceptron has the wider margin and ALMA joins it.
-    """
-    rules = [perceptron(margin=10), perceptron(margin=50)]
-    if bounded:
-        rules += [winnow(1.05, thickness=0.005), winnow(1.1, thickness=0.005)]
-    members: list[Learner] = [robust_softmax(0.1)]
-    for raw, averaged in zip(rules[::2], rules[1::2], strict=True):
-        members.append(recycle(raw, s=1000, u=1000, budget=50))
-        members.append(average(recycle(averaged, s=1000, u=20, budget=50), scale="max", fade=True))
-    members.append(average(recycle(alma(2), s=1000, u=20, budget=50), scale="max", fade=True))
-    return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
-
-
-POOLS: dict[str, Callable[[], Learner]] = {"votes": votes_pool, "attributes": AttributePool, "auto": Auto}
+POOLS: dict[str, Callable[[], Learner]] = {"votes": VotesPool, "attributes": AttributePool, "auto": Auto}
 
 
 def vr_combine(
@@ -307,8 +289,8 @@ def vr_combine(
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
         each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
-        saved hypotheses: "votes": a robust softmax and five margin rules with long recycling, their scores
-        weighted by their mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused
+        saved hypotheses: "votes": on-line logits with several priors and memories, and one that is refitted, mixed
+        by who was best lately (`linmax.learners.votes`). "attributes": three or four diverse learners on attributes scaled on-line, fused
         as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for
         attributes, or, where there are both, the first over the votes and the second's members together.
     s, u

@@ -19,10 +19,10 @@ from linmax.core import averages
 from linmax.core.contract import GAUGE, KNOWN, SHIFT, Instances, Panel, Rule
 from linmax.core.member import Scratch
 from linmax.data.instances import Layout, cut
-from linmax.engine.composition import votes_pool
 from linmax.engine.loop import judge
 from linmax.learners import Auto, Whole, silent
 from linmax.learners.attributes import SLOTS, AttributeWorker
+from linmax.learners.votes import VotesWorker
 from linmax.techniques.averaging import SCALES as AVERAGES
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import WAYS, Combined, Stacked, follow_best, weigh, weights_of
@@ -668,8 +668,7 @@ class Automatic(Node):
 
     With both, the votes of the first one's members are raters beside the others, and the second one decides.
     ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
-    the order in which they came. ``bounded`` says which form the second has: it is settled by those who come first,
-    and stays when raters join them.
+    the order in which they came.
     """
 
     from_zero = False
@@ -679,9 +678,8 @@ class Automatic(Node):
 
     def prepare(self, engine: Engine) -> None:
         self.columns = np.zeros(0, np.int64)
-        self.bounded = np.zeros(1, np.int64)
         self.attributes: AttributeWorker | None = None
-        self.votes: Engine | None = None
+        self.votes: VotesWorker | None = None
         self._fit(engine)
 
     def _fit(self, engine: Engine) -> None:
@@ -696,17 +694,11 @@ class Automatic(Node):
         if self.attributes is None or (self.columns < 0).any():
             members = members[:0]
         self.columns = np.concatenate([self.columns, raters, members])
-        inner = Layout(layout.voters, len(self.columns), 0, 0, layout.constant)
-        if self.votes is None:
-            self.bounded[0] = layout.raters == 0
-            self.votes = engine.like(votes_pool(bool(self.bounded[0])), inner)
-            self.votes.state.shape[KNOWN] = engine.state.shape[KNOWN]
-        else:
-            self.votes.grow(inner, engine.k)
+        self.votes = self.votes or VotesWorker(engine.state.weights.shape[1])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"columns": self.columns, "bounded": self.bounded}
+        found = {"columns": self.columns}
         if self.attributes is not None:
             found |= {f"attributes.{name}": array for name, array in self.attributes.arrays.items()}
         if self.votes is not None:
@@ -719,19 +711,15 @@ class Automatic(Node):
             part, _, rest = name.partition(".")
             if rest:
                 parts[part][rest] = array
-        self.columns, bounded = arrays["columns"].copy(), arrays["bounded"].copy()
+        self.columns = arrays["columns"].copy()
         if self.attributes is not None and parts["attributes"]:
             self.attributes.restore(parts["attributes"])
-        if self.votes is not None:
-            if bounded[0] != self.bounded[0]:
-                engine = self.votes
-                self.votes = engine.like(votes_pool(bool(bounded[0])), engine.layout)
+        if self.votes is not None and parts["votes"]:
             self.votes.restore(parts["votes"])
-        self.bounded = bounded
 
-    def renumber(self, order: Sequence[int]) -> None:
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         if self.votes is not None:
-            self.votes.renumber(order)
+            self.votes.move(moved)
 
     def grown(self, engine: Engine) -> None:
         self._fit(engine)
@@ -778,9 +766,10 @@ class Automatic(Node):
         if self.votes is None:
             return
         fused = self._fused(chunk.instances, begin, end, votes, engine.k)
-        outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=end - begin)
-        place = slice(begin - chunk.begin, end - chunk.begin)
-        predictions[place], table[place] = outcome.predictions, outcome.scores
+        place, shape = slice(begin - chunk.begin, end - chunk.begin), engine.state.shape
+        shape[KNOWN] = max(chunk.known, int(chunk.labels[chunk.begin : begin].max(initial=-1)) + 1)
+        labels = chunk.labels[begin:end]
+        predictions[place], table[place] = self.votes.play(shape, fused, labels, 0, end - begin, engine.k)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         votes, known = None, np.full(size, engine.state.shape[KNOWN])
@@ -788,14 +777,15 @@ class Automatic(Node):
         if self.attributes is not None:
             *_, predictions, table, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
         if self.votes is not None:
-            return self.votes.judge(self._fused(instances, 0, size, votes, engine.k), size)
+            fused = self._fused(instances, 0, size, votes, engine.k)
+            return self.votes.judge(engine.state.shape, fused, size, engine.k)
         return predictions, table
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         """For voters and raters alone: that of their pool."""
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
-        return self.votes.top.hypothesis(self.votes)
+        return self.votes.hypothesis(), 0.0
 
 
 def no_instances(size: int) -> Instances:

@@ -1,5 +1,5 @@
 """The pool for voters and raters: on-line logits with several memories, mixed by who was best lately."""
 
-from linmax.learners.votes.pool import VotesPool
+from linmax.learners.votes.pool import VotesPool, VotesWorker
 
-__all__ = ["VotesPool"]
+__all__ = ["VotesPool", "VotesWorker"]

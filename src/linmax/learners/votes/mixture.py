@@ -38,6 +38,9 @@ OFTEN = 64  # coordinates up to which the precision is factorised at every trial
 FULL = 256  # coordinates up to which the precision is a full matrix
 
 
+TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
+
+
 class Pool(NamedTuple):
     """All the state."""
 
@@ -51,7 +54,7 @@ class Pool(NamedTuple):
     scales: np.ndarray  # (raters, 2): trials and sums of squares
     mixture: np.ndarray  # (members,)
     guesses: np.ndarray  # (members, 2): labels guessed and not
-    counts: np.ndarray  # int64: trials, voters and raters that have spoken
+    counts: np.ndarray  # int64: trials, voters and raters that have spoken, age of the factor
 
 
 PoolT = types.NamedTuple((Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices), Pool)
@@ -63,7 +66,7 @@ class Room(NamedTuple):
     store: Store  # of one trial
     shares: np.ndarray  # (members, k)
     scores: np.ndarray  # (k,)
-    vectors: np.ndarray  # (6, max(n, k))
+    vectors: np.ndarray  # (6, max(n, k)); the first is 0 between trials as long as there are matrices
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
@@ -73,7 +76,7 @@ RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, IntTable), Room)
 @kernel()
 def newcomer(pool: Pool, m: int, kind: int) -> float:
     """The weight that logit m gives to a voter (kind 0) or rater (1) who has not spoken yet."""
-    return (TRUST[m] + pool.sums[m, kind]) / (1.0 + pool.counts[1 + kind])
+    return (TRUST[m] + pool.sums[m, kind]) / (1.0 + pool.counts[SPOKEN + kind])
 
 
 @kernel()
@@ -98,8 +101,8 @@ def welcome(pool: Pool, instances: Instances, count: int, store: Store) -> None:
         for m in range(LOGITS):
             pool.sums[m, 0] += joined * newcomer(pool, m, 0)
             pool.sums[m, 1] += others * newcomer(pool, m, 1)
-        pool.counts[1] += joined
-        pool.counts[2] += others
+        pool.counts[SPOKEN] += joined
+        pool.counts[SPOKEN + 1] += others
 
 
 @kernel()
@@ -155,8 +158,9 @@ def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> Non
 @kernel()
 def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label: int, room: Room) -> None:
     """One step of each logit."""
-    n, trials = pool.weights.shape[1], pool.counts[0]
-    fresh = trials % (1 + (n - 1) // OFTEN) == 0
+    n = pool.weights.shape[1]
+    fresh = pool.counts[AGE] == 0
+    pool.counts[AGE] = (pool.counts[AGE] + 1) % (1 + (n - 1) // OFTEN)
     first, middle = VOTERS, VOTERS + instances.signs.size
     last = middle + instances.scores.shape[1]
     for m in range(LOGITS):
@@ -217,8 +221,8 @@ def play_votes(
         if fresh_label:
             known = shape[KNOWN] = labels[t] + 1
             count = write_trial(instances, t, known, pool.scales, True, room.store, room.scores)
-            predict(pool, instances, count, known, given[t - begin], room, room.vectors[0])
+            predict(pool, instances, count, known, given[t - begin], room, room.vectors[5])
         welcome(pool, instances, count, room.store)
         weigh_members(pool, labels[t], known, room.shares)
         learn_trial(pool, instances, count, known, labels[t], room)
-        pool.counts[0] += 1
+        pool.counts[TRIALS] += 1
