@@ -95,7 +95,7 @@ class VotesWorker(Worker):
         precision, diagonal = np.zeros((LOGITS, 0, 0)), np.zeros((LOGITS, 0))
         if n <= FULL:
             precision = RIDGE[:, None, None] * np.eye(n)
-            precision[np.ix_(range(LOGITS), places, places)] = pool.precision
+            precision[np.ix_(np.arange(LOGITS), places, places)] = pool.precision
         else:
             diagonal = np.tile(RIDGE[:, None], n)
             full = pool.precision.size > 0
@@ -157,9 +157,7 @@ class VotesWorker(Worker):
         instances = without_attributes(instances)
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
-        play_votes(
-            instances, STAY, 0, size, shape, self.pool, self._room(k), given[:, None], False, predictions, table
-        )
+        play_votes(instances, STAY, 0, size, shape, self.pool, self._room(k), given[:, None], False, predictions, table)
         return predictions, table
 
     def hypothesis(self) -> np.ndarray:
