@@ -160,6 +160,11 @@ class Node:
         return np.array(outputs, np.int32) if len(outputs) == len(self.children) else None
 
     @property
+    def linear(self) -> bool:
+        """Whether its scores are those of its hypothesis, where it has one, up to a factor."""
+        return all(child.linear for child in self.children)
+
+    @property
     def passes_scores_on(self) -> bool:
         """Whether its own scores are those of members."""
         return any(child.passes_scores_on for child in self.children)
@@ -317,6 +322,10 @@ class Working(Node):
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
+
+    @property
+    def linear(self) -> bool:
+        return self.described.linear
 
     def prepare(self, engine: Engine) -> None:
         self.worker = self.described.worker(engine.state.weights.shape[1])
@@ -672,6 +681,7 @@ class Automatic(Node):
     """
 
     from_zero = False
+    linear = False
 
     def hosts(self, experts: bool) -> bool:
         return not experts
@@ -782,7 +792,7 @@ class Automatic(Node):
         return predictions, table
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        """For voters and raters alone: that of their pool."""
+        """For voters and raters alone: about that of their pool."""
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
         return self.votes.hypothesis(), 0.0

@@ -23,6 +23,7 @@ class Whole:
 
     name: ClassVar[str]
     from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
+    linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
     makes_room: ClassVar[bool] = False  # whether `Worker.judge` takes instances with attributes not met before
 
     def __str__(self) -> str:

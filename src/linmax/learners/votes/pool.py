@@ -25,7 +25,7 @@ from linmax.learners.votes.mixture import (
     Room,
     play_votes,
 )
-from linmax.learners.votes.trial import SHARE, VOTERS
+from linmax.learners.votes.trial import COPIED, SHARE, VOTERS
 
 __all__ = ["VotesPool", "VotesWorker"]
 
@@ -44,6 +44,7 @@ class VotesWorker(Worker):
         self.size = size  # coordinates of the engine
         self.refitted = SoftmaxWorker(REFITTED, True, 0)
         self.blocks = np.zeros(3, np.int64)  # voters, raters, thresholds
+        self.signs = np.zeros(0)  # of the voters
         self.pool = Pool(
             weights=np.tile(OUTSET, (LOGITS, 1)),
             home=np.tile(OUTSET, (LOGITS, 1)),
@@ -61,7 +62,9 @@ class VotesWorker(Worker):
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        own = {"blocks": self.blocks} | {f"pool.{name}": array for name, array in self.pool._asdict().items()}
+        own = {"blocks": self.blocks, "signs": self.signs} | {
+            f"pool.{name}": array for name, array in self.pool._asdict().items()
+        }
         return own | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -70,14 +73,16 @@ class VotesWorker(Worker):
             part, _, rest = name.partition(".")
             if rest:
                 parts[part][rest] = array.copy()
-        self.blocks, self.pool, self.room = arrays["blocks"].copy(), Pool(**parts["pool"]), None
+        self.blocks, self.signs = arrays["blocks"].copy(), arrays["signs"].copy()
+        self.pool, self.room = Pool(**parts["pool"]), None
         self.refitted.restore(parts["refitted"])
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         self.size = moved(np.zeros(self.size)).size
 
-    def _fit(self, blocks: np.ndarray) -> None:
-        """Make room for so many voters, raters and thresholds."""
+    def _fit(self, instances: Instances, k: int) -> None:
+        """Make room for the voters and raters of these instances and for k classes."""
+        blocks = blocks_of(instances, k)
         starts = np.append(0, np.cumsum(blocks))
         places = np.concatenate([starts[b] + np.arange(self.blocks[b]) for b in range(3)]).astype(np.int64)
 
@@ -112,7 +117,7 @@ class VotesWorker(Worker):
             scales=scales,
         )
         self.pool.counts[AGE] = 0
-        self.blocks, self.room = blocks, None
+        self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
 
     def _room(self, k: int) -> Room:
         """Room for one trial; kept as long as nothing grows."""
@@ -136,9 +141,8 @@ class VotesWorker(Worker):
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        blocks = blocks_of(instances, k)
-        if not np.array_equal(blocks, self.blocks):
-            self._fit(blocks)
+        if not np.array_equal(blocks_of(instances, k), self.blocks):
+            self._fit(instances, k)
         instances = without_attributes(instances)
         _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
@@ -148,11 +152,10 @@ class VotesWorker(Worker):
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        blocks = blocks_of(instances, k)
-        if not np.array_equal(blocks, self.blocks):
+        if not np.array_equal(blocks_of(instances, k), self.blocks):
             larger = VotesWorker(self.size)
             larger.restore(self.arrays)
-            larger._fit(blocks)
+            larger._fit(instances, k)
             return larger.judge(shape, instances, size, k)
         instances = without_attributes(instances)
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
@@ -170,7 +173,9 @@ class VotesWorker(Worker):
         for kind, (first, last) in enumerate([(0, int(self.blocks[0])), (int(self.blocks[0]), experts)]):
             new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
             weights[:, first:last] += np.where(pool.seen[VOTERS + first : VOTERS + last] == 0, new[:, None], 0.0)
-        weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts)
+        copies = np.flatnonzero(np.abs(self.signs) != 1.0)
+        weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
+        weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
         found = np.zeros(self.size)
         mean = mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights
         found[: mean.size] = mean
@@ -196,6 +201,7 @@ class VotesPool(Whole):
 
     name: ClassVar[str] = "votes"
     from_zero: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
 
     def worker(self, size: int) -> Worker:
         return VotesWorker(size)

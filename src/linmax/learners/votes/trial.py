@@ -18,7 +18,7 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.softmax import Store
 
-__all__ = ["NAMED", "SHARE", "VOTERS", "write_trial"]
+__all__ = ["COPIED", "NAMED", "SHARE", "VOTERS", "write_trial"]
 
 SHARE, NAMED = 0, 1  # coordinates: the share of votes, whether there is any
 VOTERS = 2  # the first voter's
