@@ -353,7 +353,12 @@ class Working(Node):
         return self.worker.judge(engine.state.shape, instances, size, engine.k)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        return self.worker.hypothesis(), 0.0
+        return filled_up(self.worker.hypothesis(), engine), 0.0
+
+
+def filled_up(weights: np.ndarray, engine: Engine) -> np.ndarray:
+    """Weights over all coordinates of the engine; those left out are 0."""
+    return np.append(weights, np.zeros(engine.state.weights.shape[1] - len(weights)))
 
 
 def play_children(parent: Node, engine: Engine, chunk: Chunk) -> Played:
@@ -704,7 +709,7 @@ class Automatic(Node):
         if self.attributes is None or (self.columns < 0).any():
             members = members[:0]
         self.columns = np.concatenate([self.columns, raters, members])
-        self.votes = self.votes or VotesWorker(engine.state.weights.shape[1])
+        self.votes = self.votes or VotesWorker()
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -726,10 +731,6 @@ class Automatic(Node):
             self.attributes.restore(parts["attributes"])
         if self.votes is not None and parts["votes"]:
             self.votes.restore(parts["votes"])
-
-    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
-        if self.votes is not None:
-            self.votes.move(moved)
 
     def grown(self, engine: Engine) -> None:
         self._fit(engine)
@@ -795,7 +796,7 @@ class Automatic(Node):
         """For voters and raters alone: about that of their pool."""
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
-        return self.votes.hypothesis(), 0.0
+        return filled_up(self.votes.hypothesis(), engine), 0.0
 
 
 def no_instances(size: int) -> Instances:

@@ -69,7 +69,7 @@ class Worker:
         raise NotImplementedError
 
     def hypothesis(self) -> np.ndarray:
-        """Weights over the coordinates, where there are any."""
+        """Weights over the coordinates, where there are any; those left out at the end are 0."""
         raise ValueError("this learner is no single weight vector")
 
     def renumber(self, order: Sequence[int]) -> None:

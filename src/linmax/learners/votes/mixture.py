@@ -212,7 +212,8 @@ def play_votes(
             count = write_trial(instances, t, known, pool.scales, False, room.store, room.scores)
         else:
             count = write_trial(instances, t, known, pool.scales, learn, room.store, room.scores)
-        predict(pool, instances, count, known, given[t - begin], room, mixed)
+        if known:
+            predict(pool, instances, count, known, given[t - begin], room, mixed)
         for c in range(known):
             mixed[c] = math.log(mixed[c])
         predictions[t - begin] = top_two(mixed, shape)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -40,8 +40,7 @@ class VotesWorker(Worker):
     It has coordinates of its own, and so does not mind where the engine has its weights.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size  # coordinates of the engine
+    def __init__(self) -> None:
         self.refitted = SoftmaxWorker(REFITTED, True, 0)
         self.blocks = np.zeros(3, np.int64)  # voters, raters, thresholds
         self.signs = np.zeros(0)  # of the voters
@@ -76,9 +75,6 @@ class VotesWorker(Worker):
         self.blocks, self.signs = arrays["blocks"].copy(), arrays["signs"].copy()
         self.pool, self.room = Pool(**parts["pool"]), None
         self.refitted.restore(parts["refitted"])
-
-    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.size = moved(np.zeros(self.size)).size
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for the voters and raters of these instances and for k classes."""
@@ -153,7 +149,7 @@ class VotesWorker(Worker):
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         if not np.array_equal(blocks_of(instances, k), self.blocks):
-            larger = VotesWorker(self.size)
+            larger = VotesWorker()
             larger.restore(self.arrays)
             larger._fit(instances, k)
             return larger.judge(shape, instances, size, k)
@@ -176,10 +172,7 @@ class VotesWorker(Worker):
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
         weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
-        found = np.zeros(self.size)
-        mean = mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights
-        found[: mean.size] = mean
-        return found
+        return np.asarray(mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights)
 
 
 def blocks_of(instances: Instances, k: int) -> np.ndarray:
@@ -204,4 +197,4 @@ class VotesPool(Whole):
     linear: ClassVar[bool] = False
 
     def worker(self, size: int) -> Worker:
-        return VotesWorker(size)
+        return VotesWorker()
