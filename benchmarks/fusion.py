@@ -3,11 +3,14 @@
     LINMAX_DATA=... python benchmarks/fusion.py                  # both, some minutes
     LINMAX_DATA=... python benchmarks/fusion.py --only mmlu
     LINMAX_DATA=... python benchmarks/fusion.py --only trec --orders 1
+    LINMAX_DATA=... python benchmarks/fusion.py --only bars
     LINMAX_DATA=... python benchmarks/fusion.py --learner "AR-perceptron" --json fusion.json
 
 mmlu: the answers of 29 language models to MMLU-Pro; 8,000 random questions to learn, the rest to test; medians over the
 shuffles. trec: 68 rules that mostly abstain, and the words of the question; the training part to learn, in random
-orders, the test part to test; means over the orders. Nothing is tuned. Accuracies are shares of right answers: on-line,
+orders, the test part to test; means over the orders. bars: few labels, voters that change, labels that are a sharp
+function of the votes, many workers who speak rarely, and what a trial costs, each beside what is asked of `auto`.
+Nothing is tuned. Accuracies are shares of right answers: on-line,
 each trial predicted before its label was seen, and on the test part.
 """
 
@@ -16,6 +19,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import statistics
 import time
@@ -144,6 +148,135 @@ def lines(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+# -- what is asked of the pool for votes --------------------------------------------------------------------------
+
+LABELS = {1: 0.61, 10: 0.64, 30: 0.685, 50: 0.695, 100: 0.708, 200: 0.715, 1000: 0.725, 8000: 0.731}
+
+
+def plurality(votes: np.ndarray, k: int) -> np.ndarray:
+    """The class with most votes; the first of those that tie."""
+    return np.stack([(votes == c).sum(axis=1) for c in range(k)], axis=1).argmax(axis=1)
+
+
+def bars(learner: str, seeds: range) -> list[Row]:
+    """Each figure, median over the shuffles, beside what is asked: at least (+) or at most (-) so much."""
+    with (folder("fusion_mmlu_pro") / "votes.csv").open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    places = {letter: c for c, letter in enumerate("ABCDEFGHIJ")}
+    votes = np.array([[places.get(vote, -1) for vote in row[4:-1]] for row in rows])
+    labels = np.array([places[row[-1]] for row in rows])
+    found = [*few_labels(learner, votes, labels, seeds), *reversal(learner, votes, labels, seeds)]
+    for noise, asked in ((0.0, -30.0), (0.4, -0.402)):
+        found.append(majority(learner, noise, asked, seeds))
+    return [*found, workers(learner, seeds), *costs(learner, votes, labels)]
+
+
+def few_labels(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range) -> list[Row]:
+    """Accuracy on held-out questions after so many labels, on-line, and how often it is below plurality."""
+    instances = linmax.experts(votes=votes, abstain=-1, classes=range(10))
+    tested: list[list[float]] = []
+    online, below = [], 0
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(labels))
+        learn, test = order[:LEARNED], order[LEARNED:]
+        model, seen, wrong = linmax.run(learner, instances[learn[:0]], labels[:0]).model, 0, 0
+        tested.append([])
+        for size in LABELS:
+            part = learn[seen:size]
+            wrong, seen = wrong + model.run(instances[part], labels[part]).wrong.sum(), size
+            tested[-1].append(np.mean(model.predict(instances[test]) == labels[test]))
+        counted = np.mean(plurality(votes[test], 10) == labels[test])
+        below += sum(accuracy < counted for accuracy in tested[-1])
+        online.append(1.0 - wrong / LEARNED)
+    medians = np.median(tested, axis=0)
+    found = [
+        {"what": f"MMLU-Pro after {size:,d} labels", "found": medians[i], "asked": asked}
+        for i, (size, asked) in enumerate(LABELS.items())
+    ]
+    found.append({"what": "of these below plurality, any shuffle", "found": float(below), "asked": -0.0})
+    found.append({"what": "MMLU-Pro on-line", "found": statistics.median(online), "asked": 0.7251})
+    return found
+
+
+def reversal(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range) -> list[Row]:
+    """Half-way the best voter's votes become the worst one's, and so on: errors after that."""
+    after, half = [], LEARNED // 2
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(labels))[:LEARNED]
+        given, right = votes[order], labels[order]
+        ranks = np.argsort((given == right[:, None]).mean(axis=0))
+        swapped = np.empty_like(ranks)
+        swapped[ranks] = ranks[::-1]
+        given[half:] = given[half:, swapped]
+        wrong = linmax.run(learner, linmax.experts(votes=given, abstain=-1, classes=range(10)), right).wrong
+        after.append((wrong[half : half + 500].mean(), wrong[half:].mean()))
+    soon, whole = np.median(after, axis=0)
+    return [
+        {"what": "voters reversed: error of the next 500", "found": soon, "asked": -0.335},
+        {"what": "voters reversed: error of the second half", "found": whole, "asked": -0.285},
+    ]
+
+
+def majority(learner: str, noise: float, asked: float, seeds: range) -> Row:
+    """Mistakes without noise, otherwise the final error."""
+    results = []
+    for seed in seeds:
+        data = linmax.majority_problem(noise=noise, seed=seed)
+        trace = linmax.run(learner, linmax.experts(votes=data.votes), data.labels)
+        test = linmax.majority_problem(noise=noise, trials=20_000, seed=seed + 100_000)
+        error = np.mean(trace.model.predict(linmax.experts(votes=test.votes)) != test.labels)
+        results.append(float(error) if noise else float(trace.mistakes[-1]))
+    told = "final error" if noise else "mistakes"
+    return {"what": f"majority problem, noise {noise:g}: {told}", "found": statistics.median(results), "asked": asked}
+
+
+def workers(learner: str, seeds: range) -> Row:
+    """3,000 workers, right 60 to 95 times in 100, 8 of whom vote on each of 2,000 tasks with 4 classes."""
+    results, counted = [], []
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        good, labels = random.uniform(0.6, 0.95, 3000), random.integers(0, 4, 2000)
+        votes = np.full((2000, 3000), -1)
+        for row, label in zip(votes, labels, strict=True):
+            who = random.choice(3000, 8, replace=False)
+            row[who] = np.where(random.random(8) < good[who], label, (label + random.integers(1, 4, 8)) % 4)
+        trace = linmax.run(learner, linmax.experts(votes=votes, abstain=-1, classes=range(4)), labels)
+        results.append(1.0 - trace.wrong.mean())
+        counted.append(np.mean(plurality(votes, 4) == labels))
+    told = f"3,000 workers on-line (plurality {statistics.median(counted):.4f})"
+    return {"what": told, "found": statistics.median(results), "asked": 0.99}
+
+
+def costs(learner: str, votes: np.ndarray, labels: np.ndarray) -> list[Row]:
+    """Microseconds of the processor for a trial: all at once, and one by one through two faces."""
+    instances = linmax.experts(votes=votes, abstain=-1, classes=range(10))
+    linmax.run(learner, instances[:20], labels[:20])
+    spent = [time.process_time()]
+    linmax.run(learner, instances[:LEARNED], labels[:LEARNED])
+    spent.append(time.process_time())
+    one_by_one = linmax.Learner(learner)
+    named = [{str(i): int(vote) for i, vote in enumerate(row) if vote >= 0} for row in votes[:1000]]
+    spent.append(time.process_time())
+    for row, label in zip(named, labels.tolist(), strict=False):
+        one_by_one.learn(votes=row, label=label)
+    spent.append(time.process_time())
+    table = np.where(votes[:1000] < 0, None, votes[:1000].astype(object))
+    fusion = linmax.VoteFusion(learner)
+    spent.append(time.process_time())
+    for t in range(len(table)):
+        fusion.partial_fit(table[t : t + 1], labels[t : t + 1])
+    spent.append(time.process_time())
+    faces = {"run": (0, LEARNED), "Learner": (2, len(named)), "VoteFusion.partial_fit": (4, len(table))}
+    return [
+        {
+            "what": f"microseconds a trial, {face}",
+            "found": 1e6 * (spent[first + 1] - spent[first]) / size,
+            "asked": -150.0 if face == "run" else None,
+        }
+        for face, (first, size) in faces.items()
+    ]
+
+
 # -- showing ------------------------------------------------------------------------------------------------------
 
 
@@ -158,22 +291,43 @@ def show(title: str, rows: list[Row]) -> None:
     Console().print(table)
 
 
+def show_bars(title: str, rows: list[Row]) -> None:
+    """Print what was found and what was asked."""
+    table = Table("", title=title, title_justify="left")
+    for heading in ("found", "asked", ""):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        asked = row["asked"]
+        if asked is None:
+            table.add_row(row["what"], f"{row['found']:.4g}", "", "")
+            continue
+        most = math.copysign(1.0, asked) < 0.0
+        met = row["found"] <= -asked if most else row["found"] >= asked
+        bound = f"{'at most' if most else 'at least'} {abs(asked):g}"
+        table.add_row(row["what"], f"{row['found']:.4g}", bound, "met" if met else "missed")
+    Console().print(table)
+
+
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("mmlu", "trec"))
+    parser.add_argument("--only", choices=("mmlu", "trec", "bars"))
     parser.add_argument("--learner", default="auto")
     parser.add_argument("--shuffles", type=int, default=5, help="of mmlu (default: 5)")
     parser.add_argument("--orders", type=int, default=3, help="of trec (default: 3)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run of bars (default: 0)")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found = {}
-    if arguments.only != "trec":
+    if arguments.only in (None, "mmlu"):
         found["mmlu"] = mmlu(arguments.learner, arguments.shuffles)
         show(f"29 language models on MMLU-Pro, median of {arguments.shuffles} shuffles", found["mmlu"])
-    if arguments.only != "mmlu":
+    if arguments.only in (None, "trec"):
         found["trec"] = trec(arguments.learner, arguments.orders)
         show(f"68 rules and the words of TREC, mean of {arguments.orders} orders", found["trec"])
+    if arguments.only in (None, "bars"):
+        found["bars"] = bars(arguments.learner, range(arguments.seed, arguments.seed + arguments.shuffles))
+        show_bars(f"What is asked of the pool for votes, median of {arguments.shuffles} runs", found["bars"])
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2, default=float) + "\n")
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-__all__ = ["ReferenceBayes", "ReferencePool", "ReferenceSoftmax", "shares"]
+__all__ = ["ReferenceBayes", "ReferencePool", "ReferenceSoftmax", "ReferenceVotes", "shares"]
 
 
 def shares(scores: np.ndarray) -> np.ndarray:
@@ -239,3 +239,101 @@ class ReferencePool:
             member.learn(row, label)
         self.recent = 0.8 * self.recent + np.eye(self.k)[label]
         return table, fused
+
+
+class ReferenceVotes:
+    """The pool for voters and raters, all classes known: five logits and a robust softmax, mixed by fixed share.
+
+    Coordinates: share of votes, whether a class is named, voters, raters, thresholds. ``full`` if the logits keep all
+    of their precision, otherwise its diagonal.
+    """
+
+    ridge = (0.3, 10.0, 10.0, 10.0, 10.0)
+    kept = (1.0, 1.0, 0.999, 0.99, 0.97)
+
+    def __init__(self, voters: int, raters: int, k: int, thresholds: bool, full: bool = True) -> None:
+        self.voters, self.raters, self.k, self.thresholds, self.full = voters, raters, k, thresholds, full
+        n = 2 + voters + raters + k * thresholds
+        self.home = np.zeros((5, n))
+        self.home[:, :2] = 1.0
+        self.weights = self.home.copy()
+        self.precision = [ridge * np.eye(n) for ridge in self.ridge]
+        self.spoken = np.zeros(n, bool)
+        self.ratings: list[list[np.ndarray]] = [[] for _ in range(raters)]
+        self.refitted = ReferenceSoftmax(n - 2, 0.1, True)
+        self.mixture = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.001])
+        self.guesses = np.ones(6)
+        self.trials = 0
+
+    def matrix(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """(k, n) ratings; votes are -1 where a voter is silent."""
+        x = np.zeros((self.k, self.weights.shape[1]))
+        counts = np.zeros(self.k)
+        for i, vote in enumerate(votes):
+            if vote >= 0:
+                x[vote, 2 + i] = counts[vote] = 1.0
+        x[:, 1] = counts
+        counts = np.array([(votes == c).sum() for c in range(self.k)], float)
+        for i, given in enumerate(scores):
+            centred = given - given.mean()
+            if centred.any():
+                squares = [*(past**2 for past in self.ratings[i]), centred**2]
+                x[:, 2 + self.voters + i] = centred / np.sqrt(np.mean(squares))
+                counts += shares(x[:, 2 + self.voters + i])
+        x[:, 0] = counts / max(counts.sum(), 1.0)
+        if self.thresholds:
+            x[:, -self.k :] = np.eye(self.k)
+        return x
+
+    def given(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """What the robust softmax sees."""
+        x = self.matrix(votes, scores)[:, 2:]
+        x[:, self.voters : self.voters + self.raters] = scores.T
+        return x
+
+    def welcomed(self, x: np.ndarray) -> np.ndarray:
+        """The weights, and those of newcomers."""
+        weights = self.weights.copy()
+        first, last = 2 + self.voters, 2 + self.voters + self.raters
+        for block in (slice(2, first), slice(first, last)):
+            old = self.spoken[block]
+            new = x[:, block].any(axis=0) & ~old
+            for m in range(5):
+                weights[m, block][new] = (0.03 + self.weights[m, block][old].sum()) / (1 + old.sum())
+        return weights
+
+    def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """(6, k): of each member, without guesses."""
+        x = self.matrix(votes, scores)
+        found = [shares(x @ weights) for weights in self.welcomed(x)]
+        return np.array([*found, shares(self.refitted.scores(self.given(votes, scores)))])
+
+    def scores(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        guess = (self.guesses / (10 + self.trials))[:, None]
+        return np.log(self.mixture @ ((1 - guess) * self.probabilities(votes, scores) + guess / self.k))
+
+    def learn(self, votes: np.ndarray, scores: np.ndarray, label: int) -> None:
+        x, p = self.matrix(votes, scores), self.probabilities(votes, scores)
+        guess = self.guesses / (10 + self.trials)
+        right = (1 - guess) * p[:, label] + guess / self.k
+        self.mixture = 0.999 * self.mixture * right / (self.mixture @ right) + 0.001 / 6
+        self.guesses += guess / self.k / right
+        self.trials += 1
+        welcomed, speak = self.welcomed(x), x.any(axis=0)
+        self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]
+        self.home[:, :2], self.home[:, 2 + self.voters + self.raters :] = 1.0, 0.0
+        self.weights = welcomed
+        self.spoken |= speak
+        for m, (ridge, kept) in enumerate(zip(self.ridge, self.kept, strict=True)):
+            curvature = x.T @ (np.diag(p[m]) - np.outer(p[m], p[m])) @ x
+            prior = (1 - kept) * ridge * (1.0 if self.full else speak)
+            old = self.precision[m]
+            old = kept * old if self.full else np.where(speak, kept, 1.0) * old
+            old = old + np.diag(np.broadcast_to(prior, speak.shape))
+            gradient = x[label] - p[m] @ x + prior * (self.home[m] - self.weights[m])
+            self.weights[m] += np.linalg.solve(old + curvature, gradient)
+            self.precision[m] = old + (curvature if self.full else np.diag(np.diag(curvature)))
+        for i, given in enumerate(scores):
+            if (given != given.mean()).any():
+                self.ratings[i].append(given - given.mean())
+        self.refitted.learn(self.given(votes, scores), label)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
-from linmax.data.arrays import Layout, cut, no_instances
-from linmax.engine.pools import votes_pool
+from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
 from linmax.learners.attributes import SLOTS, RunningPool
 from linmax.learners.mixing import Mixture
+from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class LearnerNode(Node):
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
+
+    @property
+    def linear(self) -> bool:
+        return self.described.linear
 
     def prepare(self, engine: Engine) -> None:
         self.running = self.described.start(engine.state.weights.shape[1])
@@ -60,7 +64,7 @@ class LearnerNode(Node):
         return self.running.judge(engine.state.shape, instances, size, engine.k)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        return self.running.hypothesis(), 0.0
+        return filled_up(self.running.hypothesis(), engine), 0.0
 
     def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
         form = self.running.linear_form(engine.layout.dense, engine.layout.sparse, engine.k)
@@ -68,6 +72,11 @@ class LearnerNode(Node):
 
     def mix(self, mixture: Mixture) -> None:
         self.running.mix(mixture.of(lambda node: node.running))
+
+
+def filled_up(weights: np.ndarray, engine: Engine) -> np.ndarray:
+    """Weights over all coordinates of the engine; those left out are 0."""
+    return np.append(weights, np.zeros(engine.state.weights.shape[1] - len(weights)))
 
 
 def in_coordinates(engine: Engine, form: np.ndarray) -> np.ndarray:
@@ -85,11 +94,11 @@ class AutoPoolNode(Node):
 
     With both, the votes of the first one's members are raters beside the others, and the second one decides.
     ``columns`` says what each rater of the second is: a rater of the instances, or -1 - m for member m. They stand in
-    the order in which they came. ``bounded`` says which form the second has: it is settled by those who come first,
-    and stays when raters join them.
+    the order in which they came.
     """
 
     from_zero = False
+    linear = False
     always_changes = True
 
     def hosts(self, experts: bool) -> bool:
@@ -97,9 +106,8 @@ class AutoPoolNode(Node):
 
     def prepare(self, engine: Engine) -> None:
         self.columns = np.zeros(0, np.int64)
-        self.bounded = np.zeros(1, np.int64)
         self.attributes: RunningPool | None = None
-        self.votes: Engine | None = None
+        self.votes: RunningVotes | None = None
         self._fit(engine)
 
     def _fit(self, engine: Engine) -> None:
@@ -114,17 +122,11 @@ class AutoPoolNode(Node):
         if self.attributes is None or (self.columns < 0).any():
             members = members[:0]
         self.columns = np.concatenate([self.columns, raters, members])
-        inner = Layout(layout.voters, len(self.columns), 0, 0, layout.constant)
-        if self.votes is None:
-            self.bounded[0] = layout.raters == 0
-            self.votes = engine.like(votes_pool(bool(self.bounded[0])), inner)
-            self.votes.state.shape[KNOWN] = engine.state.shape[KNOWN]
-        else:
-            self.votes.grow(inner, engine.k)
+        self.votes = self.votes or RunningVotes()
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"columns": self.columns, "bounded": self.bounded}
+        found = {"columns": self.columns}
         if self.attributes is not None:
             found |= {f"attributes.{name}": array for name, array in self.attributes.arrays.items()}
         if self.votes is not None:
@@ -137,20 +139,13 @@ class AutoPoolNode(Node):
             part, _, rest = name.partition(".")
             if rest:
                 parts[part][rest] = array
-        self.columns, bounded = arrays["columns"].copy(), arrays["bounded"].copy()
+        self.columns = arrays["columns"].copy()
         if parts["attributes"]:
             self.attributes = self.attributes or RunningPool()
             self.attributes.restore(parts["attributes"])
-        if self.votes is not None:
-            if bounded[0] != self.bounded[0]:
-                engine = self.votes
-                self.votes = engine.like(votes_pool(bool(bounded[0])), engine.layout)
+        if parts["votes"]:
+            self.votes = self.votes or RunningVotes()
             self.votes.restore(parts["votes"])
-        self.bounded = bounded
-
-    def renumber(self, order: Sequence[int]) -> None:
-        if self.votes is not None:
-            self.votes.renumber(order)
 
     def grown(self, engine: Engine) -> None:
         self._fit(engine)
@@ -197,9 +192,10 @@ class AutoPoolNode(Node):
         if self.votes is None:
             return
         fused = self._fused(chunk.instances, begin, end, votes, engine.k)
-        outcome = self.votes.run(fused, chunk.labels[begin:end].copy(), scored=end - begin)
-        place = slice(begin - chunk.begin, end - chunk.begin)
-        predictions[place], table[place] = outcome.predictions, outcome.scores
+        place, shape = slice(begin - chunk.begin, end - chunk.begin), engine.state.shape
+        shape[KNOWN] = max(chunk.known, int(chunk.labels[chunk.begin : begin].max(initial=-1)) + 1)
+        labels = chunk.labels[begin:end]
+        predictions[place], table[place] = self.votes.play(shape, fused, labels, 0, end - begin, engine.k)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         votes, known = None, np.full(size, engine.state.shape[KNOWN])
@@ -207,34 +203,36 @@ class AutoPoolNode(Node):
         if self.attributes is not None:
             *_, predictions, table, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
         if self.votes is not None:
-            return self.votes.judge(self._fused(instances, 0, size, votes, engine.k), size)
+            fused = self._fused(instances, 0, size, votes, engine.k)
+            return self.votes.judge(engine.state.shape, fused, size, engine.k)
         return predictions, table
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        """For voters and raters alone: that of their pool."""
+        """For voters and raters alone: about that of their pool."""
         if self.attributes is not None or self.votes is None:
             return super().hypothesis(engine)
-        return self.votes.top.hypothesis(self.votes)
+        return filled_up(self.votes.hypothesis(), engine), 0.0
 
     def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
         """With both, the members of the first have the weights that the second gives them."""
         layout = engine.layout
         if self.attributes is None:
             if self.votes is not None:
-                return self.votes.top.shown(self.votes)
+                return self.hypothesis(engine)
             return in_coordinates(engine, np.zeros((layout.rows, engine.k))), 0.0
         if self.votes is None:
             return in_coordinates(engine, self.attributes.linear_form(layout.dense, layout.sparse, engine.k)), 0.0
-        found, log_scale = self.votes.top.shown(self.votes)
-        raters, thresholds = np.split(found[layout.voters :], [len(self.columns)])
-        given, slots = self.columns >= 0, np.zeros(SLOTS)
+        inner = layout.voters + len(self.columns)
+        found = self.votes.hypothesis()
+        found = np.append(found, np.zeros(max(0, inner + engine.k - len(found))))
+        raters, given, slots = found[layout.voters : inner], self.columns >= 0, np.zeros(SLOTS)
         slots[-1 - self.columns[~given]] = raters[~given]
         form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, slots)
-        form[0] += thresholds[: engine.k] if layout.constant else 0.0
+        form[0] += found[inner : inner + engine.k] if layout.constant else 0.0
         stored = in_coordinates(engine, form)
         stored[: layout.voters] = found[: layout.voters]
         stored[layout.voters + self.columns[given]] = raters[given]
-        return stored, log_scale
+        return stored, 0.0
 
     @property
     def unmixable(self) -> str:  # type: ignore[override]

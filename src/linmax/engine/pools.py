@@ -8,7 +8,7 @@ from typing import Any
 from linmax.core.contract import Rule
 from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool
-from linmax.learners.softmax import robust_softmax
+from linmax.learners.votes import VotesPool
 from linmax.rules import alma, perceptron, winnow
 from linmax.techniques import average, recycle
 from linmax.techniques.combining import Combined
@@ -16,7 +16,7 @@ from linmax.techniques.technique import LearnerLike, as_learners
 from linmax.techniques.voting import Voted
 from linmax.util.checks import one_of
 
-__all__ = ["POOLS", "best_of_both", "paper_pool", "pool_name", "votes_pool", "vr_combine"]
+__all__ = ["POOLS", "best_of_both", "paper_pool", "pool_name", "vr_combine"]
 
 # Winnow's factors: the paper names 1.01, 1.03, 1.2, 1.25, 1.3, 1.35, 1.5, 1.6 of its 15; the rest is filled in.
 PAPER_ALPHAS = (1.01, 1.03, 1.05, 1.07, *(round(1.1 + 0.05 * i, 2) for i in range(11)))
@@ -35,24 +35,7 @@ def paper_pool() -> list[Rule]:
     return [*(winnow(alpha) for alpha in PAPER_ALPHAS), perceptron(), *(alma(p) for p in PAPER_NORMS)]
 
 
-def votes_pool(bounded: bool = True) -> Combined:
-    """A few learners for votes and scores, weighted by their mistakes; ``bounded`` if all ratings are within [0, 1].
-
-    A robust softmax, and margin rules with long recycling: raw for labels without noise, with averages that fade
-    otherwise, where the Perceptron has the wider margin and ALMA joins it.
-    """
-    rules = [perceptron(margin=10), perceptron(margin=50)]
-    if bounded:
-        rules += [winnow(1.05, thickness=0.005), winnow(1.1, thickness=0.005)]
-    members: list[Any] = [robust_softmax(0.1)]
-    for raw, averaged in zip(rules[::2], rules[1::2], strict=True):
-        members.append(recycle(raw, s=1000, u=1000, budget=50))
-        members.append(average(recycle(averaged, s=1000, u=20, budget=50), scale="max", fade=True))
-    members.append(average(recycle(alma(2), s=1000, u=20, budget=50), scale="max", fade=True))
-    return Combined(tuple(members), "weighted", 0.5, "votes" if bounded else "")
-
-
-POOLS: dict[str, Callable[[], Any]] = {"votes": votes_pool, "attributes": AttributePool, "auto": AutomaticPool}
+POOLS: dict[str, Callable[[], Any]] = {"votes": VotesPool, "attributes": AttributePool, "auto": AutomaticPool}
 
 
 def vr_combine(
@@ -72,10 +55,11 @@ def vr_combine(
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
         each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
-        saved hypotheses: "votes": a robust softmax and five margin rules with long recycling, their scores
-        weighted by their mistakes. "attributes": three or four diverse learners on attributes scaled on-line, fused
-        as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and scores, the one for
-        attributes, or, where there are both, the first over the votes and the second's members together.
+        saved hypotheses: "votes": on-line logits with several priors and memories, and one that is refitted, mixed
+        by who was best lately (`linmax.learners.votes`). "attributes": three or four diverse learners on attributes
+        scaled on-line, fused as sub-experts of AROW (`linmax.learners.attributes`). "auto": the one for votes and
+        scores, the one for attributes, or, where there are both, the first over the votes and the second's members
+        together.
     s, u
         See `recycle`; with "papers" and lists only, like all that follow.
     h, w, r, d, scale

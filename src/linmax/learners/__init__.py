@@ -26,6 +26,7 @@ class Description:
     from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
     makes_room: ClassVar[bool] = False  # whether `Running.judge` takes instances with attributes not met before
     unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
+    linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
 
     def __str__(self) -> str:
         numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
@@ -70,7 +71,7 @@ class Running:
         raise NotImplementedError
 
     def hypothesis(self) -> np.ndarray:
-        """Weights over the coordinates, where it predicts with one vector of them."""
+        """Weights over the coordinates, where it predicts with one vector of them; those left out at the end are 0."""
         raise ValueError("this learner is no single weight vector")
 
     def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray | None:

@@ -113,6 +113,11 @@ class Node:
         return np.array(outputs, np.int32) if len(outputs) == len(self.children) else None
 
     @property
+    def linear(self) -> bool:
+        """Whether its scores are those of its hypothesis, if it has one, up to a factor."""
+        return all(child.linear for child in self.children)
+
+    @property
     def passes_scores_on(self) -> bool:
         """Whether its own scores are those of members."""
         return any(child.passes_scores_on for child in self.children)

@@ -36,6 +36,7 @@ __all__ = ["OnLineFusion"]
 
 KIND = "vote fusion"
 THRESHOLDS = "(thresholds)"
+TOGETHER = "(together)"
 
 
 class OnLineFusion:
@@ -225,7 +226,8 @@ class OnLineFusion:
             raise ValueError(f"only the class {classes[0]!r} is known; there is nothing to explain")
         instances = state.known(state.laid_out(batch))
         winner = classes.index(state.model.predict(instances)[0])
-        rated = state.model.scores(instances)[0].copy()
+        scores = state.model.scores(instances)[0]
+        rated = scores.copy()
         rated[winner] = -np.inf
         second = int(rated.argmax())
         ratings = instances.matrix(0, classes)
@@ -235,6 +237,8 @@ class OnLineFusion:
         found = dict(zip(state.voters, columns.tolist(), strict=True))
         if state.model.layout.constant:
             found[THRESHOLDS] = float(added[count:].sum())
+        if not state.model.engine.top.linear:
+            found[TOGETHER] = float(scores[winner] - scores[second]) / state.unit()[0] - sum(found.values())
         ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
         said = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
         return Explanation(

@@ -246,7 +246,8 @@ class Explanation(_Shown):
         Score of the winner less that of the runner-up, as a share of the weight of all voters: the sum of the
         contributions.
     contributions
-        Of each voter, largest first, and of the thresholds, which prefer a class whoever votes.
+        Of each voter, largest first, and of the thresholds, which prefer a class whoever votes. A learner whose score
+        is more than a sum over voters, such as `auto`, also has what they do together: by how many agree, for one.
     votes
         What each voter said; None abstained.
     sides

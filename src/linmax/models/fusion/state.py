@@ -263,7 +263,8 @@ class FusionState:
     def unit(self) -> tuple[float, float]:
         """Magnitude of the voters' weights, and how many times as large the model's scores are as w.x.
 
-        The machine gives scores up to one positive factor. It shows when one voter, the heaviest, speaks alone.
+        The machine gives scores up to one positive factor. It shows when one voter, the heaviest, speaks alone. Of a
+        learner that only resembles w.x, such as a mixture, it is 1.
         """
         weights, k = self.model.weights.arrays, len(self.model.classes)
         columns = np.concatenate([weights.voters, weights.raters])
@@ -271,6 +272,8 @@ class FusionState:
         total = float(np.abs(self._of_voters(columns)).sum())
         if total == 0.0 or k < 2:
             return 1.0, 1.0
+        if not self.model.engine.top.linear:
+            return total, 1.0
         ratings = np.zeros((2, len(columns), k))
         ratings[1, heaviest, 0] = 1.0
         layout = self.model.layout

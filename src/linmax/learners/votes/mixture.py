@@ -1,0 +1,229 @@
+"""The trials of the pool: logits with several priors and memories, and members from elsewhere, mixed by fixed share.
+
+Member m gives class c the probability (1 - e_m) P_m(c) + e_m / k: labels are guesses at a rate e_m that is counted on
+the way. The mixture weighs the members by w, and after each trial
+
+    w_m <- (1 - RATE) w_m p_m(label) / sum_i w_i p_i(label) + RATE / M,
+
+so that whoever was best lately leads (Herbster and Warmuth 1998, Tracking the best expert). A voter or rater who speaks
+for the first time has, in each logit, the mean weight of its kind so far.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import boolean, int64, types
+
+from linmax.core.contract import KNOWN, Cube, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.linear_max import top_two
+from linmax.jit.compiling import kernel
+from linmax.learners.softmax import IntTable, Store, StoreT, rate, to_shares, trust
+from linmax.learners.votes.logits import step_by_diagonal, step_by_matrix
+from linmax.learners.votes.trial import VOTERS, write_trial
+
+__all__ = ["FULL", "LOGITS", "Pool", "Room", "play_votes"]
+
+RIDGE = np.array([0.3, 10.0, 10.0, 10.0, 10.0])
+KEPT = np.array([1.0, 1.0, 0.999, 0.99, 0.97])
+TRUST = np.full(5, 0.03)
+LOGITS = RIDGE.size
+OUTSET = np.array([1.0, 1.0])  # the first weights of the two raters made of all votes
+FIRST = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.001])
+RATE = 1e-3  # of the fixed share
+FAINT = 1e-9  # least probability by which a member is judged
+OFTEN = 64  # coordinates up to which the precision is factorised at every trial; beyond, the more rarely the more
+FULL = 256  # coordinates up to which the precision is a full matrix
+
+
+TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
+
+
+class Pool(NamedTuple):
+    """All the state."""
+
+    weights: np.ndarray  # (LOGITS, n)
+    home: np.ndarray  # likewise: means of the priors
+    precision: np.ndarray  # (LOGITS, n, n), lower halves; or empty
+    factor: np.ndarray  # likewise
+    diagonal: np.ndarray  # (LOGITS, n); or empty
+    seen: np.ndarray  # int64 (n): 1 where a voter or rater has spoken
+    sums: np.ndarray  # (LOGITS, 2): of the weights of voters and of raters that have spoken
+    scales: np.ndarray  # (raters, 2): trials and sums of squares
+    mixture: np.ndarray  # (members,)
+    guesses: np.ndarray  # (members, 2): labels guessed and not
+    counts: np.ndarray  # int64: trials, voters and raters that have spoken, age of the factor
+
+
+PoolT = types.NamedTuple((Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices), Pool)
+
+
+class Room(NamedTuple):
+    """Where a trial is worked out."""
+
+    store: Store  # of one trial
+    shares: np.ndarray  # (members, k)
+    scores: np.ndarray  # (k,)
+    vectors: np.ndarray  # (6, max(n, k)); the first is 0 between trials as long as there are matrices
+    chain: np.ndarray  # int64 (2, max(k, ratings))
+
+
+RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, IntTable), Room)
+
+
+@kernel()
+def newcomer(pool: Pool, m: int, kind: int) -> float:
+    """The weight that logit m gives to a voter (kind 0) or rater (1) who has not spoken yet."""
+    return (TRUST[m] + pool.sums[m, kind]) / (1.0 + pool.counts[SPOKEN + kind])
+
+
+@kernel()
+def welcome(pool: Pool, instances: Instances, count: int, store: Store) -> None:
+    """Give their first weights to those of this trial who have not spoken before."""
+    voters = instances.signs.size
+    last = VOTERS + voters + instances.scores.shape[1]
+    joined, others = 0, 0
+    for j in range(count):
+        place = store.places[j]
+        if VOTERS <= place < last and not pool.seen[place]:
+            kind = 0 if place < VOTERS + voters else 1
+            if kind == 1 or instances.signs[place - VOTERS] == 1.0:
+                for m in range(LOGITS):
+                    pool.weights[m, place] = pool.home[m, place] = newcomer(pool, m, kind)
+                joined += kind == 0
+                others += kind == 1
+                pool.seen[place] = 1
+            else:
+                pool.seen[place] = 2
+    if joined + others:
+        for m in range(LOGITS):
+            pool.sums[m, 0] += joined * newcomer(pool, m, 0)
+            pool.sums[m, 1] += others * newcomer(pool, m, 1)
+        pool.counts[SPOKEN] += joined
+        pool.counts[SPOKEN + 1] += others
+
+
+@kernel()
+def score(pool: Pool, m: int, instances: Instances, count: int, store: Store, scores: np.ndarray) -> None:
+    """The scores that logit m gives, whoever speaks."""
+    rate(store, 0, count, pool.weights[m], scores)
+    voters = instances.signs.size
+    last = VOTERS + voters + instances.scores.shape[1]
+    for j in range(count):
+        place = store.places[j]
+        if VOTERS <= place < last and not pool.seen[place]:
+            kind = 0 if place < VOTERS + voters else 1
+            if kind == 1 or instances.signs[place - VOTERS] == 1.0:
+                scores[store.of[j]] += newcomer(pool, m, kind) * store.values[j]
+
+
+@kernel()
+def predict(
+    pool: Pool, instances: Instances, count: int, known: int, given: np.ndarray, room: Room, mixed: np.ndarray
+) -> None:
+    """Probabilities of the classes: of each member, without its guesses, and of the mixture."""
+    members = pool.mixture.size
+    for c in range(known):
+        mixed[c] = 0.0
+    for m in range(members):
+        shares = room.shares[m]
+        if m < LOGITS:
+            score(pool, m, instances, count, room.store, room.scores)
+            to_shares(room.scores, known, shares)
+        else:
+            to_shares(given[m - LOGITS], known, shares)
+        guess = pool.guesses[m, 0] / (pool.guesses[m, 0] + pool.guesses[m, 1])
+        for c in range(known):
+            mixed[c] += pool.mixture[m] * ((1.0 - guess) * shares[c] + guess / known)
+
+
+@kernel()
+def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> None:
+    """Weigh the members by the probability that they gave to the label."""
+    members, total = pool.mixture.size, 0.0
+    for m in range(members):
+        guesses = pool.guesses[m]
+        guess = guesses[0] / (guesses[0] + guesses[1])
+        pool.mixture[m] *= max(FAINT, (1.0 - guess) * shares[m, label] + guess / known)
+        total += pool.mixture[m]
+        sure = trust(shares[m, label], guess, known)
+        guesses[0] += 1.0 - sure
+        guesses[1] += sure
+    for m in range(members):
+        pool.mixture[m] = (1.0 - RATE) * pool.mixture[m] / total + RATE / members
+
+
+@kernel()
+def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label: int, room: Room) -> None:
+    """One step of each logit."""
+    n = pool.weights.shape[1]
+    fresh = pool.counts[AGE] == 0
+    pool.counts[AGE] = (pool.counts[AGE] + 1) % (1 + (n - 1) // OFTEN)
+    first, middle = VOTERS, VOTERS + instances.signs.size
+    last = middle + instances.scores.shape[1]
+    for m in range(LOGITS):
+        weights = pool.weights[m]
+        if pool.precision.shape[1]:
+            step_by_matrix(
+                room.store, count, label, room.shares[m], RIDGE[m], KEPT[m], pool.home[m], weights, pool.precision[m],
+                pool.factor[m], fresh, room.vectors, room.chain,
+            )  # fmt: skip
+            for kind in range(2):
+                total = 0.0
+                for i in range(first if kind == 0 else middle, middle if kind == 0 else last):
+                    if pool.seen[i] == 1:
+                        total += weights[i]
+                pool.sums[m, kind] = total
+        else:
+            size = step_by_diagonal(
+                room.store, count, known, label, room.shares[m], RIDGE[m], KEPT[m], pool.home[m], weights,
+                pool.diagonal[m], room.vectors, room.chain[0],
+            )  # fmt: skip
+            for a in range(size):
+                place = room.chain[0, a]
+                if first <= place < last and pool.seen[place] == 1:
+                    pool.sums[m, 0 if place < middle else 1] += room.vectors[3, place]
+
+
+@kernel(types.void(InstancesT, Labels, int64, int64, Indices, PoolT, RoomT, Cube, boolean, Labels, Matrix))
+def play_votes(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    pool: Pool,
+    room: Room,
+    given: np.ndarray,
+    learn: bool,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Trials begin..end; ``given`` (trials, members, k) are the scores of the members from elsewhere.
+
+    ``table`` receives the logarithms of the mixed probabilities.
+    """
+    for t in range(begin, end):
+        mixed, known = table[t - begin], shape[KNOWN]
+        fresh_label = learn and labels[t] >= known
+        if fresh_label:  # the prediction comes first; the rest of the trial knows the new class
+            count = write_trial(instances, t, known, pool.scales, False, room.store, room.scores)
+        else:
+            count = write_trial(instances, t, known, pool.scales, learn, room.store, room.scores)
+        if known:
+            predict(pool, instances, count, known, given[t - begin], room, mixed)
+        for c in range(known):
+            mixed[c] = math.log(mixed[c])
+        predictions[t - begin] = top_two(mixed, shape)[0]
+        if not learn:
+            continue
+        if fresh_label:
+            known = shape[KNOWN] = labels[t] + 1
+            count = write_trial(instances, t, known, pool.scales, True, room.store, room.scores)
+            predict(pool, instances, count, known, given[t - begin], room, room.vectors[5])
+        welcome(pool, instances, count, room.store)
+        weigh_members(pool, labels[t], known, room.shares)
+        learn_trial(pool, instances, count, known, labels[t], room)
+        pool.counts[TRIALS] += 1

@@ -1,0 +1,200 @@
+"""The pool for voters and raters at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from linmax.core.contract import EXPERTS, STRIDE, Instances
+from linmax.learners import Description, Running
+from linmax.learners.softmax import RunningSoftmax, new_store
+from linmax.learners.votes.mixture import (
+    AGE,
+    FIRST,
+    FULL,
+    LOGITS,
+    OUTSET,
+    RIDGE,
+    SPOKEN,
+    TRUST,
+    Pool,
+    Room,
+    play_votes,
+)
+from linmax.learners.votes.trial import COPIED, SHARE, VOTERS
+
+__all__ = ["RunningVotes", "VotesPool"]
+
+REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
+GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
+STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
+
+
+class RunningVotes(Running):
+    """State: the logits and their mixture (`Pool`), and a robust softmax that is refitted now and then.
+
+    It has coordinates of its own, and so does not mind where the engine has its weights.
+    """
+
+    def __init__(self) -> None:
+        self.refitted = RunningSoftmax(REFITTED, True, 0)
+        self.blocks = np.zeros(3, np.int64)  # voters, raters, thresholds
+        self.signs = np.zeros(0)  # of the voters
+        self.pool = Pool(
+            weights=np.tile(OUTSET, (LOGITS, 1)),
+            home=np.tile(OUTSET, (LOGITS, 1)),
+            precision=RIDGE[:, None, None] * np.eye(VOTERS),
+            factor=np.zeros((LOGITS, VOTERS, VOTERS)),
+            diagonal=np.zeros((LOGITS, 0)),
+            seen=np.zeros(VOTERS, np.int64),
+            sums=np.zeros((LOGITS, 2)),
+            scales=np.zeros((0, 2)),
+            mixture=FIRST.copy(),
+            guesses=np.tile([GUESSES, OTHERS], (FIRST.size, 1)),
+            counts=np.zeros(4, np.int64),
+        )
+        self.room: Room | None = None
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        own = {"blocks": self.blocks, "signs": self.signs} | {
+            f"pool.{name}": array for name, array in self.pool._asdict().items()
+        }
+        return own | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        parts: dict[str, dict[str, np.ndarray]] = {"pool": {}, "refitted": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            if rest:
+                parts[part][rest] = array.copy()
+        self.blocks, self.signs = arrays["blocks"].copy(), arrays["signs"].copy()
+        self.pool, self.room = Pool(**parts["pool"]), None
+        self.refitted.restore(parts["refitted"])
+
+    def _fit(self, instances: Instances, k: int) -> None:
+        """Make room for the voters and raters of these instances and for k classes."""
+        blocks = blocks_of(instances, k)
+        starts = np.append(0, np.cumsum(blocks))
+        places = np.concatenate([starts[b] + np.arange(self.blocks[b]) for b in range(3)]).astype(np.int64)
+
+        def wider(places: np.ndarray, size: int, array: np.ndarray) -> np.ndarray:
+            new = np.zeros((*array.shape[:-1], size), array.dtype)
+            new[..., places] = array
+            return new
+
+        if places.size:
+            self.refitted.move(partial(wider, places, int(starts[-1])))
+        else:
+            self.refitted = RunningSoftmax(REFITTED, True, int(starts[-1]))
+        places = np.concatenate([np.arange(VOTERS), VOTERS + places])
+        n, pool = VOTERS + int(starts[-1]), self.pool
+        precision, diagonal = np.zeros((LOGITS, 0, 0)), np.zeros((LOGITS, 0))
+        if n <= FULL:
+            precision = RIDGE[:, None, None] * np.eye(n)
+            precision[np.ix_(np.arange(LOGITS), places, places)] = pool.precision
+        else:
+            diagonal = np.tile(RIDGE[:, None], n)
+            full = pool.precision.size > 0
+            diagonal[:, places] = np.diagonal(pool.precision, axis1=1, axis2=2) if full else pool.diagonal
+        scales = np.zeros((int(blocks[1]), 2))
+        scales[: len(pool.scales)] = pool.scales
+        self.pool = pool._replace(
+            weights=wider(places, n, pool.weights),
+            home=wider(places, n, pool.home),
+            precision=precision,
+            factor=np.zeros_like(precision),
+            diagonal=diagonal,
+            seen=wider(places, n, pool.seen),
+            scales=scales,
+        )
+        self.pool.counts[AGE] = 0
+        self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
+
+    def _room(self, k: int) -> Room:
+        """Room for one trial; kept as long as nothing grows."""
+        if self.room is None or self.room.scores.size != k:
+            n, most = self.pool.weights.shape[1], int(self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
+            self.room = Room(
+                new_store(1, most),
+                np.zeros((FIRST.size, k)),
+                np.zeros(k),
+                np.zeros((6, max(n, k))),
+                np.zeros((2, max(k, most)), np.int64),
+            )
+        return self.room
+
+    def _shape(self, shape: np.ndarray, k: int) -> np.ndarray:
+        """That of the engine with the coordinates of this learner."""
+        own = shape.copy()
+        own[EXPERTS], own[STRIDE] = self.blocks[0] + self.blocks[1], k
+        return own
+
+    def play(
+        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if not np.array_equal(blocks_of(instances, k), self.blocks):
+            self._fit(instances, k)
+        instances = without_attributes(instances)
+        _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
+        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
+        play_votes(
+            instances, labels, begin, end, shape, self.pool, self._room(k), given[:, None], True, predictions, table
+        )
+        return predictions, table
+
+    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        if not np.array_equal(blocks_of(instances, k), self.blocks):
+            larger = RunningVotes()
+            larger.restore(self.arrays)
+            larger._fit(instances, k)
+            return larger.judge(shape, instances, size, k)
+        instances = without_attributes(instances)
+        _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
+        play_votes(instances, STAY, 0, size, shape, self.pool, self._room(k), given[:, None], False, predictions, table)
+        return predictions, table
+
+    def hypothesis(self) -> np.ndarray:
+        """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.
+
+        A voter or rater who has not spoken has the weight of a newcomer.
+        """
+        experts, mixture, pool = int(self.blocks[:2].sum()), self.pool.mixture, self.pool
+        weights = pool.weights[:, VOTERS:].copy()
+        for kind, (first, last) in enumerate([(0, int(self.blocks[0])), (int(self.blocks[0]), experts)]):
+            new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
+            weights[:, first:last] += np.where(pool.seen[VOTERS + first : VOTERS + last] == 0, new[:, None], 0.0)
+        copies = np.flatnonzero(np.abs(self.signs) != 1.0)
+        weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
+        weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
+        return np.asarray(mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights)
+
+
+def blocks_of(instances: Instances, k: int) -> np.ndarray:
+    """How many voters, raters and thresholds there are."""
+    return np.array([instances.signs.size, instances.scores.shape[1], k if instances.constant else 0])
+
+
+def without_attributes(instances: Instances) -> Instances:
+    """The voters and raters alone."""
+    if not instances.dense.shape[1] and not instances.indptr.size:
+        return instances
+    dense, none = np.zeros((len(instances.dense), 0)), np.zeros(0, np.int32)
+    return instances._replace(dense=dense, indptr=np.zeros(0, np.int64), indices=none, values=np.zeros(0))
+
+
+@dataclass(frozen=True)
+class VotesPool(Description):
+    """Description of the pool; made by ``linmax.vr_combine(pool="votes")``."""
+
+    name: ClassVar[str] = "votes"
+    from_zero: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+
+    def start(self, size: int) -> Running:
+        return RunningVotes()

@@ -1,0 +1,256 @@
+"""The pool for voters and raters: against the formulas, cut anywhere, grown, restored, on nasty inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linmax import Learner, experts, majority_problem, run
+from linmax.jit.compiling import JIT
+from linmax.learners.votes import mixture
+from reference_learners import ReferenceVotes
+
+TRIALS = 120 if JIT else 24
+K = 4
+
+
+def trials(seed: int, voters: int, raters: int, silent: float = 0.2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Votes (-1 where silent), scores of any unit, and labels."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, K, TRIALS)
+    good = np.linspace(0.3, 0.9, voters)
+    votes = np.where(random.random((TRIALS, voters)) < good, labels[:, None], random.integers(0, K, (TRIALS, voters)))
+    scores = random.normal(size=(TRIALS, raters, K)) + np.eye(K)[labels][:, None]
+    return np.where(random.random(votes.shape) < silent, -1, votes), scores, labels
+
+
+def instances_of(votes: np.ndarray, scores: np.ndarray, thresholds: bool = True) -> Any:
+    blocks: dict[str, Any] = {"votes": votes, "abstain": -1} if votes.shape[1] else {}
+    blocks |= {"scores": scores} if scores.shape[1] else {}
+    return experts(**blocks, classes=range(K), thresholds=thresholds)
+
+
+def nasty() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Voters who are always right, always wrong, never speak or come late; raters who rate all alike, or hugely."""
+    votes, scores, labels = trials(3, 6, 3)
+    votes[:, 0], votes[:, 1], votes[:, 2] = labels, (labels + 1) % K, -1
+    votes[: TRIALS // 2, 3] = -1
+    votes[5] = -1
+    scores[:, 0] = 7.0
+    scores[:, 1] *= 1e-3
+    scores[9] = 0.0
+    return votes, scores, labels
+
+
+CASES = {
+    "votes": trials(0, 5, 0),
+    "scores": trials(1, 0, 3),
+    "both": trials(2, 4, 2),
+    "nasty": nasty(),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("full", [True, False], ids=["full", "diagonal"])
+@pytest.mark.parametrize("thresholds", [True, False])
+@pytest.mark.parametrize("kind", CASES)
+def test_every_trial_agrees_with_the_formulas(
+    kind: str, thresholds: bool, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not full:
+        monkeypatch.setattr("linmax.learners.votes.pool.FULL", 1)
+    votes, scores, labels = CASES[kind]
+    instances = instances_of(votes, scores, thresholds)
+    machine = run("votes", instances[:0], []).model
+    slow = ReferenceVotes(votes.shape[1], scores.shape[1], K, thresholds, full)
+    for t in range(TRIALS):
+        judged = machine.scores(instances[t : t + 1])[0]
+        np.testing.assert_allclose(judged, slow.scores(votes[t], scores[t]), rtol=1e-4, atol=1e-5)
+        machine.run(instances[t : t + 1], labels[t : t + 1])
+        slow.learn(votes[t], scores[t], int(labels[t]))
+        pool = machine.engine.top.worker.pool
+        np.testing.assert_allclose(pool.weights, slow.weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(pool.mixture, slow.mixture, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", ["votes", "auto"])
+@pytest.mark.parametrize("kind", CASES)
+def test_cutting_the_trials_changes_no_bit(kind: str, learner: str) -> None:
+    votes, scores, labels = CASES[kind]
+    instances = instances_of(votes, scores)
+    for discover in (False, True):
+        whole = run(learner, instances, labels, discover=discover)
+        pieces = run(learner, instances[:0], [], discover=discover).model
+        found = []
+        for begin, end in [(0, 1), (1, 2), (2, 11), (11, TRIALS)]:
+            found += pieces.run(instances[begin:end], labels[begin:end]).predictions.tolist()
+        assert found == whole.predictions.tolist()
+        for name, array in whole.model.engine.arrays.items():
+            assert np.array_equal(array, pieces.engine.arrays[name]), name
+
+
+@pytest.mark.small
+def test_scores_are_logarithms_of_probabilities() -> None:
+    votes, scores, labels = CASES["both"]
+    instances = instances_of(votes, scores)
+    model = run("votes", instances, labels).model
+    np.testing.assert_allclose(np.exp(model.scores(instances)).sum(axis=1), 1.0)
+
+
+@pytest.mark.small
+def test_the_unit_of_a_rater_does_not_matter_to_the_logits() -> None:
+    votes, scores, labels = CASES["both"]
+    first, second = (
+        run("votes", instances_of(votes, given), labels).model.engine.top.worker.pool
+        for given in (scores, 64.0 * scores)
+    )
+    np.testing.assert_allclose(first.weights, second.weights, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.small
+def test_it_starts_as_plurality() -> None:
+    votes, _, labels = trials(5, 7, 0)
+    counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
+    model = run("votes", instances_of(votes[:0], np.zeros((0, 0, K))), labels[:0]).model
+    predicted = model.predict(instances_of(votes, np.zeros((TRIALS, 0, K))))
+    assert np.array_equal(counts[np.arange(TRIALS), predicted], counts.max(axis=1))
+
+
+@pytest.mark.small
+def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
+    votes, scores, labels = trials(6, 6, 0)
+    votes[:-1, 5] = -1
+    instances = instances_of(votes, scores)
+    model = run("votes", instances[:-1], labels[:-1]).model
+    before = model.engine.top.worker.pool.weights.copy()
+    weights = model.weights.arrays.voters
+    assert weights[:5].mean() / 2.0 < weights[5] < weights[:5].max()
+    model.run(instances[-1:], labels[-1:])
+    home = model.engine.top.worker.pool.home[:, mixture.VOTERS + 5]
+    np.testing.assert_allclose(home, (mixture.TRUST + before[:, 2:7].sum(axis=1)) / 6.0)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("full", [True, False])
+def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known only when first met, or announced at once: the same."""
+    if not full:
+        monkeypatch.setattr("linmax.learners.votes.pool.FULL", 1)
+    votes, scores, labels = trials(7, 5, 2)
+    half = TRIALS // 2
+    labels[:half] %= K - 1
+    votes[:half] = np.where(votes[:half] == K - 1, -1, votes[:half])
+    votes[:half, 4], scores[:half, 1] = -1, 0.0
+    instances = instances_of(votes, scores)
+    whole = run("votes", instances, labels, discover=True)
+    early = experts(votes=votes[:half, :4], scores=scores[:half, :1, : K - 1], abstain=-1, classes=range(K - 1))
+    begun = run("votes", early, labels[:half], discover=True).model
+    judged = begun.predict(early[:5])
+    assert judged.shape == (5,)
+    rest = begun.run(instances[half:], labels[half:], grow=True)
+    assert rest.predictions.tolist() == whole.predictions[half:].tolist()
+    np.testing.assert_allclose(begun.scores(instances), whole.model.scores(instances), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.small
+def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes, scores, labels = trials(8, 5, 0)
+    monkeypatch.setattr("linmax.learners.votes.pool.FULL", 9)
+    model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
+    assert model.engine.top.worker.pool.precision.size
+    model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)
+    pool = model.engine.top.worker.pool
+    assert not pool.precision.size
+    assert all(np.isfinite(array).all() for array in pool)
+    assert (pool.diagonal >= mixture.RIDGE[:, None] * (1 - 1e-9)).all()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", CASES)
+def test_restored_it_goes_on(kind: str) -> None:
+    votes, scores, labels = CASES[kind]
+    instances, half = instances_of(votes, scores), TRIALS // 2
+    first = run("votes", instances[:half], labels[:half]).model
+    second = run("votes", instances[:0], []).model
+    second.engine.restore(first.engine.arrays)
+    for machine in (first, second):
+        machine.run(instances[half:], labels[half:])
+    for name, array in first.engine.arrays.items():
+        assert np.array_equal(array, second.engine.arrays[name]), name
+
+
+@pytest.mark.small
+def test_judging_changes_nothing() -> None:
+    votes, scores, labels = CASES["both"]
+    instances = instances_of(votes, scores)
+    model = run("votes", instances, labels).model
+    before = {name: array.copy() for name, array in model.engine.arrays.items()}
+    model.scores(instances)
+    for name, array in model.engine.arrays.items():
+        assert np.array_equal(array, before[name]), name
+
+
+@pytest.mark.small
+def test_the_names_of_classes_do_not_matter() -> None:
+    """Classes are met one by one, in an order that is not the sorted one."""
+    votes, _, labels = trials(9, 4, 0, silent=0.0)
+    found = []
+    for names in ("abcd", "dacb", "cbda"):
+        learner = Learner("auto")
+        predicted = []
+        for row, label in zip(votes, labels, strict=True):
+            given = {str(i): names[vote] for i, vote in enumerate(row)}
+            predicted.append(learner.predict(votes=given))
+            learner.learn(votes=given, label=names[label])
+        found.append([name if name is None else names.index(name) for name in predicted])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
+    """The step by an older factor stays near that by a fresh one."""
+    random = np.random.default_rng(4)
+    labels = random.integers(0, K, 800)
+    good = np.linspace(0.3, 0.8, 140)
+    votes = np.where(random.random((800, 140)) < good, labels[:, None], random.integers(0, K, (800, 140)))
+    votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
+    trace = run("votes", experts(votes=votes, abstain=-1, classes=range(K)), labels)
+    pool = trace.model.engine.top.worker.pool
+    assert pool.counts[mixture.AGE] == 800 % 3
+    assert all(np.isfinite(array).all() for array in pool)
+    counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
+    assert trace.wrong.mean() < np.mean(counts.argmax(axis=1) != labels)
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_workers_who_speak_rarely_are_as_good_as_plurality() -> None:
+    random = np.random.default_rng(1)
+    good, labels = random.uniform(0.55, 0.95, 1000), random.integers(0, K, 1000)
+    votes = np.full((1000, 1000), -1)
+    for row, label in zip(votes, labels, strict=True):
+        who = random.choice(1000, 8, replace=False)
+        row[who] = np.where(random.random(8) < good[who], label, random.integers(0, K, 8))
+    counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
+    trace = run("auto", experts(votes=votes, abstain=-1, classes=range(K)), labels)
+    assert trace.wrong.mean() <= np.mean(counts.argmax(axis=1) != labels) + 0.002
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_voters_that_change_are_followed() -> None:
+    """All voters turn round half-way: the best become the worst."""
+    random = np.random.default_rng(2)
+    labels = random.integers(0, K, 4000)
+    good = np.linspace(0.2, 0.8, 9)
+    chance = np.where(np.arange(4000)[:, None] < 2000, good, good[::-1])
+    votes = np.where(random.random((4000, 9)) < chance, labels[:, None], random.integers(0, K, (4000, 9)))
+    wrong = run("auto", experts(votes=votes, classes=range(K)), labels).wrong
+    assert wrong[2200:].mean() < wrong[:2000].mean() + 0.02
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
+    data = majority_problem(seed=21)
+    assert run("auto", experts(votes=data.votes), data.labels).mistakes[-1] <= 32
