@@ -21,7 +21,7 @@ from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.engine.pools import POOLS
 from linmax.jit.compiling import JIT
-from linmax.models.model import Model
+from linmax.models.experts_model import ExpertsModel
 
 # The weight that a sub-expert starts with is seen by a norm: these depend on how many there are at a trial.
 COUNTING = [
@@ -146,7 +146,7 @@ def _shuffled(named: dict[Any, Any], rng: np.random.Generator, share: float) -> 
     return {names[i]: named[names[i]] for i in rng.permutation(len(names))[:kept]}
 
 
-def assert_same_weights(learner: Learner, machine: Model, story: Story) -> None:
+def assert_same_weights(learner: Learner, machine: ExpertsModel, story: Story) -> None:
     try:
         expected, found = machine.weights.arrays, learner.weights
     except ValueError:  # no single weight vector
@@ -193,10 +193,10 @@ def test_a_learner_is_a_run(text: str, kind: str) -> None:
         assert_same_weights(learner, trace.model, story)
 
 
-def grown(text: str, story: Story) -> tuple[Model, list[Any]]:
+def grown(text: str, story: Story) -> tuple[ExpertsModel, list[Any]]:
     """What a machine predicts that is given the columns and classes as they appear."""
     first = story.arrays(0, 1)
-    machine = Model(text, first.layout, first.names, Settings(discover=True))
+    machine = ExpertsModel(text, first.layout, first.names, Settings(discover=True))
     said = []
     for t, label in enumerate(story.labels):
         said += machine.run(story.arrays(t, t + 1), [label], grow=True).predictions.tolist()
@@ -326,7 +326,7 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
         voters = story.names("votes", t + 1)
         instances = replace(story.arrays(t, t + 1), fixed=False)
         if machine is None:
-            machine = Model(learner, instances.layout, [], Settings(discover=True))
+            machine = ExpertsModel(learner, instances.layout, [], Settings(discover=True))
         wrong += int(machine.run(instances, [label], grow=True).wrong.sum())
         fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
     assert machine is not None

@@ -15,7 +15,7 @@ from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learners
-from linmax.models.model import Model
+from linmax.models.experts_model import ExpertsModel
 from linmax.models.run import classes_of, run
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import repeats
@@ -130,7 +130,7 @@ def run_one(learner: str, data: tuple[Experts, Any]) -> Ran | Refused:
 
 
 def _traced(learner: Any, instances: Experts, labels: Any, ran: Ran) -> Trace:
-    model = Model.from_state(*ran.state)
+    model = ExpertsModel.from_state(*ran.state)
     model.learner = learner
     return Trace(model, ran.predictions, ran.wrong, ran.changed, seen=(instances, labels))
 
@@ -150,7 +150,7 @@ def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> 
 def _apart(workers: Workers, learner: Any, instances: Experts, labels: Any) -> Trace:
     """`linmax.run` with the members on other workers."""
     classes = classes_of(instances, distinct_labels(label_array(labels), len(instances))[0])
-    settings, model = Settings(), Model(learner, instances.layout, classes)
+    settings, model = Settings(), ExpertsModel(learner, instances.layout, classes)
     model.engine = Apart(workers, learner, model.layout, len(classes), settings)
     trace = model.run(instances, labels)
     model.engine = Engine.restored(learner, model.layout, len(classes), settings, model.engine.arrays)

@@ -11,7 +11,7 @@ from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
-from linmax.models.model import Model, refuse_others
+from linmax.models.experts_model import ExpertsModel, refuse_others
 from linmax.models.trace import Trace, joined
 from linmax.util.checks import boolean, one_of, whole
 
@@ -69,7 +69,7 @@ def run(
     settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), discover)
     names = label_array(labels)
     found = distinct_labels(names, len(instances))
-    model = Model(described, instances.layout, classes_of(instances, found[0]), settings)
+    model = ExpertsModel(described, instances.layout, classes_of(instances, found[0]), settings)
     played = [model.run_numbered(instances, found, margins=margins)]
     while len(played) < passes and played[-1].changed.any():
         played.append(model.run_numbered(instances, found, margins=margins, first_pass=False))

@@ -21,7 +21,7 @@ class Trace:
     Attributes
     ----------
     model
-        The `linmax.models.model.Model` afterwards: it goes on learning, predicts, and shows its weights.
+        The `linmax.models.experts_model.ExpertsModel` afterwards: it goes on learning, predicts, and shows its weights.
     predictions
         The class predicted at each trial, before its label was seen (None before any class was known).
     wrong, changed

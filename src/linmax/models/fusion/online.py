@@ -16,6 +16,7 @@ from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
+from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (
@@ -28,7 +29,6 @@ from linmax.models.fusion.state import (
     read_votes,
     side_columns,
 )
-from linmax.models.model import Model
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 
@@ -106,7 +106,7 @@ class OnLineFusion:
             discover = discover and fixed is None
             settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie), discover)
             classes = [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names])
-            model = Model(self.learner, batch.instances.layout, classes, settings)
+            model = ExpertsModel(self.learner, batch.instances.layout, classes, settings)
             state = FusionState(model, fixed, named, voters, normaliser, sides)
         state.voters = voters
         state.compare_raters(ballots)

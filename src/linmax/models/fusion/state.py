@@ -13,9 +13,10 @@ from linmax.data.experts import Experts, experts
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
+from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.model import Model, apart
+from linmax.models.model import apart
 
 __all__ = [
     "Batch",
@@ -63,7 +64,7 @@ class Batch:
 class FusionState:
     """What a VoteFusion has learned."""
 
-    model: Model
+    model: ExpertsModel
     fixed: tuple[Any, ...] | None  # all classes, when no more may join
     named: bool  # whether voters came with names
     voters: tuple[str, ...]
@@ -112,7 +113,7 @@ class FusionState:
             normaliser = Normaliser(description["kinds"])
             normaliser.restore(blocks.get("normaliser", {}))
         return cls(
-            Model.from_state(description["model"], blocks["model"]),
+            ExpertsModel.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
             description["named"],
             tuple(description["voters"]),

@@ -27,7 +27,8 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool
-from linmax.models.model import Model, apart
+from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import apart
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import refuse_masked
@@ -134,7 +135,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A model that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
 
-    _model: Model
+    _model: ExpertsModel
     _scaling: Scaling
     _sparse: bool
     _carry: float
@@ -145,7 +146,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A learner that has seen nothing."""
         # Classes that are discovered join at their first labels, so that calls may be cut anywhere.
         met = [] if discover and not instances.layout.raters else classes.tolist()
-        self._model = Model(self.learner, instances.layout, met, Settings(discover=discover))
+        self._model = ExpertsModel(self.learner, instances.layout, met, Settings(discover=discover))
         self.classes_, self._declared, self._carry = classes, declared, 0.0
 
     def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
@@ -273,7 +274,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take over what `_pack` wrote."""
         classes, parts = description["classes"], apart(arrays)
-        self._model = Model.from_state(description["model"], parts["model"])
+        self._model = ExpertsModel.from_state(description["model"], parts["model"])
         if description["scaling"] is not None:
             self._scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
         self.classes_ = np.array(classes["names"], dtype=classes["type"])
