@@ -1,4 +1,4 @@
-"""A model that plays instances from `linmax.experts` and labels as users write them: what `linmax.run` leaves behind."""
+"""A model that plays instances from `linmax.experts` and labels as users write them; `linmax.run` leaves one behind."""
 
 from __future__ import annotations
 
