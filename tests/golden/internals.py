@@ -18,9 +18,9 @@ def served(description: dict[str, Any]) -> Any:
     """A model of the service, without log and server."""
     from linmax.service.log import ModelRow
     from linmax.service.model import ServedModel as Served
-    from linmax.service.packing import NameTable
+    from linmax.service.packing import SentNames
 
-    return Served(ModelRow(1, "golden", description, 0, NameTable()))
+    return Served(ModelRow(1, "golden", description, 0, SentNames()))
 
 
 def events() -> tuple[Any, int, int, int, int]:

@@ -15,7 +15,7 @@ from linmax.service import log as log_module
 from linmax.service.ids import Ids
 from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, EventLog
 from linmax.service.log_file import DiskFull
-from linmax.service.packing import NameTable, pack, unpack
+from linmax.service.packing import SentNames, pack, unpack
 from linmax.service.refusals import Refusal
 
 RAIN = {"attributes": {"rain": 1.0}}
@@ -57,14 +57,14 @@ class TestPacking:
     @settings(deadline=None)
     @given(some.lists(instances, max_size=4))
     def test_round_trip(self, several):
-        names = NameTable()
+        names = SentNames()
         for instance in several:
             again = unpack(pack(instance, names), names)
             assert again.keys() == instance.keys()
             assert all(repr(again[kind]) == repr(instance[kind]) for kind in instance)  # the order, and the sign of 0
 
     def test_new_names_can_be_taken_back(self):
-        names = NameTable()
+        names = SentNames()
         pack(RAIN, names)
         names.keep()
         before = pack(RAIN, names)
@@ -75,7 +75,7 @@ class TestPacking:
         assert unpack(pack(SUN, names), names) == SUN
 
     def test_names_are_limited(self):
-        names = NameTable(most=2)
+        names = SentNames(most=2)
         pack({"attributes": {"a": 1.0, "b": 1.0}}, names)
         with pytest.raises(Refusal, match="at most 2 names, 'c' would be one more"):
             pack({"attributes": {"c": 1.0}}, names)

@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     chunks: int
 
 
-class Record(NamedTuple):
+class MemberRecord(NamedTuple):
     """What a group of members did in a chunk."""
 
     predictions: np.ndarray
@@ -76,7 +76,7 @@ class Group(Engine):
             self.tracked = True
             for member in range(len(self.runs)):
                 start_means(self.members, self.state, member)
-        self.records: list[Record] = []
+        self.records: list[MemberRecord] = []
 
     @property
     def plain(self) -> bool:
@@ -93,7 +93,7 @@ class Group(Engine):
         log = chunk.log
         many = int(log.versions.max(initial=0)) + 1 if log.versions.size else 0
         self.records.append(
-            Record(
+            MemberRecord(
                 chunk.predictions,
                 chunk.changes,
                 chunk.tables,
@@ -108,7 +108,7 @@ class Group(Engine):
 
 def play_group(
     members: Sequence[str], plan: Plan, instances: Instances, labels: np.ndarray
-) -> tuple[list[Record], dict[str, np.ndarray], str]:
+) -> tuple[list[MemberRecord], dict[str, np.ndarray], str]:
     """Play all trials with some members; returns records, their final state, and what went wrong, if anything."""
     group = Group(members, plan)
     try:
@@ -124,7 +124,7 @@ class Apart(Engine):
     def __init__(self, workers: Workers, learner: Any, layout: Layout, k: int, settings: Settings) -> None:
         super().__init__(learner, layout, k, settings)
         self.workers = workers
-        self.replay: list[tuple[np.ndarray, list[Record]]] = []
+        self.replay: list[tuple[np.ndarray, list[MemberRecord]]] = []
         self.place = 0  # of the chunk that is played
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:

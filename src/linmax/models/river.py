@@ -23,7 +23,7 @@ from linmax.util.checks import boolean, one_of
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
 
-class OneByOne(base.Classifier):  # type: ignore[misc]
+class OnLineRiver(base.Classifier):  # type: ignore[misc]
     """What both share: a `Learner`, and the probabilities of its scores."""
 
     learner: Any
@@ -57,7 +57,7 @@ class OneByOne(base.Classifier):  # type: ignore[misc]
         self._learner = Learner.from_state(*state["_learner"])
 
 
-class LinearMaxClassifier(OneByOne):
+class LinearMaxClassifier(OnLineRiver):
     """A linear classifier for two or many classes, learned on-line by any learner of this library.
 
     Parameters
@@ -142,7 +142,7 @@ def ordered(names: Iterable[Any]) -> list[Any]:
         return sorted(names, key=repr)
 
 
-class FusionClassifier(OneByOne, base.Ensemble):  # type: ignore[misc]
+class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
     """River models fused on-line: one weight for each, learned from predictions made before the label was seen.
 
     Parameters

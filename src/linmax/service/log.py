@@ -28,7 +28,7 @@ import apsw
 import msgspec
 
 from linmax.service.log_file import open_file, prepare_file, translated
-from linmax.service.packing import CLASS, Instance, Label, NameTable, Packed, pack, unpack
+from linmax.service.packing import CLASS, Instance, Label, Packed, SentNames, pack, unpack
 from linmax.service.refusals import Refusal
 
 __all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Event", "EventLog", "ModelRow"]
@@ -59,7 +59,7 @@ class ModelRow:
     name: str
     description: dict[str, Any]
     created: int
-    names: NameTable
+    names: SentNames
 
 
 class Event(msgspec.Struct):
@@ -273,7 +273,7 @@ class EventLog:
         rows = [(seq, None if label is None else names.number(CLASS, label)) for seq, label in answers]
         self._many("INSERT OR IGNORE INTO answers VALUES (?,?)", rows)
 
-    def _names(self, number: int) -> NameTable:
+    def _names(self, number: int) -> SentNames:
         row = self.models.get(number) or self._model(number)
         self._touched.add(number)
         return row.names
@@ -350,7 +350,7 @@ class EventLog:
 def _row(
     number: int, name: str, description: dict[str, Any], created: int, known: Iterable[tuple[int, Label]] = ()
 ) -> ModelRow:
-    return ModelRow(number, name, description, created, NameTable(known, description.get("max_names", 2**31)))
+    return ModelRow(number, name, description, created, SentNames(known, description.get("max_names", 2**31)))
 
 
 def _conflict(id: str, known: Label | None, label: Label) -> Refusal:

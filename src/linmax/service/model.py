@@ -22,7 +22,7 @@ from linmax.models.online import Learner
 from linmax.service.accounts import Account
 from linmax.service.bodies import Choices, ModelOptions
 from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Event, EventLog, ModelRow
-from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, NameTable, Packed, unpack
+from linmax.service.packing import ATTRIBUTE, CLASS, Instance, Label, Packed, SentNames, unpack
 from linmax.service.refusals import Refusal
 from linmax.util import files
 
@@ -194,7 +194,7 @@ class ServedModel:
 class _Bulk:
     """Learns rows of attributes together if all their names and classes are known."""
 
-    def __init__(self, model: ServedModel, names: NameTable, written: int) -> None:
+    def __init__(self, model: ServedModel, names: SentNames, written: int) -> None:
         self.model, self.names, self.written = model, names, written
         self._columns = np.zeros(0, np.int32)  # where the learner has the attribute of each number, -1 for nowhere
         self._count = -1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from linmax.service.refusals import Refusal
 
-__all__ = ["KINDS", "Instance", "Label", "NameTable", "Packed", "pack", "unpack"]
+__all__ = ["KINDS", "Instance", "Label", "Packed", "SentNames", "pack", "unpack"]
 
 Label = str | int
 Instance = dict[str, Any]
@@ -32,12 +32,12 @@ class Packed(NamedTuple):
     numbers: bytes
 
 
-class NameTable:
+class SentNames:
     """The names of one model, numbered in order of appearance; new ones can be rolled back.
 
     Examples
     --------
-    >>> names = NameTable()
+    >>> names = SentNames()
     >>> packed = pack({"attributes": {"red": 1.0, "round": 0.5}}, names)
     >>> names.fresh
     [(0, 0, 'red'), (0, 1, 'round')]
@@ -82,7 +82,7 @@ class NameTable:
         self.fresh.clear()
 
 
-def pack(instance: Instance, names: NameTable) -> Packed:
+def pack(instance: Instance, names: SentNames) -> Packed:
     """The instance as bytes; new names get numbers."""
     if len(instance) == 1 and "attributes" in instance:
         attributes = instance["attributes"]
@@ -110,7 +110,7 @@ def pack(instance: Instance, names: NameTable) -> Packed:
     return Packed(len(votes), scores, _packer("I", len(places))(*places), _packer("d", len(numbers))(*numbers))
 
 
-def unpack(packed: Packed, names: NameTable) -> Instance:
+def unpack(packed: Packed, names: SentNames) -> Instance:
     """The instance again, with its names in the same order."""
     votes, scores = packed.votes, packed.scores
     places = struct.unpack(f"<{len(packed.places) // 4}I", packed.places)

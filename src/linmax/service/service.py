@@ -19,7 +19,7 @@ from linmax.service.ids import Ids
 from linmax.service.log import Event, EventLog, ModelRow
 from linmax.service.log_file import DiskFull
 from linmax.service.model import UNFIT, ServedModel
-from linmax.service.packing import Label, NameTable
+from linmax.service.packing import Label, SentNames
 from linmax.service.pipeline import Entry, Pipeline
 from linmax.service.refusals import Refusal
 from linmax.service.settings import ServiceSettings
@@ -144,7 +144,7 @@ class Service:
             raise Refusal(429, f"there are {len(self.models)} models, the most allowed; delete one")
         description = msgspec.to_builtins(body)
         del description["name"]
-        row = ModelRow(0, body.name, description, 0, NameTable())
+        row = ModelRow(0, body.name, description, 0, SentNames())
         trial = ServedModel(row)  # refuses impossible options before anything is stored
         await asyncio.to_thread(trial.warm_up)
         row = await self.pipeline.call(lambda log: log.create(body.name, description))

@@ -30,7 +30,7 @@ from linmax.util.checks import whole
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
 
 
-class Learner(Protocol):
+class TaughtLearner(Protocol):
     """What is asked of a learner."""
 
     def predict(self, x: Any) -> Any: ...
@@ -133,7 +133,7 @@ class _Kept:
     run: int = 0
 
 
-def _play(learner: Learner, examples: Iterable[tuple[Any, Any]], most: int | None = None) -> list[_Kept]:
+def _play(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], most: int | None = None) -> list[_Kept]:
     """Run the learner conservatively and keep every hypothesis; ``most`` is the promised mistake bound."""
     kept = [_Kept(copy.deepcopy(learner), 0)]
     for t, (x, label) in enumerate(examples):
@@ -152,7 +152,7 @@ def _keep_promise(made: int, most: int | None) -> None:
 
 
 def first_survivor(
-    learner: Learner,
+    learner: TaughtLearner,
     examples: Iterable[tuple[Any, Any]],
     *,
     error: float,
@@ -215,7 +215,7 @@ def _needed(wrong: int, error: float, failure: float, mistakes: int | None) -> i
 
 
 def longest_survivor(
-    learner: Learner,
+    learner: TaughtLearner,
     examples: Iterable[tuple[Any, Any]],
     *,
     failure: float = 0.05,
@@ -247,7 +247,7 @@ def longest_survivor(
 
 
 def two_phase(
-    learner: Learner,
+    learner: TaughtLearner,
     examples: Iterable[tuple[Any, Any]],
     *,
     mistakes: int,
@@ -290,7 +290,7 @@ def _errors(hypothesis: Any, examples: list[tuple[Any, Any]]) -> int:
     return sum(not _right(hypothesis.predict(x), label) for x, label in examples)
 
 
-def selected(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05) -> Guaranteed:
+def selected(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05) -> Guaranteed:
     """The hypothesis with the least error on the examples after it, plus a penalty for their number.
 
     No mistake bound is needed and noise is allowed: risk <= errors/tested + sqrt(ln(n(n + 1)/failure)/(2
@@ -331,7 +331,9 @@ def selected(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: 
     return Guaranteed(kept[at].hypothesis, min(1.0, risk), float(failure), n, len(kept) - 1, basis)
 
 
-def drawn(learner: Learner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05, seed: int = 0) -> Guaranteed:
+def drawn(
+    learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05, seed: int = 0
+) -> Guaranteed:
     """A hypothesis drawn at random among those used, each as likely as it was used often.
 
     Its error *in the mean over the draw* is at most M/n + sqrt(ln(1/failure)/(2n)) with probability 1 -

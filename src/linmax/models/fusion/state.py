@@ -19,8 +19,8 @@ from linmax.models.fusion.report import Side, Voter
 from linmax.models.model import apart
 
 __all__ = [
-    "Batch",
     "FusionState",
+    "VoteBatch",
     "in_order",
     "joined",
     "later",
@@ -42,7 +42,7 @@ class Options(Protocol):
 
 
 @dataclass(frozen=True)
-class Batch:
+class VoteBatch:
     """Trials of the voters, and what each said: places in ``names``, -1 for an abstention.
 
     ``places`` are the values of the side columns, as `Sides.places` gives them.
@@ -56,8 +56,8 @@ class Batch:
     def __len__(self) -> int:
         return len(self.said)
 
-    def __getitem__(self, trials: slice) -> Batch:
-        return Batch(self.instances[trials], self.said[trials], self.names, self.places[trials])
+    def __getitem__(self, trials: slice) -> VoteBatch:
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials])
 
 
 @dataclass
@@ -140,11 +140,11 @@ class FusionState:
         if self.sides.names:
             self.sides = self.sides.joined(held, len(self.voters))
 
-    def placed(self, batch: Batch, held: Sequence[Sequence[Any]]) -> Batch:
+    def placed(self, batch: VoteBatch, held: Sequence[Sequence[Any]]) -> VoteBatch:
         """The batch with the values of the side columns as they are numbered now."""
         return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
 
-    def advance(self, batch: Batch, labels: np.ndarray) -> None:
+    def advance(self, batch: VoteBatch, labels: np.ndarray) -> None:
         """Learn from these trials, as many at a time as there is room for."""
         wrong = [np.zeros(0, bool)]
         for begin in range(0, len(batch), self.sides.stretch()):
@@ -206,12 +206,12 @@ class FusionState:
             self._order = np.array([names.index(name) for name in self.model.classes], np.int32)
         return self._numbered
 
-    def laid_out(self, batch: Batch) -> Experts:
+    def laid_out(self, batch: VoteBatch) -> Experts:
         """Trials for the model: voters, and their copies for each value of the side columns."""
         return self.sides.laid_out(batch.instances, batch.places)
 
     def count(
-        self, tally: Tally, batch: Batch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
+        self, tally: Tally, batch: VoteBatch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
@@ -236,15 +236,15 @@ class FusionState:
             scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
         )
 
-    def probabilities(self, batch: Batch) -> np.ndarray:
+    def probabilities(self, batch: VoteBatch) -> np.ndarray:
         """The probability of each class for each trial."""
         return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
 
-    def predict(self, batch: Batch) -> np.ndarray:
+    def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
         return np.concatenate([self.model.predict(part) for part in self._parts(batch)])
 
-    def scores(self, batch: Batch) -> np.ndarray:
+    def scores(self, batch: VoteBatch) -> np.ndarray:
         """Scores in units of the voters' weight; -inf for classes of which no label was seen."""
         scores = np.concatenate([self.model.scores(part) for part in self._parts(batch)])
         try:
@@ -255,7 +255,7 @@ class FusionState:
         scores[:, len(self.model.known) :] = -np.inf
         return scores
 
-    def _parts(self, batch: Batch) -> Iterator[Experts]:
+    def _parts(self, batch: VoteBatch) -> Iterator[Experts]:
         """The trials as the model knows them, as many at a time as there is room for."""
         size = self.sides.stretch()
         for begin in range(0, len(batch), size):
@@ -387,12 +387,12 @@ def make_batch(
     sides: Sides,
     *,
     learn: bool,
-) -> Batch:
+) -> VoteBatch:
     table = ballots.aligned(voters, named)
     places = sides.places(read_sides(sides.names, ballots.sides), len(table))
     if normaliser is None:
         instances = experts(table, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
-        return Batch(instances, instances.votes, instances.names, places)
+        return VoteBatch(instances, instances.votes, instances.names, places)
     if fixed is None or table.shape[2] != len(fixed):
         raise ValueError(
             f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
@@ -404,10 +404,10 @@ def make_batch(
             "normalisation"
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
-    return Batch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places)
+    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places)
 
 
-def later(options: Options, state: FusionState, votes: Any) -> Batch:
+def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
     ballots = read_votes(votes, options.by)
     voters, named = joined(state, ballots)
