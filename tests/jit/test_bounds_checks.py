@@ -17,10 +17,10 @@ import json
 import numpy as np
 from numba import boolean, float32, float64, int64, types, uint8
 import linmax
-from linmax.jit import compiling, simd
+from linmax.jit import compiling, scores as sums, selection, sinh
 from linmax.jit.compiling import address_of, kernel
 from linmax.core.contract import STEP, Indices, Matrix, Vector, call_step
-from linmax.jit import lanes
+from linmax.jit import float_rows as lanes
 from linmax.io import scan
 
 def told(action, *arguments):
@@ -103,27 +103,27 @@ Bytes, Floats, Rows = uint8[::1], float32[::1], types.int32[::1]
 
 @kernel(types.void(Vector, Vector, Rows, int64))
 def rows(scores, weights, places, base):
-    simd.add_rows(scores, weights, base, 8, places, weights, 0, places.size)
+    sums.add_rows(scores, weights, base, 8, places, weights, 0, places.size)
 
 @kernel(types.void(Vector, Vector, int64))
 def dense(scores, weights, base):
-    simd.start_dense(scores, weights, base, 8, 1.0, weights[:2])
+    sums.start_dense(scores, weights, base, 8, 1.0, weights[:2])
 
 @kernel(int64(Vector, int64))
 def best(scores, known):
-    return simd.best_but(scores, known, 0, 0)
+    return selection.best_but(scores, known, 0, 0)
 
 @kernel(int64(Vector, int64))
 def bits(values, first):
-    return simd.nonzero_bits(values, first)
+    return selection.nonzero_bits(values, first)
 
 @kernel(types.void(Indices, Vector, int64, Rows, Vector))
 def pairs(index, z, count, places, values):
-    simd.put_pairs(index, z, count, (0, 1, 2), 1.0, places, values, 0, places.size)
+    selection.put_pairs(index, z, count, (0, 1, 2), 1.0, places, values, 0, places.size)
 
 @kernel(float64(Vector, Matrix, Indices))
 def sinh(weights, memory, index):
-    return simd.sinh_weights(weights, memory, index, 1.0)
+    return sinh.sinh_weights(weights, memory, index, 1.0)
 
 @kernel(int64(Bytes, int64))
 def words(block, place):

@@ -137,7 +137,7 @@ def test_a_file_depends_on_the_kernels_that_it_calls() -> None:
     assert "jit/vectors.py" in loop  # it writes code for others
     assert not any(path.startswith("rules") for path in loop)  # which are called by address
     alma = {path.name for path in compiling.sources_of(PACKAGE / "rules" / "alma.py")}
-    assert alma == {"alma.py", "p_norm.py", "compiling.py", "contract.py"}
+    assert alma == {"alma.py", "p_norm.py", "mixing.py", "compiling.py", "contract.py"}
 
 
 @compiled

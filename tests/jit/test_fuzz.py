@@ -240,7 +240,7 @@ def test_runs_in_pieces(rng: np.random.Generator, number: int, folder: Path) -> 
     whole = run(text, instances, labels)
     ends = cut_up(rng, size)
     pieces = run(text, instances[: ends[1]], labels[: ends[1]])
-    machine, found = pieces.learner, pieces.predictions.tolist()
+    machine, found = pieces.model, pieces.predictions.tolist()
     for begin, end in pairwise(ends[1:]):
         machine.predict(instances[begin:end])
         found += machine.run(instances[begin:end], labels[begin:end]).predictions.tolist()
@@ -268,7 +268,6 @@ def test_a_stream(rng: np.random.Generator, number: int, folder: Path) -> None:
             model.predict(batch)
             model.learn(batch)
         if rng.integers(4) == 0:
-            model.settle()
             model.save(folder / "model.linmax")
             twin = linmax.streams.StreamModel.load(folder / "model.linmax")
             break
@@ -321,7 +320,7 @@ def test_scikit_learn(rng: np.random.Generator, number: int, folder: Path) -> No
     """`LinearMaxClassifier` by fit and partial_fit, dense and sparse, classes that join."""
     text = LEARNERS[number % len(LEARNERS)]
     wide = int(rng.choice([1, 2, 8, 65, 200]))
-    model = linmax.LinearMaxClassifier(text, max_epochs=int(rng.integers(1, 3)), random_state=0)
+    model = linmax.LinearMaxClassifier(text, passes=int(rng.integers(1, 3)), random_state=0)
     most = int(rng.choice([2, 3, 9, 25]))
     for step in range(int(rng.integers(1, 5))):
         size = int(rng.choice([2, 3, 16, 40]))

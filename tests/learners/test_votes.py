@@ -70,7 +70,7 @@ def test_every_trial_agrees_with_the_formulas(
         np.testing.assert_allclose(judged, slow.scores(votes[t], scores[t]), rtol=1e-4, atol=1e-5)
         machine.run(instances[t : t + 1], labels[t : t + 1])
         slow.learn(votes[t], scores[t], int(labels[t]))
-        pool = machine.engine.top.worker.pool
+        pool = machine.engine.top.running.pool
         np.testing.assert_allclose(pool.weights, slow.weights, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(pool.mixture, slow.mixture, rtol=1e-4, atol=1e-6)
 
@@ -104,7 +104,7 @@ def test_scores_are_logarithms_of_probabilities() -> None:
 def test_the_unit_of_a_rater_does_not_matter_to_the_logits() -> None:
     votes, scores, labels = CASES["both"]
     first, second = (
-        run("votes", instances_of(votes, given), labels).model.engine.top.worker.pool
+        run("votes", instances_of(votes, given), labels).model.engine.top.running.pool
         for given in (scores, 64.0 * scores)
     )
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-9, atol=1e-12)
@@ -125,11 +125,11 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
     votes[:-1, 5] = -1
     instances = instances_of(votes, scores)
     model = run("votes", instances[:-1], labels[:-1]).model
-    before = model.engine.top.worker.pool.weights.copy()
+    before = model.engine.top.running.pool.weights.copy()
     weights = model.weights.arrays.voters
     assert weights[:5].mean() / 2.0 < weights[5] < weights[:5].max()
     model.run(instances[-1:], labels[-1:])
-    home = model.engine.top.worker.pool.home[:, mixture.VOTERS + 5]
+    home = model.engine.top.running.pool.home[:, mixture.VOTERS + 5]
     np.testing.assert_allclose(home, (mixture.TRUST + before[:, 2:7].sum(axis=1)) / 6.0)
 
 
@@ -160,9 +160,9 @@ def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
     monkeypatch.setattr("linmax.learners.votes.pool.FULL", 9)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
-    assert model.engine.top.worker.pool.precision.size
+    assert model.engine.top.running.pool.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)
-    pool = model.engine.top.worker.pool
+    pool = model.engine.top.running.pool
     assert not pool.precision.size
     assert all(np.isfinite(array).all() for array in pool)
     assert (pool.diagonal >= mixture.RIDGE[:, None] * (1 - 1e-9)).all()
@@ -218,7 +218,7 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
     votes = np.where(random.random((800, 140)) < good, labels[:, None], random.integers(0, K, (800, 140)))
     votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
     trace = run("votes", experts(votes=votes, abstain=-1, classes=range(K)), labels)
-    pool = trace.model.engine.top.worker.pool
+    pool = trace.model.engine.top.running.pool
     assert pool.counts[mixture.AGE] == 800 % 3
     assert all(np.isfinite(array).all() for array in pool)
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)

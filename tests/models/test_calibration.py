@@ -75,6 +75,23 @@ def test_classes_that_join_have_no_scores_before() -> None:
     assert Calibration().probabilities(wider, np.array([[0.1, 0.2, -np.inf]]))[0, 2] == 0.0
 
 
+def test_a_long_call_leaves_what_many_short_ones_do() -> None:
+    data = linmax.majority_problem(n=8, r=4, k=3, noise=0.1, trials=RING + 900, seed=5)
+    whole, parts = linmax.Learner("perceptron"), linmax.Learner("perceptron")
+    rows = [{f"v{i}": float(vote) for i, vote in enumerate(row)} for row in data.votes.tolist()]
+    for row, label in zip(rows[:20], data.labels[:20].tolist(), strict=True):
+        whole.learn(row, label)
+    size, names = len(rows) - 20, whole.attributes
+    values = np.array([[row[name] for name in names] for row in rows[20:]])
+    indptr, columns = np.arange(size + 1) * len(names), np.tile(np.arange(len(names)), size)
+    places = np.array([whole.known.index(label) for label in data.labels[20:].tolist()])
+    whole.learn_rows(indptr, columns, values.ravel(), places)
+    for row, label in zip(rows, data.labels.tolist(), strict=True):
+        parts.learn(row, label)
+    for one, other in zip(whole.model.record, parts.model.record, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_fits_are_made_at_moments_of_their_own() -> None:
     moments = [fit_moment(judged) for judged in range(5000)]
     assert all(0 <= judged - moment <= RING - RECENT for judged, moment in enumerate(moments))

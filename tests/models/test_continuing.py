@@ -168,12 +168,12 @@ def test_a_rule_of_ones_own_is_known_again(face, own, tmp_path):
 
 @pytest.mark.parametrize("face", faces())
 def test_a_link_of_ones_own_is_refused_when_saved(face, tmp_path):
-    def exp(v):
+    def cubic(v):
         return v + v * v * v
 
-    for link, told in ((lambda v: v + v, "a link of your own has no name"), (exp, "its name stands for another one")):
+    for link in (lambda v: v + v, cubic):
         model = faces()[face](linmax.combine([rules.quasi_additive(link), "perceptron"]))
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match="a link of your own has no name"):
             model.save(tmp_path / "model")
         assert not (tmp_path / "model").exists()
 
@@ -182,5 +182,5 @@ def test_large_numbers_do_not_need_a_name_for_the_rule():
     model = Learner(rules.quasi_additive(lambda v: v + v))
     model.learn({"a": 1.0}, label="p")
     with pytest.raises(OverflowError, match="left the range of floats"):
-        model.learn({"a": 1e120}, label="q")
+        model.learn({"a": 9e99}, label="q")
     assert (model.trials, model.known) == (1, ["p"])

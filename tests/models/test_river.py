@@ -162,7 +162,7 @@ def test_the_better_model_gets_the_weight():
 @pytest.mark.parametrize("soft", [True, False])
 def test_fuses(soft):
     models = [naive_bayes.GaussianNB(), tree.HoeffdingTreeClassifier(), river.LinearMaxClassifier("A-perceptron")]
-    model = river.FusionClassifier(models, "AR-perceptron", soft=soft)
+    model = river.FusionClassifier(models, soft=soft)
     found = evaluate.progressive_val_score(trials(150), model, metrics.Accuracy())
     assert found.get() > 0.75
     assert len(model.weights) == 3

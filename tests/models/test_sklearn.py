@@ -510,7 +510,7 @@ def test_files_that_are_refused(tmp_path):
     with pytest.raises(ValueError, match="model file"):
         LinearMaxClassifier.load(path)
     files.write(path, "LinearMaxClassifier", {"parameters": {"learner": FAST}}, {})
-    with pytest.raises(ValueError, match="does not hold a whole estimator: 'machine'"):
+    with pytest.raises(ValueError, match="does not hold a whole estimator: 'classes'"):
         LinearMaxClassifier.load(path)
     with pytest.raises(TypeError, match="random_state=.* cannot be saved; use a number or text"):
         LinearMaxClassifier(FAST, random_state=np.random.RandomState(0)).fit(X, y).save(path)

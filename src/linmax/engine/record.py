@@ -15,7 +15,7 @@ from numba import int64, types
 from linmax.core.contract import Indices, Labels, Matrix
 from linmax.jit.compiling import kernel
 
-__all__ = ["Record", "RecordT", "begun", "keep_scores", "keep_table", "latest", "new_record", "note", "note_all"]
+__all__ = ["Record", "RecordT", "begun", "keep_scores", "keep_table", "latest", "new_record", "note", "pass_over"]
 
 TRIALS, MISTAKES, FILLED, STRIDE, JUDGED = range(5)  # of the counts
 POINTS = 1024  # of the curve
@@ -107,6 +107,17 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
         record.scores[place, c] = scores[c] if c < known else -np.inf
     record.labels[place] = label
     record.counts[JUDGED] += 1
+
+
+@kernel(int64(RecordT, Labels, int64))
+def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
+    """Count trials whose scores would be overwritten anyway; returns how many classes are known after them."""
+    for t in range(labels.size):
+        if labels[t] < known:
+            record.counts[JUDGED] += 1
+        else:
+            known = labels[t] + 1
+    return known
 
 
 @kernel(types.void(RecordT, Matrix, Labels, int64))

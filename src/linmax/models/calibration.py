@@ -93,7 +93,7 @@ def fit_moment(judged: int) -> int:
     Examples
     --------
     >>> [fit_moment(judged) for judged in (3, 31, 33, 100, 1000, 10_000)]
-    [3, 31, 32, 96, 960, 9984]
+    [3, 31, 32, 100, 992, 9984]
     """
     step = 1
     while step < RING - RECENT and judged >= 16 * step * 2:

@@ -18,7 +18,18 @@ from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDAT
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
-from linmax.engine.record import FILLED, MISTAKES, Record, begun, keep_table, latest, new_record, note_all, widened
+from linmax.engine.record import (
+    FILLED,
+    MISTAKES,
+    Record,
+    begun,
+    keep_table,
+    latest,
+    new_record,
+    note_all,
+    pass_over,
+    widened,
+)
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
 from linmax.models.weights import WeightArrays, Weights
@@ -239,7 +250,7 @@ class Model:
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
-            known = max(known, int(places[:late].max(initial=-1)) + 1)
+            known = pass_over(self.record, places[:late], known)
             keep_table(self.record, outcome.scores, places[late:], known)
         return outcome
 

@@ -45,10 +45,10 @@ class Weights(Mapping[str, dict[Any, Any]]):
     --------
     >>> import linmax
     >>> weights = linmax.run("perceptron", linmax.experts(votes=[["a", "b"], ["b", "b"]]), ["a", "b"]).model.weights
-    >>> weights["voters"]
-    {'0': 0.0, '1': 0.0}
-    >>> weights.arrays.thresholds
-    array([0., 0.])
+    >>> weights["voters"], weights["thresholds"]
+    ({'0': 2.0, '1': 0.0}, {'a': 0.0, 'b': 0.0})
+    >>> weights.arrays.voters
+    array([2., 0.])
     """
 
     def __init__(

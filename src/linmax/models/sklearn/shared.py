@@ -93,6 +93,8 @@ def shown_rows(weights: np.ndarray) -> np.ndarray:
 
 def one_vector(engine: Engine) -> np.ndarray | None:
     """The weights over all coordinates, where the learner predicts with one vector of them."""
+    if not engine.top.linear:
+        return None
     try:
         return engine.top.hypothesis(engine)[0]
     except ValueError:
@@ -253,7 +255,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         header, state = self._model.state()
         if not isinstance(parameters["learner"], str):
-            parameters["learner"] = header["learner"]
+            parameters["learner"] = str(self._model.learner)
         for name, value in parameters.items():
             if value is not None and not isinstance(value, (bool, int, float, str)):
                 raise TypeError(f"{name}={value!r} cannot be saved; use a number or text")
