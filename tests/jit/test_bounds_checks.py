@@ -17,7 +17,7 @@ import json
 import numpy as np
 from numba import boolean, float32, float64, int64, types, uint8
 import linmax
-from linmax.jit import compiling, scores as row_sums, selection, sinh
+from linmax.jit import compiling, scores as row_sums, selection, sinh as sinh_loops
 from linmax.jit.compiling import address_of, kernel
 from linmax.core.contract import STEP, Indices, Matrix, Vector, call_step
 from linmax.jit import float_rows as lanes
@@ -123,7 +123,7 @@ def pairs(index, z, count, places, values):
 
 @kernel(float64(Vector, Matrix, Indices))
 def sinh(weights, memory, index):
-    return sinh.sinh_weights(weights, memory, index, 1.0)
+    return sinh_loops.sinh_weights(weights, memory, index, 1.0)
 
 @kernel(int64(Bytes, int64))
 def words(block, place):
