@@ -305,8 +305,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
     @property
     def weights_(self) -> dict[str, float]:
-        """The weight of each model; the magnitudes add up to 1."""
-        found = self._one_vector("weights_")
+        """The weight of each model; the magnitudes add up to 1. For a pool, about what each model is worth."""
+        found = self._shown("weights_")
         voters, raters = iter(found.voters.tolist()), iter(found.raters.tolist())
         named = {
             name: next(voters if method == "predict" else raters)

@@ -202,6 +202,13 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self._model.weights.arrays.over(float(np.linalg.norm(weights)) or 1.0)
 
+    def _shown(self, name: str) -> WeightArrays:
+        """The weights to look at: of a pool its linear form, of any other learner those of `_one_vector`."""
+        try:
+            return self._model.weights.arrays if hasattr(self, "_model") else self._one_vector(name)
+        except ValueError:
+            return self._one_vector(name)  # which says why there are none
+
     @property
     def _order(self) -> np.ndarray:
         """The model's number of each class in `classes_`."""
