@@ -85,8 +85,16 @@ class Experts:
         blocks = [block for block in (self.dense, self._sparse[-1]) if block.size]
         return max([*sizes, *(max(float(block.max()), -float(block.min())) for block in blocks)])
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest magnitude of a score or an attribute."""
+        blocks = [block for block in (self.scores, self.dense, self._sparse[-1]) if block.size]
+        return max((max(float(block.max()), -float(block.min())) for block in blocks), default=0.0)
+
     def refuse_huge(self) -> None:
         """Refuse numbers so large that sums of their squares would overflow."""
+        if self.largest <= HUGE:
+            return
         for name, block in [("scores", self.scores), ("attributes", self.dense), ("attributes", self._sparse[-1])]:
             if not block.size or max(float(block.max()), -float(block.min())) <= HUGE:
                 continue

@@ -77,14 +77,14 @@ def note(record: Record, mistake: int) -> None:
     counts, curve = record.counts, record.curve
     counts[TRIALS] += 1
     counts[MISTAKES] += mistake
-    if counts[TRIALS] % counts[STRIDE]:
+    if counts[TRIALS] & (counts[STRIDE] - 1):  # the stride is a power of two
         return
     if counts[FILLED] == POINTS:  # drop every other point
         for point in range(POINTS // 2):
             curve[point, 0], curve[point, 1] = curve[2 * point + 1, 0], curve[2 * point + 1, 1]
         counts[FILLED] = POINTS // 2
         counts[STRIDE] *= 2
-        if counts[TRIALS] % counts[STRIDE]:
+        if counts[TRIALS] & (counts[STRIDE] - 1):
             return
     curve[counts[FILLED], 0], curve[counts[FILLED], 1] = counts[TRIALS], counts[MISTAKES]
     counts[FILLED] += 1
