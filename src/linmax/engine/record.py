@@ -72,12 +72,10 @@ def widened(record: Record, k: int) -> Record:
 
 
 @kernel()
-def note(record: Record, mistake: int) -> None:
-    """Count a trial; at a multiple of the stride it is a point of the curve."""
+def mark(record: Record) -> None:
+    """Make the present count a point of the curve, if it is at a multiple of the stride, which is a power of two."""
     counts, curve = record.counts, record.curve
-    counts[TRIALS] += 1
-    counts[MISTAKES] += mistake
-    if counts[TRIALS] & (counts[STRIDE] - 1):  # the stride is a power of two
+    if counts[TRIALS] & (counts[STRIDE] - 1):
         return
     if counts[FILLED] == POINTS:  # drop every other point
         for point in range(POINTS // 2):
@@ -90,11 +88,27 @@ def note(record: Record, mistake: int) -> None:
     counts[FILLED] += 1
 
 
+@kernel()
+def note(record: Record, mistake: int) -> None:
+    """Count a trial."""
+    record.counts[TRIALS] += 1
+    record.counts[MISTAKES] += mistake
+    mark(record)
+
+
 @kernel(types.void(RecordT, Labels, Labels))
 def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
     """Count many trials."""
+    counts = record.counts
+    trials, mistakes, stride = counts[TRIALS], counts[MISTAKES], counts[STRIDE]
     for t in range(labels.size):
-        note(record, int(predicted[t] != labels[t]))
+        trials += 1
+        mistakes += predicted[t] != labels[t]
+        if trials & (stride - 1) == 0:
+            counts[TRIALS], counts[MISTAKES] = trials, mistakes
+            mark(record)
+            stride = counts[STRIDE]
+    counts[TRIALS], counts[MISTAKES] = trials, mistakes
 
 
 @kernel()
