@@ -382,7 +382,7 @@ def test_names_that_do_not_fit_are_not_kept(text: str) -> None:
 
 @pytest.mark.small
 def test_names_and_classes_appear() -> None:
-    learner = Learner("winnow(2)", thresholds=False)
+    learner = Learner("winnow(2)", discover="labels", thresholds=False)
     assert learner.predict(votes={"anna": "x"}) is None  # nothing is known
     assert learner.learn(votes={"anna": "x"}, label="y") is None
     assert learner.known == ["y"]
@@ -394,6 +394,23 @@ def test_names_and_classes_appear() -> None:
     assert learner.scores(votes={"new": "y"}) == {"y": 1.0, "x": 0.0}
     assert learner.learn({"size": 0.5}, votes={"ben": "y"}, label="y") == "y"
     assert (learner.attributes, learner.voters, learner.raters) == (["size"], ["anna", "ben"], [])
+
+
+def test_a_vote_makes_its_class_known() -> None:
+    learner = Learner("winnow(2)", thresholds=False)
+    assert learner.predict(votes={"anna": "x"}) == "x"
+    assert learner.predict_proba(votes={"anna": "x", "ben": "y"}).keys() == {"x", "y"}
+    assert (learner.known, learner.voters) == ([], [])  # asking teaches nothing
+    assert learner.learn(votes={"anna": "x", "ben": "z"}, label="y") == "x"
+    assert learner.known == ["x", "z", "y"]
+    assert learner.learn(votes={"ben": "w", "anna": "v"}, label="w") in ("v", "w")
+    assert learner.known == ["x", "z", "y", "v", "w"]  # in the order of the voters, whatever that of the votes
+    assert learner.predict({"size": 1.0}, votes={"carl": "new"}) == "new"
+    assert learner.options["discover"] == "votes"
+    fixed = Learner("winnow(2)", classes=["x", "y"])
+    assert (fixed.known, fixed.options["discover"]) == (["x", "y"], None)
+    with pytest.raises(ValueError, match="discover must be one of votes, labels, got 'scores'"):
+        Learner(discover="scores")
 
 
 def test_asking_changes_nothing() -> None:

@@ -32,8 +32,9 @@ from linmax.engine.outcome import Outcome
 from linmax.engine.plain_loop import PlainOutputs, play_plain
 from linmax.techniques.hypothesis_log import NUMBERS, Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
+from linmax.util.checks import boolean, one_of
 
-__all__ = ["Engine", "Outcome", "Settings"]
+__all__ = ["Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
 LONGEST = 4096  # trials in a slice
@@ -45,11 +46,21 @@ NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
 
 @dataclass(frozen=True)
 class Settings:
-    """How ties are broken, whether they update, and whether classes are discovered."""
+    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too."""
 
     largest: bool = False
     update_on_tie: bool = True
     discover: bool = False
+    by_votes: bool = False
+
+
+def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:
+    """The same from what users say; ``discover`` is True, False, or what discovers classes: "votes" or "labels"."""
+    one_of("tie", tie, ("smallest", "largest"))
+    if discover not in (True, False, "votes", "labels"):
+        raise TypeError(f"discover must be True or False, 'votes' or 'labels', got {discover!r}")
+    by_votes = bool(discover) and discover != "labels"
+    return Settings(tie == "largest", boolean("update_on_tie", update_on_tie), bool(discover), by_votes)
 
 
 class Engine:
@@ -163,6 +174,12 @@ class Engine:
             self.tail = self.tail._replace(votes=place[self.tail.votes], scores=np.ascontiguousarray(scores))
         for node in self.top.walk():
             node.renumber(order)
+
+    def know(self, classes: int) -> None:
+        """So many classes, from the first on, may be predicted from now on, before a label has named them all."""
+        self.state.shape[KNOWN] = classes
+        for node in self.top.walk():
+            node.know(classes)
 
     def grow(self, layout: Layout, k: int) -> None:
         """Add columns at the right of each block, and classes that are not yet known (see `linmax.engine.growth`)."""

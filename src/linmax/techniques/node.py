@@ -138,6 +138,9 @@ class Node:
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c (see `Engine.renumber`)."""
 
+    def know(self, classes: int) -> None:
+        """So many classes are known from now on (see `Engine.know`)."""
+
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         """Put arrays over the coordinates into a new order with ``moved``, which permutes their last axis."""
 

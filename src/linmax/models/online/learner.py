@@ -17,7 +17,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
-from linmax.engine.engine import Engine, Settings
+from linmax.engine.engine import Engine, settings_of
 from linmax.engine.one_trial.objects import FAILED, LARGE, REFUSED, Names, refuse
 from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import OneTrialPath
@@ -53,8 +53,11 @@ class Learner:
     learner
         A rule, a composition of techniques, or text such as "AR-winnow(1.2)"; "auto" is a pool that needs no tuning.
     classes
-        All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
-        trial that brings a new one updates with the new class rated 0.
+        All classes, in order. Without it they are discovered.
+    discover
+        What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
+        only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
+        the new class rated 0.
     thresholds
         Add the constant attribute 1: one threshold a class.
     tie, update_on_tie
@@ -95,17 +98,18 @@ class Learner:
         learner: Any = "auto",
         *,
         classes: Sequence[Any] | None = None,
+        discover: str = "votes",
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
         max_pending: int = 10_000,
     ) -> None:
-        one_of("tie", tie, ("smallest", "largest"))
+        one_of("discover", discover, ("votes", "labels"))
         whole("max_pending", max_pending, 0)
         self.max_pending = max_pending
         self.fixed = classes is not None
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
-        settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
+        settings = settings_of(tie, update_on_tie, discover if classes is None else False)
         names = [] if classes is None else distinct(classes)
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {}))
         self._prepare()
@@ -127,8 +131,9 @@ class Learner:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
         self._reading = Reading(self.classes, self.fixed, self._bounded)
-        self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
+        # A vote for a class not yet known makes it known, which is no work for the short way.
+        self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
@@ -177,7 +182,9 @@ class Learner:
     @property
     def options(self) -> dict[str, Any]:
         """How it was made: the learner and what else matters for what it learns."""
-        return self._model.options | {"classes": self.classes if self.fixed else None}
+        by_votes = self._engine.settings.by_votes
+        discover = None if self.fixed else "votes" if by_votes else "labels"
+        return self._model.options | {"classes": self.classes if self.fixed else None, "discover": discover}
 
     @property
     def voters(self) -> list[Any]:
@@ -237,27 +244,28 @@ class Learner:
             number = int(self._engine.judge(played, 1)[0][0])
             return self.classes[number] if number >= 0 else None
         given = self._reading.read(attributes, votes, scores)
-        if id is None and self._from_zero and not given[2]:  # who is new has weight 0
+        if id is None and self._from_zero and not given[2] and not self._voted(given.votes):  # who is new has weight 0
             numbers = {name: value for name, value in given[0].items() if name in self._attributes}
             voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
             predicted = self._ask(numbers, voted or None)
             if predicted is not REFUSED:
                 return predicted
-        number = int(self._judge(given)[0][0])
-        predicted = self.classes[number] if number >= 0 else None
+        model, predictions, _ = self._judge(given)
+        predicted = model.classes[predictions[0]] if predictions[0] >= 0 else None
         if id is not None:
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
 
     def scores(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
-        table = self._judge(self._reading.read(attributes, votes, scores))[1][0]
-        return dict(zip(self.known, table.tolist(), strict=False))
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        return dict(zip(model.known, table[0].tolist(), strict=False))
 
     def predict_proba(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
         """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
-        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
-        return dict(zip(self.known, self._model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        table = table[:, : len(model.known)]
+        return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
     def learn(
         self, attributes: Any = None, label: Any = UNSET, *, votes: Any = None, scores: Any = None, id: Any = None
@@ -412,21 +420,22 @@ class Learner:
         given: Given,
         layout: Layout | None = None,
         columns: Sequence[Mapping[Any, int]] | None = None,
+        places: Mapping[Any, int] | None = None,
     ) -> Instances:
-        """The arrays of one instance, in columns that there are; others are left out."""
+        """The arrays of one instance, in columns and classes that there are; others are left out."""
         numbers, voted, rated = given
-        layout, k = self._engine.layout if layout is None else layout, self._engine.k
+        layout, places = self._engine.layout if layout is None else layout, self._places if places is None else places
         attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
         votes = np.full((1, layout.voters), -1, np.int32)
         for name, choice in voted.items():
-            if name in voters and choice in self._places:
-                votes[0, voters[name]] = self._places[choice]
-        scores = np.zeros((1, layout.raters, k if layout.raters else 0))
+            if name in voters and choice in places:
+                votes[0, voters[name]] = places[choice]
+        scores = np.zeros((1, layout.raters, len(places) if layout.raters else 0))
         for name, row in rated.items():
             if name in raters:
                 for choice, value in row.items():
-                    if choice in self._places:
-                        scores[0, raters[name], self._places[choice]] = value
+                    if choice in places:
+                        scores[0, raters[name], places[choice]] = value
         known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
         return no_instances(1)._replace(
             votes=votes,
@@ -440,19 +449,33 @@ class Learner:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def _judge(self, given: Given) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. The state does not change, so whoever is new is a guest."""
+    def _voted(self, votes: Mapping[Any, Any]) -> list[Any]:
+        """The classes not yet known that votes make known, in the order of the voters."""
+        if not self._engine.settings.by_votes:
+            return []
+        fresh = {name: choice for name, choice in votes.items() if choice not in self._known}
+        order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
+        return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]
+
+    def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
+        """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
-        if self._from_zero or not any(fresh):
-            return self._engine.judge(self._instances(given), 1)
+        voted = self._voted(given.votes)
+        if not voted and (self._from_zero or not any(fresh)):
+            return self._model, *self._engine.judge(self._instances(given), 1)
         guests = [
             ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
             for new, names in zip(fresh, known, strict=True)
         ]
         attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
-        host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
-        return host.judge(self._instances(given, host.layout, guests), 1)
+        layout = Layout(voters, raters, 0, attributes, self._engine.layout.constant)
+        if not voted:
+            return self._model, *self._engine.hosting(layout).judge(self._instances(given, layout, guests), 1)
+        rated = [name for row in given.scores.values() for name in row]
+        model = self._model.visited(layout, [*voted, *rated], voted)
+        places = {name: place for place, name in enumerate(model.classes)}
+        return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
 
     def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
         self._alone()
@@ -466,7 +489,7 @@ class Learner:
                 while len(names) > count:
                     names.popitem()
             raise
-        model.meet([label.item() if isinstance(label, np.generic) else label])
+        model.meet([label.item() if isinstance(label, np.generic) else label], self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
             return self._play(self._instances(given), self._places[label], served)
