@@ -33,6 +33,7 @@ from linmax.engine.plain_loop import PlainOutputs, play_plain
 from linmax.techniques.hypothesis_log import NUMBERS, Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
 from linmax.util.checks import boolean, one_of
+from linmax.util.names import apart
 
 __all__ = ["Engine", "Outcome", "Settings", "settings_of"]
 
@@ -131,10 +132,7 @@ class Engine:
 
     def restore(self, arrays: Mapping[str, np.ndarray], copied: bool = True) -> None:
         """Take over the state of an engine of the same learner, layout and classes."""
-        parts: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            parts.setdefault(part, {})[rest] = array
+        parts = apart(arrays)
         state = parts.pop("state", {})
         if copied:
             overwrite(self.state._asdict(), state, str(self.learner))
@@ -225,7 +223,10 @@ class Engine:
         return predictions, table
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:
-        """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels."""
+        """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels.
+
+        A label below 0 is none: the instance is predicted, and those learn from it that can learn without labels.
+        """
         size = len(labels)
         scored = min(size, scored)
         outcome = Outcome(
@@ -234,6 +235,10 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((scored, self.k)) if scored else None,
         )
+        gaps = labels < 0
+        if gaps.any() and not all(node.takes_gaps for node in self.top.walk()):
+            self._play_around_gaps(instances, labels, gaps, outcome)
+            return outcome
         if self.plain:
             self._play_plain(instances, labels, outcome)
             return outcome
@@ -242,6 +247,25 @@ class Engine:
             part = outcome.part(first, last)
             self._slices(cut(instances, first, last) if last - first < size else instances, labels[first:last], part)
         return outcome
+
+    def _play_around_gaps(self, instances: Instances, labels: np.ndarray, gaps: np.ndarray, outcome: Outcome) -> None:
+        """Play the stretches with labels, and watch those without."""
+        size, scored = len(labels), 0 if outcome.scores is None else len(outcome.scores)
+        edges = [0, *(np.flatnonzero(np.diff(gaps.astype(np.int8))) + 1).tolist(), size]
+        for first, last in pairwise(edges):
+            part, late = cut(instances, first, last), min(last - first, max(0, last - (size - scored)))
+            if gaps[first]:
+                predictions, scores = self.top.watch(self, part, last - first)
+            else:
+                played = self.run(part, labels[first:last], outcome.margins is not None, late)
+                predictions, scores = played.predictions, played.scores
+                outcome.changed[first:last] = played.changed
+                if outcome.margins is not None:
+                    outcome.margins[first:last] = played.margins
+            outcome.predictions[first:last] = predictions
+            if outcome.scores is not None and scores is not None and late:
+                end = last - (size - scored)
+                outcome.scores[end - late : end] = scores[len(scores) - late :]
 
     def _slices(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
         size = len(labels)
@@ -355,11 +379,11 @@ class Engine:
         after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
-            self.state.counts[0, [TRIALS, UPDATES]] += size
+            self.state.counts[0, [TRIALS, UPDATES]] += int((chunk.seen >= 0).sum())
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions
-        outcome.changed[place] = changes.any(axis=0) | self.always_changes
+        outcome.changed[place] = (changes.any(axis=0) | self.always_changes) & (chunk.seen >= 0)
         if outcome.margins is not None:
             outcome.margins[place] = kept[begin:end]
         if outcome.scores is not None:

@@ -32,7 +32,7 @@ class ExpertsModel(Model):
         grow: bool = False,
         first_pass: bool = True,
     ) -> Trace:
-        """Go on with further trials; returns their `Trace`.
+        """Go on with further trials; returns their `Trace`. A label that is None, nan or empty is none yet.
 
         With ``grow`` the instances may have further voters, raters and attributes, at the right of their block, and
         labels and votes may name further classes. A new sub-expert starts with the weight of one that has always been
@@ -50,7 +50,7 @@ class ExpertsModel(Model):
         (['a', 'b', 'c'], 2)
         """
         refuse_others(instances)
-        found = distinct_labels(labels, len(instances))
+        found = distinct_labels(labels, len(instances), gaps=True)
         return self.run_numbered(instances, found, margins=margins, grow=grow, first_pass=first_pass)
 
     def run_numbered(
@@ -62,7 +62,7 @@ class ExpertsModel(Model):
         grow: bool = False,
         first_pass: bool = True,
     ) -> Trace:
-        """`run`, given the distinct labels and the place of each label among them."""
+        """`run`, given the distinct labels and the place of each label among them, -1 where there is none yet."""
         options: dict[str, Any] = {"margins": margins, "grow": grow, "first_pass": first_pass}
         begins = self._debuts(instances, found, grow)
         if len(begins) == 1:
@@ -72,7 +72,8 @@ class ExpertsModel(Model):
         for begin, end in pairwise([*begins, len(instances)]):
             part = slice(begin, end)
             seen = np.unique(found[1][part])
-            told = [found[0][i] for i in seen], np.searchsorted(seen, found[1][part])
+            seen, missing = seen[seen >= 0], found[1][part] < 0
+            told = [found[0][i] for i in seen], np.where(missing, -1, np.searchsorted(seen, found[1][part]))
             here = self._named_here(instances[part]) if grow else instances[part]
             parts.append(self._run_stretch(here, told, **options))
         return in_a_row(parts)
@@ -129,7 +130,7 @@ class ExpertsModel(Model):
         met: list[Any] = []  # in the order of their first trials, where it matters
         voted: list[Any] = []
         if grow or known < len(classes):
-            met = [distinct[i] for i in dict.fromkeys(inverse.tolist())]
+            met = [distinct[i] for i in dict.fromkeys(inverse.tolist()) if i >= 0]
             voted = [instances.names[vote] for vote in instances.votes[:1].ravel().tolist() if vote >= 0]
         if grow:
             classes, layout = list(dict.fromkeys([*classes, *met, *instances.names])), self._wider(instances.layout)
@@ -149,7 +150,8 @@ class ExpertsModel(Model):
         )
         outcome = self.play(played, places, margins, first_pass)
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
-        return Trace(self, named(predictions, self.classes), predictions != places, changed, outcome.margins)
+        wrong = (predictions != places) & (places >= 0)
+        return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins)
 
     def _wider(self, other: Layout) -> Layout:
         """The layout that holds this one's columns and the other's."""
@@ -235,8 +237,8 @@ def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) 
             f"labels: {missing[0]!r} at trial {t} is not among the classes {_short(classes)}; "
             "pass all classes to experts(classes=...)"
         )
-    numbers = np.array([place[name] for name in distinct], np.int32)
-    if (numbers == np.arange(len(numbers))).all():  # as a rule
+    numbers = np.array([*(place[name] for name in distinct), -1], np.int32)
+    if (numbers[:-1] == np.arange(len(distinct))).all():  # as a rule
         return inverse.astype(np.int32, copy=False)
     return numbers[inverse]
 

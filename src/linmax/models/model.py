@@ -39,8 +39,9 @@ from linmax.techniques.combining import BestOf, Combined, Weighing
 from linmax.techniques.node import Node
 from linmax.techniques.voting import Voted
 from linmax.util import files
+from linmax.util.names import apart
 
-__all__ = ["Columns", "Member", "Model", "apart"]
+__all__ = ["Columns", "Member", "Model"]
 
 
 @dataclass
@@ -356,12 +357,3 @@ class Model:
     def packed(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Its state as pickles hold it: with a user's own rules in it."""
         return self._state(in_pickles(self.learner, [run.rule for run in self.engine.runs]))
-
-
-def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays named "part.name", by part."""
-    parts: dict[str, dict[str, np.ndarray]] = {}
-    for name, array in arrays.items():
-        part, _, rest = name.partition(".")
-        parts.setdefault(part, {})[rest] = array
-    return parts

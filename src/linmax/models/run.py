@@ -38,7 +38,8 @@ def run(
     instances
         From `experts`.
     labels
-        The right class of each instance.
+        The right class of each instance. None, nan or empty: there is no label yet. Such an instance is predicted, not
+        counted, and teaches what can be learned without a label: the pool for votes compares the voters.
     passes
         More than 1 plays the instances cyclically until a pass makes no update, at most this often: the multi-class
         Perceptron of textbooks when the rule is ``perceptron()`` and ``update_on_tie=False``. The trace then holds
@@ -68,7 +69,7 @@ def run(
     margins = boolean("margins", margins)
     settings = settings_of(tie, update_on_tie, discover)
     names = label_array(labels)
-    found = distinct_labels(names, len(instances))
+    found = distinct_labels(names, len(instances), gaps=True)
     model = ExpertsModel(described, instances.layout, classes_of(instances, found[0]), settings)
     played = [model.run_numbered(instances, found, margins=margins)]
     while len(played) < passes and played[-1].changed.any():

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.data.labels import as_array, label_array, labels_with_gaps, unique_labels
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -66,13 +66,16 @@ class OnLineFusion:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, y: Any) -> Self:
+    def fit(self, votes: Any, y: Any = None) -> Self:
         """Forget everything and learn from these trials, in their order: the same as `partial_fit` on a new one."""
         self._state = self._learn(None, votes, y)
         return self
 
-    def partial_fit(self, votes: Any, y: Any) -> Self:
+    def partial_fit(self, votes: Any, y: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
+
+        A label that is None, nan or empty means that there is none yet, and no ``y`` that there are none at all: from
+        such trials the default learner learns how far voters agree. Reports do not count them.
 
         A class that was not given in ``classes`` is known from its first vote on, or after its first label, so that it
         does not matter how trials are cut into calls.
@@ -84,12 +87,12 @@ class OnLineFusion:
 
     def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
         ballots = read_votes(votes, self.by)
-        labels = label_array(y)
+        labels = label_array([None] * len(ballots) if y is None else y)
         if labels.shape != (len(ballots),):
             raise ValueError(
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
-        distinct, inverse = unique_labels(labels)
+        distinct, inverse = labels_with_gaps(labels)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
         if unknown:

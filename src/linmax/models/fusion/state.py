@@ -10,14 +10,14 @@ import numpy as np
 
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
-from linmax.data.labels import as_array
+from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.model import apart
+from linmax.util.names import apart
 
 __all__ = [
     "FusionState",
@@ -156,7 +156,8 @@ class FusionState:
             part = slice(begin, begin + self.sides.stretch())
             wrong.append(self.model.run(self.laid_out(batch[part]), labels[part], grow=True).wrong)
         self.sides = self.sides.counted(batch.places)
-        self.count(self.tally, batch, labels, ~np.concatenate(wrong))
+        told = labels_with_gaps(labels)[1] >= 0
+        self.count(self.tally, batch.taken(told), labels[told], ~np.concatenate(wrong)[told])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.

@@ -17,6 +17,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
+from linmax.data.labels import no_label
 from linmax.engine.engine import Engine, settings_of
 from linmax.engine.one_trial.objects import FAILED, LARGE, REFUSED, Names, refuse
 from linmax.engine.one_trial.one_rule import OneRulePath
@@ -272,6 +273,9 @@ class Learner:
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
+        A label that is None, nan or empty means that there is none yet: nothing is counted, and only what can be
+        learned without a label is learned, such as how far voters agree.
+
         With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
         then; the update is made with the present weights.
         """
@@ -289,7 +293,7 @@ class Learner:
             place = self._known.get(label, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
-        if place < 0:
+        if place < 0 and not no_label(label):
             self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
@@ -306,6 +310,8 @@ class Learner:
                 return self._learn(given, label)
         if not (attributes is None and votes is None and scores is None):
             raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
+        if no_label(label):
+            raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         if id in self._labelled:
             raise ValueError(f"id {id!r} has had its label already; a label is learned once")
         if id not in self._waiting:
@@ -482,17 +488,19 @@ class Learner:
         model, met = self._model, [len(names) for names in self._all_names]
         try:
             layout = self._columns(given)
-            self._class(label)
+            labels = [] if no_label(label) else [label.item() if isinstance(label, np.generic) else label]
+            for name in labels:
+                self._class(name)
             model.grow(layout, self._places)
         except ValueError:  # too wide for a rule that keeps a matrix
             for names, count in zip(self._all_names, met, strict=True):
                 while len(names) > count:
                     names.popitem()
             raise
-        model.meet([label.item() if isinstance(label, np.generic) else label], self._voted(given.votes))
+        model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), self._places[label], served)
+            return self._play(self._instances(given), self._places[label] if labels else -1, served)
         finally:
             self._renamed()
 

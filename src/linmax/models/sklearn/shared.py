@@ -28,10 +28,10 @@ from linmax.engine.notation import as_learner
 from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.model import apart
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import refuse_masked
+from linmax.util.names import apart
 
 DEFAULT_LEARNER = "auto"
 ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
