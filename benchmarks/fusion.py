@@ -150,7 +150,7 @@ def votes_of(rows: list[Row]) -> np.ndarray:
     return votes
 
 
-def trec_votes(seed: int = 0) -> tuple[np.ndarray, np.ndarray, int]:
+def trec_votes(_seed: int = 0) -> tuple[np.ndarray, np.ndarray, int]:
     """Votes and labels of the training part, and the number of classes; the same for every seed."""
     rows = lines(folder("fusion_weaksup_trec") / "train.jsonl")
     labels = np.array([line["label"] for line in rows])
@@ -235,7 +235,7 @@ def plurality(votes: np.ndarray, k: int) -> np.ndarray:
     return np.stack([(votes == c).sum(axis=1) for c in range(k)], axis=1).argmax(axis=1)
 
 
-def mmlu_votes(seed: int = 0) -> tuple[np.ndarray, np.ndarray, int]:
+def mmlu_votes(_seed: int = 0) -> tuple[np.ndarray, np.ndarray, int]:
     """Votes and labels as numbers, and the number of classes; the same for every seed."""
     with (folder("fusion_mmlu_pro") / "votes.csv").open(newline="", encoding="utf-8") as file:
         _, *rows = csv.reader(file)

@@ -9,7 +9,7 @@ model of Dawid and Skene with one number a voter; the rank-one form is that of P
 weighted by how often the two spoke together, so that a clique that copies itself deceives only itself as long as most
 voters are outside. A voter who always names the same class tells nothing and keeps the trust of an average one.
 
-Trust is the fourth power of the log-odds of the accuracy that a_i means. Were errors independent, the log-odds
+Trust is the fifth power of the log-odds of the accuracy that a_i means. Were errors independent, the log-odds
 themselves would be best, and the power costs little; as a rule voters err together, on the same hard instances, and
 then the best ones are worth much more than their log-odds say. Trust in a voter who was compared with few others, or
 with others who always say the same, stays near that of plurality.
@@ -38,10 +38,10 @@ USUAL = 0.3  # correlation with the truth of a voter of whom nothing is known
 PRIOR = 10.0  # rows that this counts for, with each other voter
 ROUNDS = 20  # of the medians
 LEAST, HIGHEST, LOWEST = 0.1, 0.98, -0.9  # bounds on correlations
-POWER = 4.0
+POWER = 5.0
 CONVINCED = 100.0  # rows after which trust is half agreement and half plurality, for a voter who was often compared
 COMPANY = 2.0  # others with whom a voter must be compared for half of that
-STRENGTH = 4.0  # sum of the weights of those who speak in an average row
+STRENGTH = 6.0  # sum of the weights of those who speak in an average row
 
 ROWS, DUE, CREDIT, LIMIT = range(4)  # of `numbers`
 

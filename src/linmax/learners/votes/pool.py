@@ -36,7 +36,7 @@ __all__ = ["RunningVotes", "VotesPool"]
 
 REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
 GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
-GUIDED = 0.9  # first weight of the logit that agreement guides, where it tells all and no label has come
+GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
 LABELS = 50.0  # labels after which it is half as large
 STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
 
