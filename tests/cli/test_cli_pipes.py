@@ -47,7 +47,8 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def said(process: subprocess.Popen[bytes], text: str = "") -> bytes:
     """Send text and wait for a line."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write(text.encode())
     return process.stdout.readline()
 

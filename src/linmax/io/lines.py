@@ -131,7 +131,8 @@ class LineReader:
 
     def _sample(self) -> None:
         """Read until there are the lines that the format wants to look at, or a pipe makes a long pause after two."""
-        assert self.format is not None and self._source is not None
+        assert self.format is not None
+        assert self._source is not None
         wanted = 0 if self.format.settled else self.format.sample
         while wanted and self._filled < self.options.block:
             lines = int((self._block[: self._filled] == parsing.NEWLINE).sum())

@@ -137,9 +137,7 @@ class Source:
         Of a pipe these are the bytes that have arrived, but one line at least.
         """
         room = np.zeros(size, np.uint8)
-        while len(self._ahead) < size and not (
-            self.live and b"\n" in self._ahead and not self._raw.ready(PAUSE)
-        ):
+        while len(self._ahead) < size and not (self.live and b"\n" in self._ahead and not self._raw.ready(PAUSE)):
             before = self._ahead
             self._ahead = b""
             got = self.read_some(room[len(before) :])
