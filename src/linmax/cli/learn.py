@@ -1,7 +1,7 @@
 """Learn from files and pipes; every line is predicted before it is learned from.
 
 DATA may be svmlight, Vowpal Wabbit's text, a table (CSV, TSV, Parquet, Arrow),
-JSON lines of {label, features} or {label, text}, or label<tab>text. The error
+JSON lines of any objects, or label<tab>text. The error
 shown is progressive: each prediction is made before its label is seen.
 
   linmax learn train.vw --model model.linmax
@@ -19,7 +19,7 @@ from linmax.cli.interrupts import unbroken
 from linmax.cli.learn_job import LearnJob
 from linmax.cli.output import add_json_option
 from linmax.cli.prediction_file import STANDARD
-from linmax.cli.reading import add_reading_options
+from linmax.cli.reading import add_reading_options, refused_share
 
 __all__ = ["configure", "run"]
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     """Raise now errors that would otherwise come at the end."""
     from linmax.util import checks
-    from linmax.util.outputs import check_output
+    from linmax.util.outputs import check_output, check_outputs
     from linmax.util.plots import PLOT_FORMATS, figure_class
 
     checks.whole("passes", arguments.passes, 1)
@@ -88,13 +88,14 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError("standard input can be read once only; write it to a file for more passes")
     if arguments.json == STANDARD == arguments.predictions:
         raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
-    for path in [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint]:
-        if path not in (None, STANDARD):
-            check_output(path)
+    refused_share(arguments)
+    inputs = [*arguments.data, *([arguments.test] if arguments.test else [])]
+    outputs = [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint, arguments.plot]
+    check_outputs(outputs, inputs)
     if arguments.plot:
         check_output(arguments.plot, PLOT_FORMATS)
         figure_class()
-    for path in [*arguments.data, *([arguments.test] if arguments.test else [])]:
+    for path in inputs:
         if path != STANDARD:
             if Path(path).is_dir():
                 raise ValueError(f"{path} is a folder; give a file")
