@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +141,7 @@ def labelled_columns(
     return columns, labels, label
 
 
-def _label_of(columns: Mapping[str, object], rectangular: bool) -> str:
+def _label_of(columns: dict[str, list[Any]], rectangular: bool) -> str:
     """The column that is the label if none is given: by its name, else the last, or "label" where columns may lack."""
     from linmax.io.schema import LABELS
 
