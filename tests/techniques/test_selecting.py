@@ -115,7 +115,8 @@ def test_a_certificate_says_that_it_is_a_mean() -> None:
     data = linmax.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
     votes = linmax.experts(votes=data.votes)
     certificate = linmax.certify(votes, data.labels, "S(b=2)-perceptron")
-    assert certificate.expected and "in the mean" in str(certificate)
+    assert certificate.expected
+    assert "in the mean" in str(certificate)
     radius = math.sqrt(max(float((row**2).sum()) for row in _rows(votes, data.labels)))
     expected = bounds.selective_perceptron(radius, 1.0, certificate.margin, 2.0, certificate.noise)
     assert certificate.bound == pytest.approx(expected)

@@ -76,8 +76,8 @@ def certify(
     labels
         The right class of each instance.
     learner
-        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, or its text. "winnow", "committee" and
-        "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
+        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, or its text. "winnow",
+        "committee" and "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
     most_rows
         Above so many rows (trials times wrong classes) u is sought on a sample of the trials, which the
         certificate says; margin, noise and bound are of all trials in any case.
