@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from linmax.cluster.merging import merge
     from linmax.data import features, normalisation
     from linmax.data.experts import experts
+    from linmax.data.juries import jury_problem
     from linmax.data.problems import majority_problem
     from linmax.engine.notation import parse
     from linmax.engine.pools import paper_pool, vr_combine
@@ -66,6 +67,7 @@ _HOMES = {
     "conversion": "theory.conversion",
     "experts": "data.experts",
     "features": "data.features",
+    "jury_problem": "data.juries",
     "majority_problem": "data.problems",
     "merge": "cluster.merging",
     "normalisation": "data.normalisation",
@@ -120,6 +122,7 @@ __all__ = [
     "conversion",
     "experts",
     "features",
+    "jury_problem",
     "majority_problem",
     "merge",
     "naive_bayes",
