@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linmax.data import features, normalisation
     from linmax.data.choices import choices
     from linmax.data.experts import experts
+    from linmax.data.juries import jury_problem
     from linmax.data.problems import majority_problem
     from linmax.engine.notation import parse
     from linmax.engine.pools import paper_pool, vr_combine
@@ -68,6 +69,7 @@ _HOMES = {
     "conversion": "theory.conversion",
     "experts": "data.experts",
     "features": "data.features",
+    "jury_problem": "data.juries",
     "majority_problem": "data.problems",
     "merge": "cluster.merging",
     "normalisation": "data.normalisation",
@@ -123,6 +125,7 @@ __all__ = [
     "conversion",
     "experts",
     "features",
+    "jury_problem",
     "majority_problem",
     "merge",
     "naive_bayes",
