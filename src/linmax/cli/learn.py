@@ -7,6 +7,7 @@ shown is progressive: each prediction is made before its label is seen.
   linmax learn train.vw --model model.linmax
   zcat logs.jsonl.gz | linmax learn - --format jsonl --scale idf
   linmax learn train.csv --label class --test test.csv --json -
+  linmax learn ranked.jsonl --candidates --model ranker.linmax
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.interrupts import unbroken
+from linmax.cli.learn_choices import learn_choices
 from linmax.cli.learn_job import LearnJob
 from linmax.cli.output import add_json_option
 from linmax.cli.prediction_file import STANDARD
@@ -36,6 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {KINDS} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
     add("--no-thresholds", action="store_true", help="leave out the constant attribute")
+    add(
+        "--candidates",
+        action="store_true",
+        help="trials have candidates of their own: JSON lines, or VW's blocks of lines",
+    )
     add("--start", metavar="MODEL", help="go on with a model learned before")
     add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
     add("--holdout", metavar="N", type=int, default=0, help="never learn from every N-th line, only predict it")
@@ -53,6 +60,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Learn; show the table as it grows, then the result; save the requested files."""
+    if arguments.candidates:
+        learn_choices(arguments)
+        return
     if arguments.cluster:
         run_on_cluster(arguments)
         return
