@@ -27,7 +27,7 @@ else:
 __all__ = ["Calibration", "fit_moment", "fit_probabilities"]
 
 RECENT = 1000  # trials that are fitted to
-WINDOW = 100  # trials before one from which the usual size of its scores is taken
+WINDOW = 400  # trials before one from which the usual size of its scores is taken
 STARTS = (1.0, 10.0, 100.0)  # sharpness, for scores of magnitude 1, from which the fit begins
 LIMIT = 14.0  # of the logarithms of both
 

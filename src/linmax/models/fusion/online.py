@@ -30,7 +30,7 @@ from linmax.models.fusion.state import (
     side_columns,
 )
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, fraction, one_of, whole
 
 __all__ = ["OnLineFusion"]
 
@@ -106,7 +106,7 @@ class OnLineFusion:
             discover = discover and fixed is None
             settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie), discover)
             classes = [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names])
-            model = ExpertsModel(self.learner, batch.instances.layout, classes, settings)
+            model = ExpertsModel(self.learner, batch.instances.layout, classes, settings).follow()
             state = FusionState(model, fixed, named, voters, normaliser, sides)
         state.voters = voters
         state.compare_raters(ballots)
@@ -165,10 +165,19 @@ class OnLineFusion:
         """Number of voters."""
         return len(self._fitted.voters)
 
-    def predict(self, votes: Any) -> np.ndarray:
-        """The class of each trial; nothing is learned."""
+    def predict(self, votes: Any, *, reject: float | None = None) -> np.ndarray:
+        """The class of each trial; nothing is learned.
+
+        With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        """
         state = self._fitted
-        return state.predict(later(self, state, votes))
+        batch = later(self, state, votes)
+        found = state.predict(batch)
+        if reject is None:
+            return found
+        least, answers = 1.0 - fraction("reject", reject, 0.1), np.array(found, dtype=object)
+        answers[state.probabilities(batch).max(axis=1) < least] = None
+        return answers
 
     def decision_function(self, votes: Any) -> np.ndarray:
         """Score of each class: (trials, classes); with two classes that of the second less that of the first.
@@ -183,6 +192,27 @@ class OnLineFusion:
         """Probability of each class: (trials, classes)."""
         state = self._fitted
         return state.probabilities(later(self, state, votes))
+
+    def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+        """For each trial the classes that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        Sets widen after they have missed the label of a trial, and narrow otherwise, so that over the trials learned
+        their coverage comes to the one asked for, whatever changes (Gibbs and Candes 2021;
+        `linmax.bounds.adaptive_coverage` says how near it must be). Any coverage may be asked for; 50, 60, 70, 80, 85,
+        90, 95, 97.5 and 99 % are followed, the others lie between them.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=1500, seed=1)
+        >>> fusion = OnLineFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
+        >>> sets = fusion.predict_set(data.votes[1000:], coverage=0.9)
+        >>> covered = np.mean([label in found for label, found in zip(data.labels[1000:].tolist(), sets)])
+        >>> bool(abs(covered - 0.9) < 0.04)
+        True
+        """
+        state = self._fitted
+        return state.sets(later(self, state, votes), coverage)
 
     # -- telling --------------------------------------------------------------------------------------------------
 
