@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.jit.compiling import kernel
 
-__all__ = ["COVERAGES", "STEPS", "follow", "level_for", "reach"]
+__all__ = ["COVERAGES", "STEPS", "covered", "follow", "level_for", "reach"]
 
 COVERAGES = np.array([0.99, 0.975, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5])  # that are followed
 MISSES = 1.0 - COVERAGES
@@ -70,3 +70,19 @@ def reach(levels: np.ndarray, gaps: np.ndarray, judged: int, coverage: float) ->
         return math.inf
     recent = gaps[np.arange(judged - seen, judged) % gaps.size]
     return float(np.partition(recent, rank - 1)[rank - 1]) if rank >= 1 else -math.inf
+
+
+def covered(levels: np.ndarray, judged: int) -> dict[float, float]:
+    """The share of trials whose label was in the set of each coverage: the levels are what the misses add up to.
+
+    Examples
+    --------
+    >>> levels, gaps = MISSES.copy(), np.zeros(4)
+    >>> for t, gap in enumerate([0.0, 0.0, 9.0, 9.0]):
+    ...     follow(levels, gaps, t, gap)
+    ...     gaps[t] = gap
+    >>> covered(levels, 4)[0.5]
+    0.75
+    """
+    shares = COVERAGES - (MISSES - levels) / (STEPS * judged)
+    return dict(zip(COVERAGES.tolist(), shares.round(12).tolist(), strict=True))

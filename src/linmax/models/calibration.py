@@ -29,6 +29,7 @@ __all__ = ["Calibration", "fit_moment", "fit_probabilities"]
 RECENT = 1000  # trials that are fitted to
 WINDOW = 400  # trials before one from which the usual size of its scores is taken
 STARTS = (1.0, 10.0, 100.0)  # sharpness, for scores of magnitude 1, from which the fit begins
+FEWEST = 20  # trials by which probabilities are judged
 LIMIT = 14.0  # of the logarithms of both
 
 
@@ -120,17 +121,36 @@ class Calibration:
         return self._fitted
 
     def _fit(self, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        sums = np.cumsum(_squares(scores))
-        before = np.concatenate([np.zeros(WINDOW + 1), sums[: -WINDOW - 1]])[: len(sums)]
-        counts = np.minimum(np.arange(len(sums)) + 1, WINDOW + 1)
-        sized = _over_size(scores, np.maximum(sums - before, 0.0), counts)
-        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
+        return fit_probabilities(_in_a_row(scores)[-RECENT:], labels[-RECENT:])
 
     def probabilities(self, record: Record, scores: np.ndarray) -> np.ndarray:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
-        beta, guess = self.fitted(record)
         recent = _squares(latest(record)[0][-WINDOW:])
         sized = _over_size(scores, recent.sum() + _squares(scores), np.full(len(scores), len(recent) + 1))
-        known = np.isfinite(scores)
-        shares = special.softmax(np.where(known, beta * np.where(known, sized, 0.0), -np.inf), axis=1)
-        return np.asarray((1.0 - guess) * shares + guess * known / np.maximum(known.sum(axis=1, keepdims=True), 1))
+        return _mixed(sized, *self.fitted(record))
+
+    def foreseen(self, record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+        """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
+
+        None of fewer than `FEWEST` trials.
+        """
+        scores, labels = latest(record)
+        half = len(labels) // 2
+        if half < FEWEST:
+            return None
+        return _mixed(_in_a_row(scores)[half:], *self._fit(scores[:half], labels[:half])), labels[half:]
+
+
+def _in_a_row(scores: np.ndarray) -> np.ndarray:
+    """Scores of trials that came one after the other, each over the usual size at its time."""
+    sums = np.cumsum(_squares(scores))
+    before = np.concatenate([np.zeros(WINDOW + 1), sums[: -WINDOW - 1]])[: len(sums)]
+    counts = np.minimum(np.arange(len(sums)) + 1, WINDOW + 1)
+    return _over_size(scores, np.maximum(sums - before, 0.0), counts)
+
+
+def _mixed(sized: np.ndarray, beta: float, guess: float) -> np.ndarray:
+    """Softmax of this sharpness, and guesses at this rate among the known classes."""
+    known = np.isfinite(sized)
+    shares = special.softmax(np.where(known, beta * np.where(known, sized, 0.0), -np.inf), axis=1)
+    return np.asarray((1.0 - guess) * shares + guess * known / np.maximum(known.sum(axis=1, keepdims=True), 1))

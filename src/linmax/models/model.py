@@ -16,7 +16,7 @@ import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.data.arrays import Layout, cut
-from linmax.engine.coverage import reach
+from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.engine.outcome import joined
@@ -36,6 +36,7 @@ from linmax.engine.record import (
 )
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.models.calibration import Calibration
+from linmax.models.reliability import Reliability, reliability
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
@@ -303,6 +304,18 @@ class Model:
         scores = scores / self.engine.top.unit(self.engine)
         highest = scores.max(axis=1, keepdims=True)
         return np.asarray((highest - scores <= largest) & np.isfinite(scores) | (scores == highest))
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """How far its probabilities can be believed, by recent trials; None if there are too few."""
+        found = self._calibration.foreseen(self.record)
+        return None if found is None else reliability(*found)
+
+    @property
+    def coverage(self) -> dict[float, float]:
+        """Share of the trials whose label was in the set of each coverage that is followed, before it was seen."""
+        judged = int(self.record.counts[JUDGED])
+        return covered(self.record.levels, judged) if self.follows and judged else {}
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:

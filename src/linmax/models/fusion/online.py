@@ -21,6 +21,7 @@ from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PL
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (
     FusionState,
+    VoteBatch,
     in_order,
     joined,
     later,
@@ -297,7 +298,13 @@ class OnLineFusion:
             raise ValueError(
                 f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
             )
-        test = None if votes is None else self._held_out(votes, y).compare(state.voters, seed, state.tally.leader)
+        test = test_reliability = None
+        if votes is not None:
+            batch, labels = self._held_out(votes, y)
+            tally = Tally(len(state.voters))
+            state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
+            test = tally.compare(state.voters, seed, state.tally.leader)
+            test_reliability = state.reliability(batch, labels)
         try:
             weights = self.weights()
         except ValueError:  # the learner is no single weight vector
@@ -308,10 +315,12 @@ class OnLineFusion:
             kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
         online = state.tally.compare(state.voters, seed)
         lines = state.voter_lines(weights)
-        return Report(str(state.model.learner), online, test, lines, kinds, state.side_lines(bool(weights)))
+        sides, model = state.side_lines(bool(weights)), state.model
+        judged = (model.reliability, test_reliability, model.coverage)
+        return Report(str(model.learner), online, test, lines, kinds, sides, *judged)
 
-    def _held_out(self, votes: Any, y: Any) -> Tally:
-        """Who is right on trials that nobody learns from."""
+    def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
+        """Trials that nobody learns from, and their labels."""
         state = self._fitted
         batch, labels = later(self, state, votes), label_array(y)
         if labels.shape != (len(batch.said),):
@@ -319,9 +328,7 @@ class OnLineFusion:
                 f"y must be one label a trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
             )
         unique_labels(labels)  # which refuses what is no label
-        tally = Tally(len(state.voters))
-        state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
-        return tally
+        return batch, labels
 
     def plot(self, path: Any = None) -> Any:
         """Draw the mistake curves of the fusion and its rivals; returns the figure, saved when given a path.
@@ -339,6 +346,24 @@ class OnLineFusion:
         }
         subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self.classes_)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
+
+    def plot_reliability(self, path: Any = None, *, votes: Any = None, y: Any = None) -> Any:
+        """Draw how often answers were right beside how sure they were; returns the figure, saved when given a path.
+
+        Of held-out trials, if ``votes`` and ``y`` are given, else of recent ones (see `Report`).
+        """
+        from linmax.util.plots import plot_reliability
+
+        state = self._fitted
+        found = state.model.reliability if votes is None else state.reliability(*self._held_out(votes, y))
+        if found is None:
+            raise ValueError(f"{state.model.trials} trials are too few to say how often answers are right; learn more")
+        bins = [(part.confidence, part.accuracy, part.trials) for part in found.bins]
+        subtitle = (
+            f"{found.trials:,d} {'recent' if votes is None else 'held-out'} trials, calibration error "
+            f"{100.0 * found.calibration_error:.1f} %, log loss {found.log_loss:.3f}"
+        )
+        return plot_reliability(bins, path, title="Reliability of the fusion", subtitle=subtitle)
 
     # -- files ----------------------------------------------------------------------------------------------------
 

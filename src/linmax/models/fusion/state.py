@@ -17,6 +17,7 @@ from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
 from linmax.models.model import apart, chosen
+from linmax.models.reliability import Reliability, reliability
 
 __all__ = [
     "FusionState",
@@ -239,6 +240,11 @@ class FusionState:
     def probabilities(self, batch: VoteBatch) -> np.ndarray:
         """The probability of each class for each trial."""
         return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
+
+    def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
+        """How far the probabilities of these trials can be believed."""
+        place = {name: i for i, name in enumerate(self.model.classes)}
+        return reliability(self.probabilities(batch), np.array([place.get(name, -1) for name in labels.tolist()]))
 
     def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
         """The prediction set of each trial."""
