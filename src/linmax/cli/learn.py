@@ -15,6 +15,7 @@ import argparse
 from pathlib import Path
 
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
+from linmax.cli.interrupts import unbroken
 from linmax.cli.learn_job import LearnJob
 from linmax.cli.output import add_json_option
 from linmax.cli.prediction_file import STANDARD
@@ -57,15 +58,18 @@ def run(arguments: argparse.Namespace) -> None:
         return
     _check(arguments)
     job = LearnJob(arguments)
-    job.begin()
-    try:
-        job.learn()
-    except BaseException as error:
-        job.rescue(error)
-        if isinstance(error, OverflowError):
-            raise ValueError(str(error)) from None
-        raise
-    job.finish()
+    with unbroken() as held:
+        job.begin()
+        try:
+            job.learn(held)
+        except BaseException as error:
+            with held():
+                job.rescue(error)
+            if isinstance(error, OverflowError):
+                raise ValueError(str(error)) from None
+            raise
+        with held():
+            job.finish()
 
 
 def _check(arguments: argparse.Namespace) -> None:

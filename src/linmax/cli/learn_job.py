@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.interrupts import unbroken
 from linmax.cli.live import Live
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD, Predictions
@@ -96,10 +97,10 @@ class LearnJob:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def learn(self) -> None:
-        """Make all passes over the data."""
+    def learn(self, held: Callable[[], AbstractContextManager[None]]) -> None:
+        """Make all passes over the data; within ``held()`` nothing interrupts."""
         done = len(self.work.passes) - 1
-        with Live(self) as live, unbroken() as held:
+        with Live(self) as live:
             for number in range(done, self.arguments.passes):
                 self.stream = self._open()
                 batches = iter(self.stream)

@@ -23,6 +23,7 @@ from linmax.io.vocabulary import Vocabulary
 __all__ = ["LONGEST_LINE", "LineReader"]
 
 LONGEST_LINE = 2**24
+PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
 VALUES = 2**18  # of a batch, unless one row has more
 ROOMS = 8  # batches whose memory may be reused
 
@@ -122,10 +123,21 @@ class LineReader:
             state[parsing.LINE] = self.start.line
             return True
         self._fill()
+        self._sample()
         skipped, lines = self.format.begin(source.name, self._block[: self._filled].tobytes())
         state[parsing.AT] += min(skipped, self._filled)
         state[parsing.LINE] += lines
         return True
+
+    def _sample(self) -> None:
+        """Read until there are the lines that the format wants to look at, or a pipe makes a long pause after two."""
+        assert self.format is not None
+        assert self._source is not None
+        wanted = 0 if self.format.settled else self.format.sample
+        while wanted and self._filled < self.options.block:
+            lines = int((self._block[: self._filled] == parsing.NEWLINE).sum())
+            if lines >= wanted or (lines > 1 and not self._source.ready(PATIENCE)) or not self._fill():
+                break
 
     def _made(self) -> LineFormat:
         """The format, with what is known about the input."""
@@ -151,8 +163,8 @@ class LineReader:
         if at and left:
             self._block[:left] = self._block[at : self._filled].copy()
         self._base += at
-        got = source.read_into(self._block[left:room])
-        self._ended = got < room - left
+        got = source.read_some(self._block[left:room])
+        self._ended = not got
         self._filled = left + got
         state[parsing.AT] = 0
         if self._ended and self._filled and self._block[self._filled - 1] != parsing.NEWLINE:
@@ -171,7 +183,7 @@ class LineReader:
         room = self._block.size - PADDING
         self._base += self._filled
         while True:
-            got = source.read_into(self._block[:room])
+            got = source.read_some(self._block[:room])
             found = np.flatnonzero(self._block[:got] == parsing.NEWLINE)
             if found.size or not got:
                 break
@@ -179,7 +191,7 @@ class LineReader:
         end = int(found[0]) + 1 if found.size else got
         self._refused(int(state[parsing.LINE]), parsing.TOO_LONG)
         state[parsing.LINE] += 1
-        self._ended = got < room
+        self._ended = not got
         self._filled = got
         if self._ended and got and self._block[got - 1] != parsing.NEWLINE:
             self._block[got] = parsing.NEWLINE
@@ -266,6 +278,8 @@ class LineReader:
             tags: list[str] = []
             unknown = int(state[parsing.UNKNOWN])
             while True:
+                if self._waits():
+                    break
                 if self.format is None or (state[parsing.AT] >= state[parsing.END] and not self._fill()):
                     more = self._next_file()
                     if not more:
@@ -291,6 +305,13 @@ class LineReader:
             if self.strict and self.refusals.total:
                 file, line, reason = self.refusals.first[0]
                 raise ValueError(f"{file}, line {line}: {reason}")
+
+    def _waits(self) -> bool:
+        """Whether there are rows to hand out, and the next bytes are still to come."""
+        state, source = self._state, self._source
+        if source is None or not source.live or not state[parsing.ROWS] or state[parsing.AT] < state[parsing.END]:
+            return False
+        return not (self._ended or source.ready())
 
     def _wide(self) -> int:
         """The number of dense attributes; known before the first line is parsed."""

@@ -41,6 +41,7 @@ from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
 from linmax.techniques.node import Node
+from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.checks import fraction
@@ -147,6 +148,12 @@ class Model:
         return int(self.engine.state.counts[:, RECYCLED].sum())
 
     @property
+    def labels_used(self) -> int:
+        """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
+        top = self.engine.top
+        return top.asked_for if isinstance(top, Selecting) else self.trials
+
+    @property
     def known(self) -> list[Any]:
         """The classes that may be predicted: all, or in discovery those whose label has been seen."""
         return self.classes[: int(self.engine.state.shape[KNOWN])]
@@ -174,7 +181,7 @@ class Model:
     @property
     def bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1] and ratings that differ by at most 1, or None."""
-        return next((run.rule for run in self.engine.runs if run.rule.bounded), None)
+        return next((rule for rule in self.engine.rules if rule.bounded), None)
 
     @property
     def weights(self) -> Weights:
@@ -282,6 +289,14 @@ class Model:
         predictions, table = self.engine.judge(instances, size)
         table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
         return predictions, table
+
+    def wants_label(self, table: np.ndarray) -> bool:
+        """Whether the label of an instance is wanted, given its scores from `judge`.
+
+        A selective learner draws, and learns from the next label if it wants one; any other wants all labels.
+        """
+        top = self.engine.top
+        return top.wants(table, int(self.engine.state.shape[KNOWN])) if isinstance(top, Selecting) else True
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
@@ -392,7 +407,7 @@ class Model:
 
     def packed(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Its state as pickles hold it: with a user's own rules in it."""
-        return self._state(in_pickles(self.learner, [run.rule for run in self.engine.runs]))
+        return self._state(in_pickles(self.learner, self.engine.rules))
 
 
 def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Any]) -> list[tuple[Any, ...]]:

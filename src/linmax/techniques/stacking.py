@@ -65,6 +65,11 @@ class Stacking(Node):
         layout = Layout(0, len(self.children), 0, 0, 0.0)
         self.fusion = engine.like(self.stacked.fusion, layout)
 
+    @property
+    def engines(self) -> Sequence[Engine]:  # type: ignore[override]
+        """That of the fusion."""
+        return (self.fusion,)
+
     def hosts(self, experts: bool) -> bool:
         return False
 

@@ -75,7 +75,12 @@ class TableFormat(StreamFormat):
 
 
 class LineFormat(StreamFormat):
-    """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere."""
+    """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere.
+
+    ``sample`` is the number of lines that `begin` wants to see.
+    """
+
+    sample: ClassVar[int] = 0
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)

@@ -29,6 +29,7 @@ class Csv(ScratchFormat):
     endings = (".csv",)
     rectangular = True
     separator: ClassVar[str] = ","
+    sample = SAMPLE + 1
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)

@@ -166,6 +166,11 @@ class OnLineFusion:
         """Number of voters."""
         return len(self._fitted.voters)
 
+    @property
+    def labels_used_(self) -> int:
+        """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
+        return self._fitted.model.labels_used
+
     def predict(self, votes: Any, *, reject: float | None = None) -> np.ndarray:
         """The class of each trial; nothing is learned.
 
@@ -214,6 +219,27 @@ class OnLineFusion:
         """
         state = self._fitted
         return state.sets(later(self, state, votes), coverage)
+
+    def wants_label(self, instance: Any) -> bool:
+        """Whether the label of one trial is worth asking for: drawn by a selective learner, True for any other.
+
+        The draw counts, and if the label is wanted the next one that `partial_fit` is given is learned from.
+
+        Parameters
+        ----------
+        instance
+            One row of votes (or of scores), or a dict from voter to vote.
+
+        Examples
+        --------
+        >>> fusion = OnLineFusion("S(b=0.1)-auto").fit([["x", "y"], ["y", "x"]] * 20, ["x", "y"] * 20)
+        >>> asked = sum(fusion.wants_label(["x", "y"]) for _ in range(100))
+        >>> asked < 30
+        True
+        """
+        state = self._fitted
+        instances = state.known(state.laid_out(later(self, state, one_row(instance, state, self.by))))
+        return state.model.wants_label(state.model.scores(instances))
 
     # -- telling --------------------------------------------------------------------------------------------------
 

@@ -157,9 +157,7 @@ class Report(_Shown):
                 )
         if COVERAGE in self.coverage:
             held = _percent(self.coverage[COVERAGE])
-            told.append(
-                f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials"
-            )
+            told.append(f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials")
         if told:
             yield Text("Probabilities", style="bold")
             yield from map(Text, told)

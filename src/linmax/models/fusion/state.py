@@ -463,7 +463,7 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
     ballots = read_votes(rows, by)
     if len(ballots) != 1:
-        raise ValueError(f"explain() takes one trial, got {len(ballots)}; give it a row")
+        raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
     return ballots
 
 

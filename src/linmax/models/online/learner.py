@@ -286,6 +286,26 @@ class Learner:
         table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
         return chosen(table, self._model.sets(table, coverage), self.known)[0] if table.size else ()
 
+    def wants_label(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None) -> bool:
+        """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
+
+        The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
+        each instance. With an ``id`` alone the instance is the one that `predict` kept.
+
+        Examples
+        --------
+        >>> learner = Learner("S(b=0.1)-perceptron", classes=["hat", "umbrella"])
+        >>> for _ in range(50):
+        ...     if learner.wants_label({"rain": 1.0}):
+        ...         _ = learner.learn({"rain": 1.0}, label="umbrella")
+        >>> learner.trials < 15, learner.predict({"rain": 1.0})
+        (True, 'umbrella')
+        """
+        given = (
+            self._reading.read(attributes, votes, scores) if id is None else self._kept(id, attributes, votes, scores)
+        )
+        return self._model.wants_label(self._judge(given)[1])
+
     def learn(
         self, attributes: Any = None, label: Any = UNSET, *, votes: Any = None, scores: Any = None, id: Any = None
     ) -> Any:
@@ -323,14 +343,7 @@ class Learner:
                     if predicted is not REFUSED:
                         return predicted
                 return self._learn(given, label)
-        if not (attributes is None and votes is None and scores is None):
-            raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
-        if id in self._labelled:
-            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
-        if id not in self._waiting:
-            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
-        kept = self._waiting[id]
-        given = Given(kept.attributes, kept.votes, kept.scores)
+        given, kept = self._kept(id, attributes, votes, scores), self._waiting[id]
         with self._unharmed(given):
             self._learn(given, label, kept.predicted)
         del self._waiting[id]
@@ -411,6 +424,17 @@ class Learner:
                 f"{len(self._waiting)} instances wait for their label already, which is max_pending; learn or forget() "
                 "some first"
             )
+
+    def _kept(self, id: Any, *blocks: Any) -> Given:
+        """The instance that waits under this id; ``blocks`` are what was given beside it, which must be nothing."""
+        if any(block is not None for block in blocks):
+            raise TypeError("id= means the instance that was kept; give the instance or the id, not both")
+        if id in self._labelled:
+            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
+        kept = self._waiting[id]
+        return Given(kept.attributes, kept.votes, kept.scores)
 
     # -- instances ------------------------------------------------------------------------------------------------
 

@@ -76,8 +76,8 @@ def certify(
     labels
         The right class of each instance.
     learner
-        A rule, R- (recycling), V- (voting) or VR- of a rule, or its text. "winnow", "committee" and
-        "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
+        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, or its text. "winnow",
+        "committee" and "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
     most_rows
         Above so many rows (trials times wrong classes) u is sought on a sample of the trials, which the
         certificate says; margin, noise and bound are of all trials in any case.
@@ -122,7 +122,8 @@ def certify(
         progress.tell("running the learner")
         many = isinstance(instances, Experts)
         trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
-    _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.model.updates))
+    if not found.expected:
+        _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.model.updates))
     return replace(found, mistakes=int(trace.wrong.sum()), updates=int(trace.changed.sum()))
 
 
@@ -197,6 +198,7 @@ def _certify(
         vacuous=says_nothing(bound, seen.trials),
         separable=separable,
         sampled=None if sample is seen else sample.trials,
+        expected=found.expected,
     )
 
 
