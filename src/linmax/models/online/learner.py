@@ -239,7 +239,7 @@ class Learner:
         scores: Any = None,
         id: Any = None,
         candidates: Any = None,
-        reject: float | None = None,
+        reject: Any = None,
     ) -> Any:
         """The class of an instance, None before one is known. Nothing is learned.
 
@@ -250,7 +250,7 @@ class Learner:
         if reject is not None:
             if candidates is not None:
                 raise TypeError(
-                    "reject needs probabilities of classes, which candidates have not; leave one of them out"
+                    "reject needs probabilities of classes, which candidates have not; leave it out"
                 )
             return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
         if candidates is not None:
