@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from linmax import bounds, cluster, rules
     from linmax.cluster.merging import merge
     from linmax.data import features, normalisation
+    from linmax.data.choices import choices
     from linmax.data.experts import experts
     from linmax.data.juries import jury_problem
     from linmax.data.problems import majority_problem
@@ -63,6 +64,7 @@ _HOMES = {
     "bounds": "bounds",
     "certify": "theory.certificates",
     "check_rule": "rules.checking",
+    "choices": "data.choices",
     "cluster": "cluster",
     "conversion": "theory.conversion",
     "experts": "data.experts",
@@ -117,6 +119,7 @@ __all__ = [
     "bounds",
     "certify",
     "check_rule",
+    "choices",
     "cluster",
     "combine",
     "conversion",
