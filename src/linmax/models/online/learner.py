@@ -249,9 +249,7 @@ class Learner:
         """
         if reject is not None:
             if candidates is not None:
-                raise TypeError(
-                    "reject needs probabilities of classes, which candidates have not; leave it out"
-                )
+                raise TypeError("reject needs probabilities of classes, which candidates have not; leave it out")
             return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return self._choose(candidates, (attributes, votes, scores), id)
