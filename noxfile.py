@@ -76,6 +76,16 @@ def interpreted(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The site, in build/site: every warning is an error, every link inside must lead somewhere."""
+    install(session, "dev", "docs")
+    for made in ("build/site", "docs/gallery", "docs/api/generated"):
+        shutil.rmtree(made, ignore_errors=True)
+    session.run("python", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "docs", "build/site", *session.posargs)
+    session.run("python", "docs/check_site.py", "build/site")
+
+
+@nox.session
 def package(session: nox.Session) -> None:
     """The wheel and the source distribution, in dist/, and whether their metadata are sound."""
     if session.venv_backend != "none":

@@ -17,7 +17,7 @@ from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import REASONS, Work
 from linmax.io.refusals import KEPT, Refusals
 from linmax.io.scan import PADDING, last_line_end
-from linmax.io.sources import Source
+from linmax.io.sources import BOM, Source, refuse_encoding
 from linmax.io.vocabulary import Vocabulary
 
 __all__ = ["LONGEST_LINE", "LineReader"]
@@ -67,6 +67,8 @@ class LineReader:
             **self._rows_room(0),
         )
         self._work.state[parsing.GROWS] = options.grows
+        self._work.state[parsing.OPEN] = options.unlabelled
+        self.notes: list[str] = []
 
     def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
         """New arrays for a batch: the last batch keeps its own."""
@@ -113,6 +115,7 @@ class LineReader:
         state = self._state
         state[parsing.AT] = state[parsing.END] = 0
         state[parsing.LINE] = 1
+        state[parsing.LAST] = 0
         if self.format is None:
             self.format = self._made()
         if self._file == self.start.file and self.start.offset > 0:
@@ -124,9 +127,13 @@ class LineReader:
             return True
         self._fill()
         self._sample()
-        skipped, lines = self.format.begin(source.name, self._block[: self._filled].tobytes())
-        state[parsing.AT] += min(skipped, self._filled)
+        head = self._block[: self._filled].tobytes()
+        mark = len(BOM) if head.startswith(BOM) else 0
+        refuse_encoding(source.name, head)
+        skipped, lines = self.format.begin(source.name, head[mark:])
+        state[parsing.AT] += min(mark + skipped, self._filled)
         state[parsing.LINE] += lines
+        self.notes += [note for note in self.format.notes if note not in self.notes]
         return True
 
     def _sample(self) -> None:
@@ -144,7 +151,8 @@ class LineReader:
         made = make_format(self.kind, self.options)
         assert isinstance(made, LineFormat)
         if self.settled:
-            made.restore(self.settled)
+            made.restore({**self.settled})
+        made.refuse_options(self._source.name if self._source is not None else "the input")
         return made
 
     def _fill(self) -> bool:
@@ -244,6 +252,8 @@ class LineReader:
                 self._work = work._replace(classes=self.classes.numbers)
             elif needs == parsing.NEW_PREFIX:
                 self.format.new_prefix(raw, self.vocabulary)
+            elif needs == parsing.LETTERS:
+                self.format.new_letters()
             elif needs == parsing.ASK_NUMBER:
                 count = int(state[parsing.ANSWERS])
                 answers = work.answers if count < len(work.answers) else np.concatenate([work.answers] * 2)
@@ -256,8 +266,9 @@ class LineReader:
         if not self._state[parsing.TAGGED]:
             return
         tags += [""] * (before - len(tags))
+        assert self.format is not None
         for begin, end in self._work.tags[before : int(self._state[parsing.ROWS])].tolist():
-            tags.append(self._block[begin:end].tobytes().decode("utf-8", "backslashreplace"))
+            tags.append(self.format.tag(self._block, begin, end))
 
     def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, as full as possible, until the input ends."""
@@ -296,9 +307,11 @@ class LineReader:
                 if self.strict and self.refusals.total:
                     more = False
                     break
-                if needs == parsing.FILLED:
+                if needs == parsing.FILLED or (needs == parsing.MORE_BYTES and self._waits(within=True)):
                     break
-                if needs != parsing.ENDED:
+                if needs == parsing.MORE_BYTES:
+                    state[parsing.LAST] |= not self._fill()
+                elif needs != parsing.ENDED:
                     self._serve(needs)
             if state[parsing.ROWS]:
                 yield self._batch(tags, int(state[parsing.UNKNOWN]) - unknown)
@@ -306,10 +319,12 @@ class LineReader:
                 file, line, reason = self.refusals.first[0]
                 raise ValueError(f"{file}, line {line}: {reason}")
 
-    def _waits(self) -> bool:
-        """Whether there are rows to hand out, and the next bytes are still to come."""
+    def _waits(self, within: bool = False) -> bool:
+        """Whether there are rows to hand out, and the next bytes are still to come, even ``within`` the next row."""
         state, source = self._state, self._source
-        if source is None or not source.live or not state[parsing.ROWS] or state[parsing.AT] < state[parsing.END]:
+        if source is None or not source.live or not state[parsing.ROWS]:
+            return False
+        if state[parsing.AT] < state[parsing.END] and not within:
             return False
         return not (self._ended or source.ready())
 
@@ -317,6 +332,18 @@ class LineReader:
         """The number of dense attributes; known before the first line is parsed."""
         assert self.format is not None
         return sum(kind == "number" for kind in self.format.settled.get("kinds", ()))
+
+    def _settled(self) -> dict[str, Any]:
+        """What was found out about the input, and how it is read."""
+        assert self.format is not None
+        settled = self.format.settled
+        if "reading" not in settled:
+            settled["reading"] = {"format": self.kind, **self.options.remembered()}
+        return settled
+
+    def remarks(self) -> list[str]:
+        """What was noticed on the way."""
+        return [] if self.format is None else self.format.remarks()
 
     def _renew(self, wide: int) -> None:
         """Begin a batch."""
@@ -349,5 +376,5 @@ class LineReader:
             position,
             unknown,
             share,
-            self.format.settled,
+            self._settled(),
         )

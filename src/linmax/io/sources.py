@@ -20,12 +20,34 @@ import numpy as np
 
 from linmax.io.pipes import PAUSE, Gathering, Pipe, delivers_slowly, descriptor
 
-__all__ = ["STANDARD_INPUT", "LinesAsFile", "Source", "is_standard_input", "refuse_unreadable"]
+__all__ = [
+    "BOM",
+    "STANDARD_INPUT",
+    "LinesAsFile",
+    "Source",
+    "is_standard_input",
+    "refuse_encoding",
+    "refuse_unreadable",
+]
 
 STANDARD_INPUT = "-"
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 LONGEST = max(map(len, MAGIC))
+BOM = b"\xef\xbb\xbf"  # may begin a text in UTF-8, and means nothing
+ENCODINGS = {b"\xff\xfe\0\0": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 HEAD = 2**16  # bytes by which a format is recognised
+
+
+def refuse_encoding(name: str, head: bytes) -> None:
+    """Refuse text that is not in UTF-8 or another extension of ASCII, from its first bytes."""
+    for mark, kind in ENCODINGS.items():
+        if head.startswith(mark):
+            raise ValueError(f"{name} is {kind}; convert it, as iconv -f {kind} -t UTF-8 does")
+    zeros = np.flatnonzero(np.frombuffer(head[:512], np.uint8) == 0)
+    if zeros.size > len(head[:512]) // 3:
+        raise ValueError(f"{name} is UTF-16 or no text at all; convert it, as iconv -f UTF-16 -t UTF-8 does")
+    if b"\r" in head and b"\n" not in head[:-1] and head.count(b"\r") > 1:
+        raise ValueError(f"{name} ends its lines in carriage returns alone; convert it, as tr '\\r' '\\n' does")
 
 
 def _zstd(raw: BinaryIO) -> BinaryIO:
@@ -157,6 +179,7 @@ class Source:
 
     def text(self) -> TextIO:
         """The rest as text: UTF-8, with any line endings."""
+        refuse_encoding(self.name, self.head())
         return io.TextIOWrapper(io.BufferedReader(SourceFile(self), 2**16), encoding="utf-8-sig", newline="")
 
     def lines(self) -> Iterator[bytes]:

@@ -23,10 +23,11 @@ from linmax.jit.compiling import kernel
 __all__ = ["Calibration", "fit_loss", "fit_moment", "fit_probabilities"]
 
 RECENT = 1000  # trials that are fitted to
-WINDOW = 100  # trials before one from which the usual size of its scores is taken
+WINDOW = 400  # trials before one from which the usual size of its scores is taken
 LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
 CLOSE = 1e-5  # to which the logarithm of the sharpness is found
 LEAST = 1e-6  # guess rate
+FEWEST = 20  # trials by which probabilities are judged
 
 
 # -- in compiled code ---------------------------------------------------------------------------------------------
@@ -262,9 +263,7 @@ class Calibration:
         return self._fitted
 
     def _fit(self, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        sized = np.empty_like(scores)
-        over_size(scores, sized, np.empty(len(scores)))
-        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
+        return fit_probabilities(_sized(scores)[-RECENT:], labels[-RECENT:])
 
     def probabilities(self, record: Record, scores: np.ndarray) -> np.ndarray:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
@@ -272,3 +271,25 @@ class Calibration:
         shares = np.empty(scores.shape)
         shares_of(record, np.ascontiguousarray(scores), beta, guess, shares)
         return shares
+
+    def foreseen(self, record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+        """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
+
+        None of fewer than `FEWEST` trials.
+        """
+        scores, labels = latest(record)
+        half = len(labels) // 2
+        if half < FEWEST:
+            return None
+        beta, guess = self._fit(scores[:half], labels[:half])
+        sized, known = _sized(scores)[half:], np.isfinite(scores[half:])
+        powers = np.exp(beta * (sized - sized.max(axis=1, keepdims=True)))
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        return (1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True), labels[half:]
+
+
+def _sized(scores: np.ndarray) -> np.ndarray:
+    """Scores of trials that came one after the other, each over the usual size at its time."""
+    sized = np.empty_like(scores)
+    over_size(scores, sized, np.empty(len(scores)))
+    return sized

@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import Scaling
+from linmax.models.model import chosen
 from linmax.models.sklearn.base_models import (
     METHODS,
     Said,
@@ -114,6 +115,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     >>> sorted(fusion.weights_), bool(fusion.score(X, y) > 0.95)
     (['bayes', 'tree'], True)
     """
+
+    _follows = True
 
     def __init__(
         self,
@@ -309,6 +312,15 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
                 for (_, model), method in zip(models, methods, strict=True)
             )
         )
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+        """For each sample the classes that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        Coverage is kept on-line, whatever changes (see `VoteFusion.predict_set`), and so best after ``partial_fit``.
+        """
+        check_is_fitted(self)
+        table = self._judge(self._instances_of(X))[1]
+        return chosen(table, self._model.sets(table, coverage), self._model.classes)
 
     # -- what the models say --
 
