@@ -26,7 +26,7 @@ def parameters_of(learner: Any) -> dict[str, Any]:
     >>> parameters_of("R-winnow(1.1)")["alpha"]
     1.1
     """
-    described, options = as_learner(learner), {}
+    described, options = as_learner(learner), dict[str, Any]()
     while isinstance(described, PrefixTechnique):
         options = described.options | options
         described = described.base
@@ -60,12 +60,12 @@ def _changed(described: Any, values: dict[str, Any]) -> tuple[Any, dict[str, Any
     if isinstance(described, PrefixTechnique):
         base, left = _changed(described.base, values)
         own = {name: value for name, value in left.items() if name in described.options}
-        made = TECHNIQUES[described.notation](base, **(described.options | own))
-        return made, {name: left[name] for name in left if name not in own}
+        technique = TECHNIQUES[described.notation](base, **(described.options | own))
+        return technique, {name: left[name] for name in left if name not in own}
     if isinstance(described, Rule) and described.name.replace("_", "-") in REGISTRY:
         own = {name: value for name, value in values.items() if name in described.parameters}
-        made = REGISTRY[described.name.replace("_", "-")](**(dict(described.parameters) | own))
-        return replace(made, rivals=described.rivals), {name: values[name] for name in values if name not in own}
+        rule = REGISTRY[described.name.replace("_", "-")](**(dict(described.parameters) | own))
+        return replace(rule, rivals=described.rivals), {name: values[name] for name in values if name not in own}
     if isinstance(described, Description):
         own = {name: value for name, value in values.items() if name in {field.name for field in fields(described)}}
         return replace(described, **own), {name: values[name] for name in values if name not in own}
