@@ -96,6 +96,11 @@ def fit(
     ----------
     McDonald, Hall and Mann (2010), Distributed training strategies for the structured perceptron.
 
+    Returns
+    -------
+    Fit
+        The model, and what happened in each pass.
+
     Examples
     --------
     >>> import linmax
