@@ -1,4 +1,4 @@
-"""Upkeep while the service runs: snapshots, and the removal of what was deleted.
+"""Upkeep while the service runs: snapshots, predictions that expire, and the removal of what was deleted.
 
 Each duty is tried again if it fails: the failure is counted and logged, and the others go on.
 """
@@ -11,10 +11,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.service.log import EventLog
+from linmax.service.log_reading import waiting
 from linmax.service.log_upkeep import purge
 from linmax.service.model import ServedModel
 
@@ -26,6 +28,7 @@ __all__ = ["Housekeeping"]
 logger = logging.getLogger("linmax.service")
 
 ROUND_SECONDS = 1.0
+EXPIRED = 100  # predictions forgotten at a time
 REST = 4.0  # times as long as a slice of upkeep took, before the next one
 
 
@@ -35,6 +38,7 @@ class Housekeeping:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.failures: Counter[str] = Counter()
+        self.expired = 0
         self._failing: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
@@ -60,7 +64,7 @@ class Housekeeping:
                 await self._attempt(name, duty)
 
     def _duties(self) -> dict[str, Callable[[], Awaitable[Any]]]:
-        return {"snapshots": self._save_due, "purge": self._purge}
+        return {"footprints": self._measure, "snapshots": self._save_due, "expiry": self._expire, "purge": self._purge}
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[Any]]) -> None:
         try:
@@ -81,6 +85,13 @@ class Housekeeping:
             began = time.monotonic()
             more = await self.service.pipeline.call(work)
             await asyncio.sleep(max(0.005, REST * (time.monotonic() - began)))
+
+    async def _measure(self) -> None:
+        """Find out how models grow that were there before this start."""
+        for model in list(self.service.models.values()):
+            row = self.service.log.models.get(model.number)
+            if row is not None and row.footprint is None:
+                row.footprint = await asyncio.to_thread(model.footprint)
 
     # -- snapshots ------------------------------------------------------------------------------------
 
@@ -109,6 +120,22 @@ class Housekeeping:
         for model in list(self.service.models.values()):
             if due or model.applied - model.saved >= settings.snapshot_events:
                 await self.save(model)
+
+    # -- predictions whose label never came -----------------------------------------------------------
+
+    async def _expire(self) -> None:
+        """Forget predictions that have waited for longer than their model wants; that is an event like any other."""
+        for model in list(self.service.models.values()):
+            expire, more = model.options.expire, True
+            while expire is not None and more:
+                number = model.number
+                found = await self.service.pipeline.call(partial(waiting, number=number, after=0, most=EXPIRED))
+                oldest = time.time_ns() // 1_000_000 - 1000.0 * expire
+                ids = [row["id"] for row in found if row["at"] < oldest]
+                more = len(ids) == EXPIRED
+                if ids:
+                    await self.service.trials.forget(model, ids)
+                    self.expired += len(ids)
 
     # -- what was deleted -----------------------------------------------------------------------------
 
