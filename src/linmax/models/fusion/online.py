@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -90,6 +91,8 @@ class OnLineFusion:
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
         distinct, inverse = unique_labels(labels)
+        known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
+        ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
         if unknown:

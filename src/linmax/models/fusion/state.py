@@ -10,6 +10,7 @@ import numpy as np
 
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
@@ -423,7 +424,7 @@ def make_batch(
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
-    ballots = read_votes(votes, options.by)
+    ballots = matched(read_votes(votes, options.by), state.model.classes, options.abstain, learning=False)
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
         if named:
