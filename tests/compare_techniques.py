@@ -24,10 +24,11 @@ from linmax.engine.notation import as_learner
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined
 from linmax.techniques.recycling import Recycled
+from linmax.techniques.selecting import Selected
 from linmax.techniques.stacking import Stacked
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
 from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt, total
-from reference_techniques import Average, Combine, Recycle, Stack, Vote
+from reference_techniques import Average, Combine, Recycle, Select, Stack, Vote
 
 __all__ = ["Watchful", "assert_same_hypothesis", "case_of", "follow_technique", "slow_of"]
 
@@ -49,10 +50,12 @@ class Watchful(LinearMax):
     """A linear-max learner that also doubts decisions by what is left of weights that cancelled.
 
     With ``crumbs`` even ties are doubted: weights that should be equal may differ by rounding, when they came about
-    in different ways (ALMA's opposite steps, sums of hypotheses).
+    in different ways (ALMA's opposite steps, sums of hypotheses). When weights are ``rounded`` a tie is doubted if the
+    classes have the same score from different terms, such as a + a and 2 a.
     """
 
     crumbs = False
+    rounded = False
 
     def decide(self, weights: Vector, x: Vector, without: int = -1) -> int:
         self._watch(weights, x, [j for j in self.known if j != without])
@@ -67,11 +70,13 @@ class Watchful(LinearMax):
         if len(classes) < 2 or ((weights == weights[:1]).all() and not self.updates):
             return
         width = min(len(weights), x.shape[1])
-        scores = sorted(total(weights[:width] * x[j, :width]) for j in classes)
-        gap = min(b - a for a, b in pairwise(scores))
+        terms = [weights[:width] * x[j, :width] for j in classes]
+        scored = sorted((total(some), sorted(some[some != 0.0].tolist())) for some in terms)
         size = largest * float(np.abs(x).max(initial=0.0))
-        if 0.0 < gap < 1e-12 * size or (gap == 0.0 and self.crumbs):
-            doubt.smallest = min(doubt.smallest, gap / (size or 1.0))
+        for (low, some), (high, others) in pairwise(scored):
+            gap = high - low
+            if 0.0 < gap < 1e-12 * size or (gap == 0.0 and (self.crumbs or (self.rounded and some != others))):
+                doubt.smallest = min(doubt.smallest, gap / (size or 1.0))
 
 
 @contextmanager
@@ -85,17 +90,20 @@ def doubting_ties(linear: Any, doubted: bool) -> Iterator[None]:
 class WatchfulAverage(Average):
     """An average whose ties are doubted unless it is free of rounding.
 
-    So is a hypothesis of which only rounding is left, when it is divided by its size.
+    So is a hypothesis of which only rounding is left, when it is divided by its size, and an average whose terms cancel.
     """
 
     inexact = False
     peak = 0.0
+    highest = 0.0
 
     def trial(self, x: Vector, label: int) -> int:
         predicted = super().trial(x, label)
         largest = float(np.abs(self.base.hypothesis()).max(initial=0.0))
         self.peak = max(self.peak, largest)
-        if self.scale != "raw" and largest < 1e-12 * self.peak:
+        average = float(np.abs(self.snapshot().weights).max(initial=0.0))
+        self.highest = max(self.highest, average)
+        if (self.scale != "raw" and largest < 1e-12 * self.peak) or (self.inexact and average < 1e-12 * self.highest):
             doubt.smallest = 0.0
         return predicted
 
@@ -140,6 +148,7 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
         watchful = type("WatchfulLift", (Watchful, lift_of(described)), {}) if described.rivals != "best" else Watchful
         linear = watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
         linear.crumbs = crumbs or case.graded or described.name in ("alma", "p_norm")
+        linear.rounded = not case.exact
         return linear
     if isinstance(described, Averaged):
         averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale, described.fade)
@@ -151,6 +160,10 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
     if isinstance(described, Voted):
         v = described
         return WatchfulVote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)
+    if isinstance(described, Selected):
+        rule = described.base
+        multiplies = isinstance(rule, Rule) and rule.start > 0.0 and rule.spread is not None
+        return Select(slow_of(rule, k, crumbs, **options), described.b, described.seed, multiplies)
     members = [slow_of(member, k, crumbs, **options) for member in described.members]
     if isinstance(described, Combined):
         return Combine(members, described.how, described.beta)
@@ -211,6 +224,8 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
     if hasattr(slow, "recycled"):
         assert machine.recycled == slow.recycled, where
         assert machine.updates == slow.updates, where
+    if isinstance(slow, Select):
+        assert machine.labels_used == slow.asked, where
     if isinstance(slow, Vote):
         ballot = machine.engine.top.ballot
         marks = ballot.marks

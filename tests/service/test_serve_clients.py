@@ -221,7 +221,7 @@ class TestProcess:
         assert done.returncode == 0, done.stderr[-3000:]
         figures = json.loads(done.stdout.splitlines()[-1])
         assert figures["full"] == 507
-        assert figures["acknowledged"] == figures["recovered"] == figures["again"] > 100
+        assert figures["acknowledged"] == figures["recovered"] == figures["again"] > 50
         assert figures["stopped"] == 0
         assert figures["predict"] == 200
 
@@ -271,7 +271,10 @@ class TestCommandLine:
                 ["keys", "add", "a", "--data", "{}", "--scopes", "fly"],
                 "--scopes must be of predict, learn, admin, got 'fly'",
             ),
-            (["keys", "add", "a", "--data", "{}", "--rate", "-1"], "--rate must be > 0, got -1"),
+            (["keys", "add", "a", "--data", "{}", "--rate", "-1"], "--rate must be a number > 0, got -1"),
+            (["keys", "add", "a", "--data", "{}", "--rate", "inf"], "--rate must be a number > 0, got inf"),
+            (["keys", "add", "a\n", "--data", "{}"], "NAME must be 1 to 100 printable characters"),
+            (["--data", "{}", "--memory", "-1"], "--memory must be >= 0"),
         ],
     )
     def test_mistakes(self, tmp_path, capsys, arguments, message):

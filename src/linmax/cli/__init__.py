@@ -33,12 +33,13 @@ COMMANDS = {
     "show": "say what a model file holds",
 }
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+INTERRUPT, BY_SIGNAL = 2, 128  # the number of Ctrl-C's signal; what is added to a signal's number
 COLLECT_AFTER = 1_000_000  # new objects before the garbage collector runs; imports alone make a tenth of them
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0 done, 2 bad input, 130 interrupted, 1 otherwise.
+    """Run one command and return the exit status: 0 done, 2 bad input, 128 + n ended by signal n, 1 otherwise.
 
     Examples
     --------
@@ -50,9 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _dispatch(list(sys.argv[1:] if argv is None else argv))
         finally:
             sys.stdout.flush()  # here, where a broken pipe is still caught
-    except KeyboardInterrupt:
-        print("linmax: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        number = getattr(error, "signal", INTERRUPT)
+        print("linmax: interrupted" if number == INTERRUPT else "linmax: asked to end", file=sys.stderr)
+        return BY_SIGNAL + int(number)
+    except MemoryError:
+        print("linmax: error: out of memory; hash names by --hash-bits, or give it more", file=sys.stderr)
+        return FAILED
     except BrokenPipeError:
         _silence_stdout()
         return FAILED
@@ -63,10 +68,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def script() -> int:
     """`main` as a process: the garbage collector need not scan what the imports made, during the run or at its end."""
+    _occupy_standard_streams()
     gc.set_threshold(COLLECT_AFTER)
     status = main()
     gc.freeze()
     return status
+
+
+def _occupy_standard_streams() -> None:
+    """Where a standard stream is closed, put the null device, so that no file that is opened later takes its place."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 class _Parser(argparse.ArgumentParser):

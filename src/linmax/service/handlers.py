@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from linmax.service import views
+import msgspec
+
+from linmax.service import log_reading, views
 from linmax.service.keys import COOKIE, SESSION_SECONDS
 from linmax.service.messages import Answer, Request, encode, refused_answer
 from linmax.service.refusals import Refusal
@@ -14,12 +16,14 @@ __all__ = [
     "PAGE",
     "answer_trial",
     "answer_trials",
+    "change_model",
     "create_model",
     "delete_model",
     "explain",
     "forget",
     "health",
     "list_models",
+    "list_waiting",
     "log_in",
     "log_out",
     "metrics_text",
@@ -32,6 +36,8 @@ __all__ = [
     "send_snapshot",
     "show_curve",
     "show_model",
+    "show_session",
+    "show_trial",
     "show_weights",
 ]
 
@@ -63,7 +69,7 @@ async def _results(request: Request, items: list[Any]) -> list[Any]:
         if not found.done():  # the server may have given up waiting
             found.set_result(results)
 
-    begin(service, service.model(request.parameters["model"]), items, done)
+    begin(service.trials, service.model(request.parameters["model"]), items, done)
     return await found
 
 
@@ -88,7 +94,9 @@ async def answer_trials(request: Request) -> Answer:
 
 async def forget(request: Request) -> Answer:
     service = request.app.service
-    await service.forget(service.model(request.parameters["model"]), request.parameters["id"])
+    outcome = (await service.trials.forget(service.model(request.parameters["model"]), [request.parameters["id"]]))[0]
+    if isinstance(outcome, Refusal):
+        raise outcome
     return Answer(b"", 204)
 
 
@@ -99,9 +107,10 @@ async def explain(request: Request) -> Answer:
 
 async def list_models(request: Request) -> Answer:
     service = request.app.service
-    if not service.ready:
-        raise Refusal(503, "the log is being replayed; try again", retry_after=1)
-    return Answer(encode({"models": [views.summary(model) for model in service.models.values()]}))
+    service.check_ready()
+    kept = [{"name": model.name, "reason": model.reason} for model in service.quarantined.values()]
+    shown = [views.summary(model) for model in service.models.values()]
+    return Answer(encode({"models": shown, "quarantined": kept}))
 
 
 async def create_model(request: Request) -> Answer:
@@ -114,19 +123,52 @@ async def show_model(request: Request) -> Answer:
 
 async def delete_model(request: Request) -> Answer:
     service = request.app.service
-    await service.delete(service.model(request.parameters["model"]), request.query.get("confirm"))
+    service.check_ready()
+    await service.delete(request.parameters["model"], request.query.get("confirm"))
     return Answer(b"", 204)
 
 
 async def show_weights(request: Request) -> Answer:
     model = request.app.service.model(request.parameters["model"])
-    return Answer(encode(views.weights(model, query_number(request, "limit", 100, 100_000))))
+    return Answer(encode(await views.weights(model, query_number(request, "limit", 100, 10_000))))
 
 
 async def show_curve(request: Request) -> Answer:
     model = request.app.service.model(request.parameters["model"])
     most = query_number(request, "points", 1000, 100_000)
     return Answer(encode(views.curve(model, query_number(request, "after", 0, 2**53, least=0), most)))
+
+
+async def change_model(request: Request) -> Answer:
+    service = request.app.service
+    model = service.model(request.parameters["model"])
+    limits = msgspec.to_builtins(request.body)
+    await service.pipeline.call(lambda log: log.change(model.number, limits))
+    model.change(limits)
+    return Answer(encode(views.summary(model)))
+
+
+async def list_waiting(request: Request) -> Answer:
+    service = request.app.service
+    model = service.model(request.parameters["model"])
+    after, most = query_number(request, "after", 0, 2**53, least=0), query_number(request, "limit", 100, 1000)
+    found = await service.pipeline.call(lambda log: log_reading.waiting(log, model.number, after, most))
+    return Answer(encode({"pending": model.pending, "predictions": found}))
+
+
+async def show_trial(request: Request) -> Answer:
+    service = request.app.service
+    number, id = service.model(request.parameters["model"]).number, request.parameters["id"]
+    return Answer(encode(await service.pipeline.call(lambda log: log_reading.trial(log, number, id))))
+
+
+async def show_session(request: Request) -> Answer:
+    gate = request.app.gate
+    try:
+        key = gate.admit(b"", request.headers.get(b"cookie", b""), "predict")
+    except Refusal:
+        key = None
+    return Answer(encode(views.SessionView(keys=not gate.open, key=None if key is None else key.name)))
 
 
 async def send_snapshot(request: Request) -> Answer:
@@ -152,9 +194,14 @@ async def ready(request: Request) -> Answer:
     service = request.app.service
     if service.stopping.is_set():
         raise Refusal(503, "the server is stopping", retry_after=5)
-    if not service.ready:
-        raise Refusal(503, "the log is being replayed; try again", retry_after=1)
-    return Answer(encode({"status": "ready", "disk_full": service.pipeline.full}))
+    service.check_ready()
+    told = views.Ready(
+        status="ready",
+        disk_full=service.pipeline.full,
+        quarantined=sorted(service.quarantined),
+        incidents=service.incidents,
+    )
+    return Answer(encode(told))
 
 
 async def metrics_text(request: Request) -> Answer:

@@ -106,6 +106,7 @@ class Node:
     takes_gaps = False  # whether `play` takes trials without a label, below 0
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
+    engines: Sequence[Engine] = ()  # those that it runs by itself
 
     @cached_property
     def leaves(self) -> np.ndarray | None:

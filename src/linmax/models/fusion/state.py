@@ -11,12 +11,15 @@ import numpy as np
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.data.labels import as_array, labels_with_gaps
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
+from linmax.models.model import chosen
+from linmax.models.reliability import Reliability, reliability
 from linmax.util.names import apart
 
 __all__ = [
@@ -252,6 +255,20 @@ class FusionState:
         """The probability of each class for each trial; what is missing from 1 is of classes that were never met."""
         return self._table(batch, ExpertsModel.predict_proba)
 
+    def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
+        """How far the probabilities of these trials can be believed."""
+        place = {name: i for i, name in enumerate(self.classes)}
+        return reliability(self.probabilities(batch), np.array([place.get(name, -1) for name in labels.tolist()]))
+
+    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
+        """The prediction set of each trial."""
+        found: list[tuple[Any, ...]] = [()] * len(batch)
+        for trials, model, part in self._parts(batch):
+            scores = model.rates(part)
+            for t, names in zip(trials, chosen(scores, model.sets(scores, coverage), model.classes), strict=True):
+                found[t] = names
+        return found
+
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
         found = np.empty(len(batch), dtype=object)
@@ -446,7 +463,7 @@ def make_batch(
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
-    ballots = read_votes(votes, options.by)
+    ballots = matched(read_votes(votes, options.by), state.model.classes, options.abstain, learning=False)
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
         if named:
@@ -486,7 +503,7 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
     ballots = read_votes(rows, by)
     if len(ballots) != 1:
-        raise ValueError(f"explain() takes one trial, got {len(ballots)}; give it a row")
+        raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
     return ballots
 
 
