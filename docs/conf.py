@@ -14,6 +14,9 @@ os.environ.setdefault("MPLBACKEND", "agg")
 
 import linmax  # noqa: E402
 
+sys.path.insert(0, str(HERE.parent / "tests"))
+from api_names import DESCRIPTIONS  # noqa: E402
+
 project = "linmax"
 author = "The linmax developers"
 copyright = "2026, the linmax developers"
@@ -30,7 +33,7 @@ extensions = [
 ]
 exclude_patterns = ["**/sg_execution_times.rst", "sg_execution_times.rst"]
 templates_path = ["_templates"]
-default_role = "code"
+default_role = "py:obj"
 nitpicky = True
 nitpick_ignore_regex = [("py:class", r"(numpy|collections)\..*")]  # no outside address is asked
 
@@ -109,6 +112,20 @@ def as_plain_text(app, what, name, obj, options, lines):  # noqa: ARG001
             lines[place] = "".join(parts)
 
 
+def what_is_returned(app, what, name, obj, options, lines):  # noqa: ARG001
+    """Functions that describe a learner say once, here, what they return."""
+    if what == "function" and "Returns" not in lines and inspect.signature(obj).return_annotation in DESCRIPTIONS:
+        later = [lines.index(title) for title in ("See Also", "Notes", "References", "Examples") if title in lines]
+        place = min(later, default=len(lines))
+        told = [
+            "Returns",
+            "-------",
+            "learner",
+            "    A description without state: run it, compose it, or write it as text.",
+        ]
+        lines[place:place] = [*told, ""]
+
+
 def others(app, what, name, obj, skip, options):  # noqa: ARG001
     """Members that scikit-learn, River or Python define are described there."""
     function = obj.fget if isinstance(obj, property) else getattr(obj, "__func__", obj)
@@ -116,6 +133,13 @@ def others(app, what, name, obj, skip, options):  # noqa: ARG001
     return skip or (not home.startswith("linmax") or None)
 
 
+def code_unless_found(app, env, node, contnode):  # noqa: ARG001
+    """A name in single backticks is a link where the reference has it, else plain code; given roles must lead."""
+    return contnode if node.get("reftype") == "obj" else None
+
+
 def setup(app):
+    app.connect("missing-reference", code_unless_found)
     app.connect("autodoc-skip-member", others)
     app.connect("autodoc-process-docstring", as_plain_text, priority=100)
+    app.connect("autodoc-process-docstring", what_is_returned, priority=200)

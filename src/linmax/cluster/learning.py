@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from linmax.cluster.mixing import Fit, Progress, fit
+from linmax.cluster.mixing import fit
+from linmax.cluster.results import Fit, Progress
 from linmax.cluster.shards import shards_of
 from linmax.cluster.workers import connect
 
@@ -26,6 +27,22 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
         As in `linmax.cluster.fit`.
     screen
         Where to show the dashboard's link and the progress: bars on a terminal, one line for each pass in a file.
+
+    Returns
+    -------
+    Fit
+        The model, and what happened in each pass.
+
+    See Also
+    --------
+    linmax.cluster.fit : the same with a client of your own.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> linmax.cluster.learn("local:0", "perceptron", [["1 1:1", "2 2:1"]])
+    Traceback (most recent call last):
+    ValueError: cluster must be 'local', 'local:N' with N >= 1 or an address, got 'local:0'
     """
     parts = shards_of(shards)
     with connect(address) as client:

@@ -18,7 +18,24 @@ ROWS = 4096  # of a batch
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stream stands: the next byte of which file, and what was read before it."""
+    """Where a stream stands: the next byte of which file, and what was read before it.
+
+    Attributes
+    ----------
+    file : int
+        Which of the files.
+    offset, line : int
+        The next byte in it, and the number of the next line.
+
+    See Also
+    --------
+    linmax.stream : takes one, to go on from there.
+
+    Examples
+    --------
+    >>> Position()
+    Position(file=0, offset=0, line=1)
+    """
 
     file: int = 0
     offset: int = 0

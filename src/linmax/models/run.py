@@ -57,6 +57,15 @@ def run(
         Whether a right prediction that only ties is an update, as the bounds allow and the transformation asks. False
         leaves such a trial alone whatever the rule, those included that learn from small leads: a lead of 0 is none.
 
+    Returns
+    -------
+    Trace
+        What happened, trial by trial; ``trace.model`` goes on learning.
+
+    References
+    ----------
+    Mesterharm (2001), Rutgers dcs-tr-460, section 3: the linear-max transformation.
+
     Examples
     --------
     >>> import linmax

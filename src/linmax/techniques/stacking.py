@@ -130,6 +130,17 @@ def stack(learners: Sequence[LearnerLike], fusion: LearnerLike = "perceptron") -
     Each member's k scores (of its weights at 2-norm 1) are centred, divided by their running root mean square, and
     made shares in [0, 1] by softmax.
 
+    Parameters
+    ----------
+    learners
+        The members: learners or text, at least one.
+    fusion
+        The learner that weighs their scores.
+
+    See Also
+    --------
+    combine : follows the best, or lets members vote.
+
     Examples
     --------
     >>> import linmax

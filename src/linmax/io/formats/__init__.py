@@ -41,6 +41,17 @@ SHOWN = 40  # bytes of an unrecognised line in the message
 def register_format(name: str, where: str | type[StreamFormat]) -> None:
     """Add a format, by its class or by "module:class"; it is tried before all others.
 
+    Parameters
+    ----------
+    name
+        How users call it.
+    where
+        The class, or "module:class", imported when it is first needed.
+
+    See Also
+    --------
+    linmax.stream : reads the format from then on.
+
     Examples
     --------
     >>> register_format("csv", "my_package.csv:Csv")

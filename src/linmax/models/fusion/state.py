@@ -10,6 +10,7 @@ import numpy as np
 
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
@@ -17,7 +18,8 @@ from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.model import apart
+from linmax.models.model import apart, chosen
+from linmax.models.reliability import Reliability, reliability
 
 __all__ = [
     "FusionState",
@@ -249,6 +251,19 @@ class FusionState:
         """The probability of each class for each trial."""
         return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
 
+    def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
+        """How far the probabilities of these trials can be believed."""
+        place = {name: i for i, name in enumerate(self.model.classes)}
+        return reliability(self.probabilities(batch), np.array([place.get(name, -1) for name in labels.tolist()]))
+
+    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
+        """The prediction set of each trial."""
+        found = []
+        for part in self._parts(batch):
+            scores = self.model.judge(self.model.fitted(part), len(part))[1]
+            found += chosen(scores, self.model.sets(scores, coverage), self.model.classes)
+        return found
+
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
         return np.concatenate([self.model.predict(part) for part in self._parts(batch)])
@@ -418,7 +433,7 @@ def make_batch(
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
-    ballots = read_votes(votes, options.by)
+    ballots = matched(read_votes(votes, options.by), state.model.classes, options.abstain, learning=False)
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
         if named:

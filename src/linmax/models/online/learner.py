@@ -23,7 +23,7 @@ from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import OneTrialPath
 from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.jit.compiling import JIT
-from linmax.models.model import Columns, Model
+from linmax.models.model import Columns, Model, chosen
 from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import (
     NeedsCandidates,
@@ -37,7 +37,7 @@ from linmax.models.online.candidates import (
 from linmax.models.online.reading import Given, Reading, check_places, check_rows, distinct, numbered
 from linmax.models.weights import Weights
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, fraction, one_of, whole
 
 __all__ = ["KIND", "Learner"]
 
@@ -118,7 +118,7 @@ class Learner:
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
         names = [] if classes is None else distinct(classes)
-        self._model = Model(learner, layout, names, settings, Columns({}, {}, {}))
+        self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False  # whether it chooses among candidates
         self._prepare()
         self._waiting: dict[Any, Waiting] = {}
@@ -233,13 +233,25 @@ class Learner:
     # -- trials ---------------------------------------------------------------------------------------------------
 
     def predict(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
+        self,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        id: Any = None,
+        candidates: Any = None,
+        reject: Any = None,
     ) -> Any:
         """The class of an instance, None before one is known. Nothing is learned.
 
         With an ``id`` the instance is kept until ``learn(id=..., label=...)``. With ``candidates`` only these may be
-        predicted, and they need not have been seen before (see `learn`).
+        predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
+        "do not know", where the probability of being wrong is greater.
         """
+        if reject is not None:
+            if candidates is not None:
+                raise TypeError("reject needs probabilities of classes, which candidates have not; leave it out")
+            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return self._choose(candidates, (attributes, votes, scores), id)
         if scores is None and id is None:
@@ -266,6 +278,12 @@ class Learner:
         if id is not None:
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
+
+    def _sure(self, attributes: Any, votes: Any, scores: Any, id: Any, reject: float) -> Any:
+        """The answer where it is wrong with this probability at most, else None."""
+        found = self.predict_proba(attributes, votes=votes, scores=scores)
+        predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
+        return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
 
     def rank(self, candidates: Any, *, votes: Any = None, scores: Any = None) -> list[Any]:
         """The candidates, the best first. Nothing is learned.
@@ -298,6 +316,22 @@ class Learner:
         """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
         table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
         return dict(zip(self.known, self._model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+
+    def predict_set(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
+    ) -> tuple[Any, ...]:
+        """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron")
+        >>> for trial in range(100):
+        ...     _ = learner.learn({"rain": 1.0}, label="umbrella" if trial % 10 else "hat")
+        >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
+        (('umbrella', 'hat'), ('umbrella',))
+        """
+        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
+        return chosen(table, self._model.sets(table, coverage), self.known)[0] if table.size else ()
 
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None

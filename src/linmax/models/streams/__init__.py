@@ -29,7 +29,24 @@ __all__ = ["FORMATS", "Batch", "Position", "Refusals", "Stream", "StreamModel", 
 
 
 class Stream:
-    """Batches of a stream, to be gone through once. Made by `stream`."""
+    """Batches of a stream, to be gone through once. Made by `stream`.
+
+    Attributes
+    ----------
+    refusals : Refusals
+        Lines that could not be read so far.
+
+    See Also
+    --------
+    linmax.stream : makes it.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = linmax.stream(["ham |w hello friend", "spam |w buy now"])
+    >>> [len(batch.codes) for batch in lines], lines.refusals.counts
+    ([2], {})
+    """
 
     def __init__(self, reader: StreamReader | TableReader, prefetch: bool) -> None:
         self._reader, self._prefetch = reader, prefetch
@@ -126,6 +143,15 @@ def stream(
         Read ahead in another thread.
     position, settled
         Where to begin: the ``position`` and ``settled`` of the last batch.
+
+    Returns
+    -------
+    Stream
+        Batches, to be gone through once.
+
+    See Also
+    --------
+    linmax.streams.StreamModel : learns from them.
 
     Examples
     --------

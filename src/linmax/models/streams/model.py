@@ -52,6 +52,10 @@ class StreamModel:
     tie, update_on_tie
         As in `linmax.run`.
 
+    See Also
+    --------
+    linmax.stream : reads what it learns from.
+
     Examples
     --------
     >>> import linmax

@@ -96,6 +96,11 @@ def certify(
     projection on noisy data. The learner's own run is held against the bound: more mistakes or updates than
     it allows would be a bug of this package, and raise RuntimeError.
 
+    See Also
+    --------
+    linmax.bounds : the bounds themselves.
+    linmax.Trace.bound : the bound after each trial, for a given comparator.
+
     Examples
     --------
     >>> import linmax
