@@ -30,9 +30,12 @@ TRIED = 5.0  # votes of late after which a voter who does better than the panel 
 class Frugal:
     """What a fusion does to ask fewer voters."""
 
-    learner: Any
-    _fitted: FusionState
     _panel: tuple[int, tuple[float, ...], Panel] | None = None
+
+    @property
+    def _fitted(self) -> FusionState:
+        """What has been learned."""
+        raise NotImplementedError
 
     def ask(
         self, votes: Mapping[Any, Any], costs: Any = None, tolerance: float = 0.002, explore: float = 0.05
