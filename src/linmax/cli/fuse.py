@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
+MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
+    ("1", "1.0", "true", "yes"), True
+)
 STEP = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
 REST = """
@@ -55,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
+    add("--wrong", metavar="COLUMN", help="a column that is true where the label is only known not to be the one given")
     add("--learner", metavar="TEXT", default=LEARNER, help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
@@ -77,10 +81,12 @@ def run(arguments: argparse.Namespace) -> None:
     if not screen.is_terminal:
         screen.width = PIPED
     voters, sides, labels = _read(arguments)
+    marked = _marked(arguments, voters)
     classes, notes = _classes(arguments, voters, labels)
     votes, order, held = _laid_out(arguments, voters, len(labels))
     table, names = _with_sides(votes, sides, order), [*voters, *sides]
     y = _objects(labels)[order]
+    wrong = None if marked is None else _objects(marked)[order].astype(bool)
     start = time.perf_counter()
     from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
@@ -90,7 +96,8 @@ def run(arguments: argparse.Namespace) -> None:
     with _progress(screen, learned) as advance, beside:
         for begin in range(0, learned, STEP):
             end = min(learned, begin + STEP)
-            fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end])
+            mask = None if wrong is None else wrong[begin:end]
+            fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end], wrong=mask)
             advance(end - begin)
     test = (_ballots(table[learned:], names), y[learned:]) if held else (None, None)
     told = fusion.report(*test)
@@ -213,6 +220,23 @@ def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     return voters, sides, labels
+
+
+def _marked(arguments: argparse.Namespace, voters: Columns) -> list[bool] | None:
+    """For each row whether its label is only known to be wrong, if there is a column that says so."""
+    if arguments.wrong is None:
+        return None
+    if arguments.test_fraction or arguments.ask:
+        raise ValueError("--wrong leaves rows without their label; it does not go with --test-fraction or --ask")
+    if arguments.wrong not in voters:
+        raise ValueError(f"{shown_name(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}")
+    found = []
+    for row, value in enumerate(voters.pop(arguments.wrong), start=1):
+        said = MARKS.get("" if value is None else str(value).strip().lower())
+        if said is None:
+            raise ValueError(f"row {row}: {arguments.wrong} must be true or false, got {value!r}")
+        found.append(said)
+    return found
 
 
 def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:
