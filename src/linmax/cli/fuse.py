@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.simulation import Simulation
 
 __all__ = ["configure", "run"]
 
@@ -59,6 +60,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
+    add("--ask", metavar="ROWS", type=int, help="try asking voters one by one, after so many rows with all votes")
+    add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, accuracy that may be given up")
+    add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
     add("--plot", metavar="OUT", help="draw the mistake curves as .png, .svg or .pdf")
     add_json_option(parser)
@@ -98,10 +102,50 @@ def run(arguments: argparse.Namespace) -> None:
     screen.print()
     screen.print(told)
     _save(screen, arguments, fusion)
+    asked = _asked(arguments, fusion, dict(zip(names, table.T, strict=True)), y, list(voters))
+    if asked is not None:
+        screen.print(str(asked), soft_wrap=True, markup=False)
     if arguments.json:
         figures = {"version": __version__, "data": arguments.votes, "classes": classes, **told.to_dict()}
+        figures |= {"asking": asked.to_dict()} if asked is not None else {}
         figures |= {"seconds": round(seconds, 3), "model": arguments.model, "plot": arguments.plot}
         outputs.write_json(figures, arguments.json)
+
+
+def _asked(
+    arguments: argparse.Namespace, fusion: OnLineFusion, table: Mapping[str, Any], y: np.ndarray, voters: list[str]
+) -> Simulation | None:
+    """What asking one by one would have cost and lost, if it is wanted."""
+    if arguments.ask is None:
+        return None
+    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.simulation import simulate_asking
+
+    options = {"classes": fusion.classes, "by": fusion.by}
+    return simulate_asking(
+        lambda: OnLineFusion(arguments.learner, **options),
+        table,
+        y,
+        voters,
+        first=arguments.ask,
+        tolerance=arguments.tolerance,
+        costs=_costs(arguments.costs),
+    )
+
+
+def _costs(path: str | None) -> dict[str, float] | None:
+    if path is None:
+        return None
+    import json
+    from pathlib import Path
+
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"--costs {path}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"--costs {path}: an object {{voter: number}} is needed, got {found!r}")
+    return found
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
