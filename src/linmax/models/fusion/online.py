@@ -19,7 +19,9 @@ from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report
+from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.state import (
     FusionState,
     VoteBatch,
@@ -40,7 +42,7 @@ THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 
 
-class OnLineFusion:
+class OnLineFusion(Frugal):
     """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
 
     def __init__(
@@ -73,15 +75,25 @@ class OnLineFusion:
         self._state = self._learn(None, votes, y)
         return self
 
-    def partial_fit(self, votes: Any, y: Any = None) -> Self:
+    def partial_fit(self, votes: Any, y: Any = None, *, wrong: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
-
-        A label that is None, nan or empty means that there is none yet, and no ``y`` that there are none at all: from
-        such trials the default learner learns how far voters agree. Reports do not count them.
 
         A class that was not given in ``classes`` is known from its first vote on, or after its first label, so that it
         does not matter how trials are cut into calls.
+
+        Parameters
+        ----------
+        votes, y
+            The trials and their labels. A label that is None, nan or empty means that there is none yet, and no ``y``
+            that there are none at all: from such trials the default learner learns how far voters agree. Reports do not
+            count them.
+        wrong
+            A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
+            drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
+        if wrong is not None:
+            self._state = learned_with_wrong(self, votes, y, wrong)
+            return self
         state = getattr(self, "_state", None)
         if state is None or self.abstain is not None or not state.learn_row(votes, y):
             self._state = self._learn(state, votes, y)
