@@ -303,6 +303,11 @@ class Model:
         return self._calibration.probabilities(self.record, scores / self.engine.top.unit(self.engine))
 
     @property
+    def calibration(self) -> tuple[float, float]:
+        """Sharpness, for scores of their usual size, and guess rate of the probabilities."""
+        return self._calibration.fitted(self.record)
+
+    @property
     def follows(self) -> bool:
         """Whether it keeps the coverage of prediction sets, which needs the scores of every trial."""
         return self.record.levels.size > 0
