@@ -60,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Learn; show the table as it grows, then the result; save the requested files."""
+    from linmax.util.outputs import claimed
+
     if arguments.candidates:
         learn_choices(arguments)
         return
@@ -68,7 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     _check(arguments)
     job = LearnJob(arguments)
-    with unbroken() as held:
+    written = [arguments.model, arguments.predictions, arguments.checkpoint]
+    with unbroken() as held, claimed(written):
         job.begin()
         try:
             job.learn(held)

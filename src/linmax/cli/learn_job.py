@@ -199,7 +199,7 @@ class LearnJob:
         if self.output is None:
             return
         self.output.close(keep=False, part=interrupted)
-        if interrupted and self.output.path != STANDARD:
+        if interrupted and not self.output.passes_on:
             self.screen.print(f"The predictions so far are in {self.output.draft}.", soft_wrap=True)
 
     def finish(self) -> None:

@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict batch by batch; an output file is moved into place when it is complete."""
-    from linmax.util.outputs import check_outputs
+    from linmax.util.outputs import check_outputs, claimed
 
     whole("top", arguments.top, 0)
     what = arguments.output or ("probabilities" if arguments.top else "labels")
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_outputs([arguments.out, arguments.json], [arguments.model, *arguments.data])
     from linmax.util.files import kind_of
 
-    with unbroken():
+    with unbroken(), claimed([arguments.out]):
         if kind_of(arguments.model) == FUSION:
             from linmax.cli.predict_fusion import predict_votes
 
@@ -152,8 +152,14 @@ def _none(model: StreamModel, what: str) -> Any:
 @contextmanager
 def target_of(path: str | None) -> Iterator[BinaryIO]:
     """Where to write: standard output, or a draft that is moved into place when all went well."""
+    from linmax.util.outputs import is_special
+
     if path is None:
         yield sys.stdout.buffer
+        return
+    if is_special(Path(path)):  # a device or a pipe, which must not be replaced by a file
+        with about(path), open(path, "wb") as device:
+            yield device
         return
     draft = Path(path).with_name(f"{Path(path).name}.part")
     with about(path):
