@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.simulation import Simulation
 
 __all__ = ["configure", "run"]
 
@@ -68,6 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
     add("--start", metavar="MODEL", help="go on with this fusion")
+    add("--ask", metavar="ROWS", type=int, help="try asking voters one by one, after so many rows with all votes")
+    add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, accuracy that may be given up")
+    add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
     add(
         "--predictions",
@@ -81,6 +85,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, learn, print the report; save the model, plots, predictions and figures if requested."""
+    import numpy as np
+
     from linmax.util import outputs
 
     _check_outputs(arguments)
@@ -109,8 +115,12 @@ def run(arguments: argparse.Namespace) -> None:
     _save(screen, arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
     if arguments.predictions is not None:
         _predict(screen, arguments.predictions, fusion, trials, unlabelled)
+    asked = _asked(arguments, fusion, trials, np.concatenate([learned, held]))
+    if asked is not None:
+        screen.print(str(asked), soft_wrap=True, markup=False)
     if arguments.json:
         figures = {"version": __version__, "data": arguments.votes, "classes": trials.classes, **told.to_dict()}
+        figures |= {"asking": asked.to_dict()} if asked is not None else {}
         figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
         figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
         outputs.write_json(figures, arguments.json)
@@ -142,6 +152,42 @@ def _new(arguments: argparse.Namespace, trials: Trials) -> OnLineFusion:
     from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
     return OnLineFusion(arguments.learner or LEARNER, classes=trials.classes, by=list(trials.sides) or None)
+
+
+def _asked(arguments: argparse.Namespace, fusion: OnLineFusion, trials: Trials, rows: np.ndarray) -> Simulation | None:
+    """What asking one by one would have cost and lost, if it is wanted."""
+    if arguments.ask is None:
+        return None
+    if trials.scores is not None:
+        raise ValueError("--ask is about votes, and these are scores; leave it out")
+    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.simulation import simulate_asking
+
+    options = {"classes": fusion.classes, "by": fusion.by}
+    return simulate_asking(
+        lambda: OnLineFusion(arguments.learner or LEARNER, **options),
+        {name: objects(column)[rows] for name, column in (trials.voters | trials.sides).items()},
+        objects(trials.labels)[rows],
+        list(trials.voters),
+        first=arguments.ask,
+        tolerance=arguments.tolerance,
+        costs=_costs(arguments.costs),
+    )
+
+
+def _costs(path: str | None) -> dict[str, float] | None:
+    if path is None:
+        return None
+    import json
+    from pathlib import Path
+
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"--costs {path}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"--costs {path}: an object {{voter: number}} is needed, got {found!r}")
+    return found
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

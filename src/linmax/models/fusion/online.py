@@ -19,6 +19,7 @@ from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.state import (
     FusionState,
@@ -41,7 +42,7 @@ THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 
 
-class OnLineFusion:
+class OnLineFusion(Frugal):
     """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
 
     def __init__(

@@ -24,6 +24,7 @@ from linmax.engine.one_trial.path import OneTrialPath
 from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.jit.compiling import JIT
 from linmax.models.model import Columns, Model, chosen
+from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import (
     NeedsCandidates,
     best_first,
@@ -419,6 +420,39 @@ class Learner:
             del self._labelled[next(iter(self._labelled))]
         return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
 
+    # -- whom to ask ----------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        votes: Mapping[Any, Any],
+        *,
+        attributes: Any = None,
+        costs: Any = None,
+        voters: Sequence[Any] | None = None,
+    ) -> Any:
+        """Whom of the voters to ask next about an instance, None when those left cannot change the answer.
+
+        Parameters
+        ----------
+        votes
+            The votes so far, {voter: vote}; who was asked and abstained is there with None.
+        attributes
+            Those of the instance, if there are any.
+        costs
+            What asking each voter costs, {voter: number}; the most weight for its cost comes first.
+        voters
+            Who may be asked: all by default, or a panel (`VoteFusion.panel` tells how few are enough).
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron", thresholds=False)
+        >>> for label in ["a", "b"] * 5:
+        ...     _ = learner.learn(votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
+        >>> learner.ask({}), learner.ask({"anna": "a"})
+        ('anna', None)
+        """
+        return next_voter(self, votes, attributes, costs, self.voters if voters is None else voters)
+
     # -- candidates -----------------------------------------------------------------------------------------------
 
     def _candidates(self, candidates: Any) -> list[Any]:
@@ -809,12 +843,12 @@ class Learner:
                 _unpaired(kept["votes"]),
                 {files.named(name): _unpaired(row) for name, row in kept["scores"]},
                 files.named(kept["predicted"]),
-                kept["candidates"] and [files.named(name) for name in kept["candidates"]],
+                kept.get("candidates") and [files.named(name) for name in kept["candidates"]],
             )
             for kept in description["waiting"]
         }
         self._labelled = dict.fromkeys(description["labelled"])
-        self._choosing = bool(description["choosing"])
+        self._choosing = bool(description.get("choosing"))
         self._prepare()
         return self
 
