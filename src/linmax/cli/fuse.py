@@ -63,6 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
+    add("--wrong", metavar="COLUMN", help="a column that is true where the label is only known not to be the one given")
     add("--learner", metavar="TEXT", help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
@@ -127,12 +128,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _learn(screen: Console, fusion: OnLineFusion, trials: Trials, learned: np.ndarray) -> None:
+    import numpy as np
+
     labels = objects(trials.labels)
     beside = compiling_beside(REST) if str(fusion.learner) == LEARNER else nullcontext()
     with _progress(screen, len(learned)) as advance, beside:
         for begin in range(0, len(learned), STEP):
             part = learned[begin : begin + STEP]
-            fusion.partial_fit(trials.rows(part), labels[part])
+            mask = None if trials.wrong is None else np.array(trials.wrong)[part]
+            fusion.partial_fit(trials.rows(part), labels[part], wrong=mask)
             advance(len(part))
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Trials", "counted", "read_trials"]
 
+MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
+    ("1", "1.0", "true", "yes"), True
+)
+
 
 @dataclass
 class Trials:
@@ -29,6 +33,7 @@ class Trials:
     classes: list[Any]
     remarks: list[str]
     first: int  # the line of the first row
+    wrong: list[bool] | None = None  # where the label is only known not to be the one given
 
     @property
     def raters(self) -> int:
@@ -63,6 +68,7 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> T
         )
     sides = {column: columns[column] for column in by}
     voters = {column: cells for column, cells in columns.items() if column not in {*ignored, *by}}
+    wrong = _marked(arguments, voters)
     if fusion is not None:
         voters = {column: cells for column, cells in voters.items() if _known(column, fusion)}
     if not voters:
@@ -70,13 +76,30 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> T
     scored = read_scores(name, voters)
     if scored is not None and not by:
         classes = list(fusion.classes_) if fusion is not None else _alike(scored[1], labels)
-        return Trials({}, scored[0], {}, labels, classes, [], first)
+        return Trials({}, scored[0], {}, labels, classes, [], first, wrong)
     if arguments.abstain is not None:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     classes, remarks = _classes(arguments, voters, labels, fusion)
-    return Trials(voters, None, sides, labels, classes, remarks, first)
+    return Trials(voters, None, sides, labels, classes, remarks, first, wrong)
+
+
+def _marked(arguments: argparse.Namespace, voters: Columns) -> list[bool] | None:
+    """For each row whether its label is only known to be wrong, if there is a column that says so."""
+    if arguments.wrong is None:
+        return None
+    if arguments.test_fraction or arguments.ask:
+        raise ValueError("--wrong leaves rows without their label; it does not go with --test-fraction or --ask")
+    if arguments.wrong not in voters:
+        raise ValueError(f"{shown_name(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}")
+    found = []
+    for row, value in enumerate(voters.pop(arguments.wrong), start=1):
+        said = MARKS.get("" if value is None else str(value).strip().lower())
+        if said is None:
+            raise ValueError(f"row {row}: {arguments.wrong} must be true or false, got {value!r}")
+        found.append(said)
+    return found
 
 
 def _known(column: str, fusion: OnLineFusion) -> bool:

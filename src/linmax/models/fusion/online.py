@@ -21,6 +21,7 @@ from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report
+from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.state import (
     FusionState,
     VoteBatch,
@@ -73,12 +74,23 @@ class OnLineFusion(Frugal):
         self._state = self._learn(None, votes, y, discover=False)
         return self
 
-    def partial_fit(self, votes: Any, y: Any) -> Self:
+    def partial_fit(self, votes: Any, y: Any, *, wrong: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
 
         A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
         are cut into calls.
+
+        Parameters
+        ----------
+        votes, y
+            The trials and their labels.
+        wrong
+            A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
+            drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
+        if wrong is not None:
+            self._state = learned_with_wrong(self, votes, y, wrong)
+            return self
         state = getattr(self, "_state", None)
         if state is None or self.abstain is not None or not state.learn_row(votes, y):
             self._state = self._learn(state, votes, y, discover=True)

@@ -33,9 +33,11 @@ from linmax.models.online.candidates import (
     judged,
     learn_candidates,
     read_candidates,
+    softmax_shares,
 )
 from linmax.models.online.reading import Given, Reading, check_places, check_rows, distinct, numbered
 from linmax.models.weights import Weights
+from linmax.models.wrong import another
 from linmax.util import files
 from linmax.util.checks import boolean, fraction, one_of, whole
 
@@ -366,6 +368,7 @@ class Learner:
         scores: Any = None,
         id: Any = None,
         candidates: Any = None,
+        wrong: Any = UNSET,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
@@ -375,7 +378,16 @@ class Learner:
         With ``candidates`` the label is one of these, and one of these is predicted. They may be others at each trial,
         and any number: voters name one of them, and raters rate them, by name or in their order. A learner that has
         been given candidates wants them with every instance.
+
+        With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
+        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted.
         """
+        if wrong is not UNSET:
+            if label is not UNSET:
+                raise TypeError("learn() takes label= or wrong=, not both: a label says more")
+            return self._learn_wrong(
+                wrong, {"attributes": attributes, "votes": votes, "scores": scores}, id, candidates
+            )
         if candidates is not None:
             return self._learn_choice(candidates, label, (attributes, votes, scores), id)
         if scores is None and id is None:
@@ -419,6 +431,30 @@ class Learner:
         while len(self._labelled) > self.max_pending:
             del self._labelled[next(iter(self._labelled))]
         return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
+
+    # -- right or wrong -------------------------------------------------------------------------------------------
+
+    def _learn_wrong(self, wrong: Any, blocks: dict[str, Any], id: Any, candidates: Any) -> Any:
+        """Learn that the label is not ``wrong``; where that says nothing, nothing is learned."""
+        if id is not None:
+            kept = self._kept(id, *blocks.values(), candidates)
+            names, said = self._waiting[id].candidates, kept._asdict() if not self._choosing else {}
+            rated = judged(self, kept, len(names)) if names is not None else None
+        else:
+            names, said = None if candidates is None else self._candidates(candidates), blocks
+            rated = None if names is None else judge_candidates(self, names, tuple(blocks.values()))[1]
+        if names is not None and rated is not None:
+            self._place_of(wrong, names)
+            shares = softmax_shares(rated)
+            label = another(dict(zip(names, shares.tolist(), strict=True)), wrong, self.trials)
+        else:
+            self._reading.check_label(wrong)
+            shares_by_class = self.predict_proba(**said)
+            label = another(shares_by_class, wrong, self.trials) if wrong in shares_by_class else None
+        if id is not None:
+            return self._waiting[id].predicted if label is None else self.learn(id=id, label=label)
+        given = blocks if candidates is None else blocks | {"candidates": candidates}
+        return self.predict(**given) if label is None else self.learn(label=label, **given)
 
     # -- whom to ask ----------------------------------------------------------------------------------------------
 
