@@ -188,7 +188,7 @@ def unit(x: np.ndarray) -> np.ndarray:
 class ReferencePool:
     """The pool for attributes: members on scaled rows, whose shares are fused by a full AROW.
 
-    Dense rows are gone through again from the beginning at trials 16, 32, 64, ..., with bins made of them.
+    Dense rows are gone through again from the beginning at trials 16, 64, ..., with bins made of them.
     """
 
     def __init__(self, sparse: bool, columns: int, k: int, constant: float = 1.0) -> None:
@@ -225,11 +225,11 @@ class ReferencePool:
         return [np.append(self.constant, scaled / root), *[np.append(self.constant, scaled) / root] * 2]
 
     def trial(self, x: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-        """The members' shares and the fused scores, before the trial is learned; at powers of 2 all is learned again."""
+        """The members' shares and the fused scores, before the trial is learned; at times all is learned again."""
         found = self.one_trial(x, label)
         self.past.append((x, label))
         size = len(self.past)
-        if not self.sparse and size >= 16 and size & (size - 1) == 0:
+        if not self.sparse and size in (16, 64, 256, 512):
             self.begin(self.sparse, self.columns, self.k, self.constant)
             rows, labels = np.array([row for row, _ in self.past]), np.array([label for _, label in self.past])
             self.raw[:2] = [ReferencePairs(rows, labels, bins, self.k) for bins in (8, 16)]

@@ -8,23 +8,15 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from linmax.learners.pair_features import rows_of_keys
-
 __all__ = ["ReferenceNearest", "ReferencePairs"]
 
 
 class ReferencePairs:
-    """Bins of attributes and their pairs, each a feature of AROW against all classes.
-
-    Features that share a place of the hashed table, which is not checked here, are one.
-    """
+    """Bins of attributes and their pairs, by name, each a feature of AROW against all classes."""
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, bins: int, k: int) -> None:
         self.k, self.means, self.variances = k, {}, {}
         self.edges, self.silent, self.levels, self.trials, telling = [], [], [], 0, []
-        columns = rows.shape[1]
-        features = columns * bins + columns * (columns - 1) // 2 * bins**2
-        self.mask = (1 << ((4 * features).bit_length() - 1)) - 1
         classes = Counter(labels.tolist())
         for values in rows.T.tolist():
             edges, size = self.edges_of(values, bins), len(values)
@@ -52,11 +44,7 @@ class ReferencePairs:
         """The constant, the bins that speak, and pairs of them."""
         bins = [(f, sum(x[f] >= e for e in self.edges[f])) for f in self.rank]
         bins = [(f, place) for f, place in bins if place != self.silent[f]]
-        literals = [f * 64 + place + 1 for f, place in bins]
-        pairs = [(min(pair) << 31) + max(pair) for pair in combinations(literals[:20], 2)]
-        keys, rows = np.array([0, *literals, *pairs]), np.zeros(1 + len(literals) + len(pairs), np.int64)
-        rows_of_keys(keys, self.mask, rows)
-        return rows.tolist()
+        return [(), *bins, *(tuple(sorted(pair)) for pair in combinations(bins[:20], 2))]
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Before the trial is learned."""

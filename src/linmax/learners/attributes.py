@@ -30,7 +30,7 @@ __all__ = ["KINDS", "AttributePool", "GroupLearner", "PoolMember", "RunningPool"
 
 CHUNK = 1024  # trials whose scores are kept at a time
 FOUR = 4  # numbers of classes that the members have room for are multiples of it
-STUDY = 16  # trials before anything is studied
+STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
 KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
 
@@ -145,8 +145,9 @@ class RunningPool(Running):
     def _look(self, shape: np.ndarray, k: int) -> None:
         """Look at the trials kept; if that changes anything, learn them from the beginning."""
         size, changed = len(self.first.labels), self.kinds.decide(self.first.instances)
-        studied = size >= STUDY and self._columns(self.first.instances) > 0
-        if changed or (studied and any(make().studies for make in self.registry.values())):
+        studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
+        due = size in STUDIES and any(make().studies for make in self.registry.values())
+        if changed or (studied and due):
             self._again(shape, k, studied)
         if size >= LAST:
             self.first.close()
@@ -171,7 +172,7 @@ class RunningPool(Running):
                 "the columns of numbers learned from so far were mostly 0 and taken for words, and now there are "
                 "words beside them; give all of them by name from the first row on, or learn by 'attributes(dense)'"
             )
-        self._again(shape, k, len(self.first.labels) >= STUDY)
+        self._again(shape, k, len(self.first.labels) >= STUDIES[0])
 
     def _columns(self, instances: Instances) -> int:
         """Dense attributes that the groups have."""

@@ -185,7 +185,8 @@ class DenseMembers(Group):
 
         The sum of the Perceptron's hypotheses that met a trial, T w - lag after T trials, adds up.
         """
-        self._make_room(max(int(part.dense.size) for part, _ in mixture.counted) + 1, width)
+        columns = 1 + max(int(part.dense[: len(part.state.stats)].max(initial=-1)) for part, _ in mixture.counted)
+        self._make_room(columns + 1, width)
         shape = (len(self.cells), width)
         track, quick, met, means = np.zeros(shape), np.zeros(shape), np.zeros(shape), []
         for part, share in mixture.weighed:
@@ -200,7 +201,12 @@ class DenseMembers(Group):
         self.cells[:, FIRM], self.cells[:, DOUBT] = mix_by_precision(shape, means)
         self.cells[:, TRACK], self.cells[:, QUICK] = track, quick
         self.cells[:, PAST] = self.trials[0] * quick - met
-        self.stats = pooled_moments([part.state.stats for part, _ in mixture.counted], [n for _, n in mixture.counted])
+        tables = []
+        for part, _ in mixture.counted:
+            table = np.tile([part.state.trials[0], 0.0, 0.0], (columns, 1))  # what it has not met was 0
+            table[part.dense[: len(part.state.stats)]] = part.state.stats
+            tables.append(table)
+        self.stats = pooled_moments(tables, [n for _, n in mixture.counted])
 
     def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         rows, _, width = self.cells.shape

@@ -171,7 +171,8 @@ class NearestRows(Group):
         self.fit(columns, width)
         tables = []
         for part, _ in mixture.counted:
-            table = np.zeros((columns, 4))
+            trials = part.state.stats[0, 0] if len(part.state.stats) else 0.0
+            table = np.tile([trials, 0.0, 0.0, 0.0], (columns, 1))  # what it has not met was 0
             table[part.dense[: len(part.state.stats)]] = part.state.stats
             tables.append(table)
         self.stats[:, 3] = tables[0][:, 3]

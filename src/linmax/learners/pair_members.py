@@ -13,7 +13,7 @@ import numpy as np
 
 from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Apart, Mixture, mix_by_precision
-from linmax.learners.pair_features import ACTIVE, BINS, LOW, MEAN, VARIANCE, play_pairs, rows_of_keys
+from linmax.learners.pair_features import ACTIVE, BINS, LOW, MEAN, VARIANCE, place_keys, play_pairs
 
 __all__ = ["Bins", "PairMembers", "quantile_edges"]
 
@@ -32,12 +32,12 @@ class Bins(NamedTuple):
 
 def quantile_edges(values: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
     """Edges of at most so many bins, and whether they are quantiles: otherwise each value has a bin of its own."""
-    distinct = np.unique(values)
-    if distinct.size <= bins:
-        return distinct[:-1] + 0.5 * np.diff(distinct), False
     ordered = np.sort(values)
-    edges = np.unique(ordered[np.arange(1, bins) * ordered.size // bins])
-    return edges[edges > ordered[0]], True
+    steps = np.flatnonzero(ordered[1:] > ordered[:-1])
+    if steps.size < bins:
+        return 0.5 * (ordered[steps] + ordered[steps + 1]), False
+    edges = ordered[np.arange(1, bins) * ordered.size // bins]
+    return edges[edges > np.concatenate([ordered[:1], edges[:-1]])], True
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
@@ -81,7 +81,7 @@ class PairMembers(Group):
         self.members = (f"pairs of {bins} bins",)
         self.set_bins(late_bins(0, bins))
         self.table = np.zeros((0, 2, 0), np.float32)
-        self.owners = np.zeros(0, np.int64)  # keys of the features that came first, or -1
+        self.owners = np.zeros(0, np.int64)  # 1 + keys of the features that came first, or 0
         self.trials = np.zeros(1)
 
     def set_bins(self, bins: Bins) -> None:
@@ -95,7 +95,7 @@ class PairMembers(Group):
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        used = np.flatnonzero(self.owners >= 0)
+        used = np.flatnonzero(self.owners)
         found = {name: getattr(self, name) for name in ("edges", "levels", "silent", "rank", "trials")}
         return found | {
             "used": np.append(used, len(self.table)), "keys": self.owners[used], "cells": self.table[used]
@@ -109,9 +109,8 @@ class PairMembers(Group):
         self.table[used[:-1]], self.owners[used[:-1]] = cells, arrays["keys"]
 
     def _empty_table(self, rows: int, width: int) -> None:
-        self.table = np.zeros((rows, 2, width), np.float32)
-        self.table[:, VARIANCE] = 1.0
-        self.owners = np.full(rows, -1)
+        self.table = np.zeros((rows, 2, width), np.float32)  # which takes no memory until it is used
+        self.owners = np.zeros(rows, np.int64)
 
     def fit(self, columns: int, width: int) -> None:
         if self.ready and columns > len(self.edges):
@@ -121,9 +120,10 @@ class PairMembers(Group):
                 setattr(self, name, np.concatenate([getattr(self, name), getattr(late, name)]))
         old = self.table.shape[2]
         if width > old and self.ready:
-            table, owners = self.table, self.owners
+            table, owners, used = self.table, self.owners, np.flatnonzero(self.owners)
             self._empty_table(len(table), width)
-            self.table[:, :, :old], self.owners = table, owners
+            self.table[used, VARIANCE] = 1.0
+            self.table[used, :, :old], self.owners = table[used], owners
         elif width > old:
             self.table = np.zeros((0, 2, width), np.float32)
 
@@ -149,7 +149,7 @@ class PairMembers(Group):
         rows = task.rows
         if rows.shape[1] < columns:
             rows = np.concatenate([rows, np.zeros((len(rows), columns - rows.shape[1]))], axis=1)
-        room = np.zeros(many, np.int64), np.zeros(many, np.int64)
+        room = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
         scores, steps = np.zeros((2, width), np.float32), np.zeros((2, width), np.float32)
         play_pairs(
             rows, task.labels, task.begin, task.known, self.table, self.owners, self.edges, self.levels, self.silent,
@@ -171,9 +171,8 @@ class PairMembers(Group):
         self._start(width)
         spots = []
         for part, share in ready:
-            used = np.flatnonzero(part.state.owners >= 0)
-            rows, keys = self._rows(part, part.state.owners[used])
-            self.owners[rows] = keys
+            used = np.flatnonzero(part.state.owners)
+            rows = self._rows(part, part.state.owners[used] - 1)
             classes = part.classes[: part.state.table.shape[2]]
             cells = part.state.table[used][:, :, : classes.size]
             spots.append((np.ix_(rows, classes), cells[:, MEAN], cells[:, VARIANCE], share))
@@ -191,13 +190,13 @@ class PairMembers(Group):
         rest = np.setdiff1d(np.arange(columns), places)
         self.set_bins(found._replace(rank=np.concatenate([places[own.rank], rest])))
 
-    def _rows(self, part: Apart, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places in this table of another's features, and their keys here."""
+    def _rows(self, part: Apart, keys: np.ndarray) -> np.ndarray:
+        """Places in this table of another's features, by their keys there."""
         low, high = _literals(self, part, keys >> 31), _literals(self, part, keys & LOW)
         keys = (np.minimum(low, high) << 31) + np.maximum(low, high)
         rows = np.zeros(keys.size, np.int64)
-        rows_of_keys(keys, len(self.table) - 1, rows)
-        return rows, keys
+        place_keys(keys, self.owners, rows)
+        return rows
 
 
 def _literals(to: PairMembers, part: Apart, literals: np.ndarray) -> np.ndarray:
@@ -206,7 +205,8 @@ def _literals(to: PairMembers, part: Apart, literals: np.ndarray) -> np.ndarray:
     for f, edges in enumerate(part.state.edges):
         bounds = edges[np.isfinite(edges)]
         middles = 0.5 * (bounds[1:] + bounds[:-1])
-        ends = [[bounds[0] - 1.0], middles, [bounds[-1]]] if bounds.size else [[0.0]]
+        first = [0.0 if bounds[0] > 0.0 else bounds[0] - 1.0] if bounds.size else [0.0]
+        ends = [first, middles, bounds[-1:]]
         there = int(part.dense[f])
         places = np.searchsorted(to.edges[there], np.concatenate(ends), side="right")
         if np.array_equal(edges, to.edges[there]):
