@@ -1,8 +1,12 @@
-"""Compose a learner from techniques, as functions or as text, and look at what it did.
+"""
+Compose a learner
+=================
 
-Twenty voters name one of five classes; ten of them matter, some abstain, one label in twenty is wrong.
+A technique takes a learner and gives a learner; write it as functions or as text, and look at what it did. Twenty
+voters name one of five classes; ten of them matter, some abstain, one label in twenty is wrong.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import linmax
@@ -27,5 +31,11 @@ print(f"{trace.mistakes[-1]:4d} mistakes by the vote over the best of")
 for member in trace.model.members:
     print(f"       {member.mistakes:4d} by {member.name}")
 
-print("\nweights of the voters (the first ten matter):")
-print((trace.model.weights.arrays.voters / trace.model.weights.arrays.voters.max()).round(1))
+# %%
+# The vote's weights: the first ten voters matter, and it has found them.
+
+weights = trace.model.weights.arrays.voters
+figure, axes = plt.subplots(figsize=(8, 3))
+axes.bar(np.arange(1, 21), weights / weights.max(), color=["C0"] * 10 + ["C1"] * 10)
+axes.set(xlabel="voter", title="weights", xticks=range(1, 21))
+plt.show()

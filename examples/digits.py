@@ -1,13 +1,14 @@
-"""Eight models, each of which sees the digits in its own way, fused on-line and compared with voting and stacking.
+"""
+Eight views of the digits
+=========================
 
-The images ship with scikit-learn. The models are fitted once, on a third of them; from the next third the fusion learns
-their weights image by image, predicting each before it sees the label; the last third is for the comparison.
-
-Run it with a file name to draw the mistake curves (needs matplotlib): python digits.py curves.png
+Eight models, each of which sees the digits in its own way, fused on-line by `FusionClassifier` and compared with
+voting and stacking. The images ship with scikit-learn. The models are fitted once, on a third of them; from the next
+third the fusion learns their weights image by image, predicting each before it sees the label; the last third is for
+the comparison.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -21,7 +22,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import linmax
-from linmax.util.plots import plot_mistakes
 
 
 def view(of_images, model):
@@ -77,11 +77,18 @@ for name, model in results.items():
     weight = f"   weight {fusion.weights_[name]:.2f}" if name in fusion.weights_ else ""
     print(f"{name:24s}{model.score(X[last], y[last]):.3f}{weight}")
 
-if len(sys.argv) > 1:
-    ends = np.cumsum([len(rows) for rows in batches])
-    curves = {
-        "fusion": np.interp(np.arange(1, len(second) + 1), [0, *ends], [0, *np.cumsum(wrong)]),
-        "plain vote": np.cumsum(plurality != y[second]),
-        f"best model, {fitted[best][0]}": np.cumsum(said[best] != y[second]),
-    }
-    plot_mistakes(curves, sys.argv[1], title="Eight views of the digits", subtitle="predicted before the label is seen")
+# %%
+# Mistakes while it learned.
+
+ends = np.cumsum([len(rows) for rows in batches])
+curves = {
+    "fusion": np.interp(np.arange(1, len(second) + 1), [0, *ends], [0, *np.cumsum(wrong)]),
+    "plain vote": np.cumsum(plurality != y[second]),
+    f"best model, {fitted[best][0]}": np.cumsum(said[best] != y[second]),
+}
+figure, axes = plt.subplots(figsize=(8, 4.5))
+for name, curve in curves.items():
+    axes.plot(curve, label=name)
+axes.set(xlabel="images", title="mistakes, each image predicted before its label is seen")
+axes.legend()
+plt.show()

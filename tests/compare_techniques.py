@@ -24,10 +24,11 @@ from linmax.engine.notation import as_learner
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined
 from linmax.techniques.recycling import Recycled
+from linmax.techniques.selecting import Selected
 from linmax.techniques.stacking import Stacked
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
 from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt, total
-from reference_techniques import Average, Combine, Recycle, Stack, Vote
+from reference_techniques import Average, Combine, Recycle, Select, Stack, Vote
 
 __all__ = ["Watchful", "assert_same_hypothesis", "case_of", "follow_technique", "slow_of"]
 
@@ -151,6 +152,10 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
     if isinstance(described, Voted):
         v = described
         return WatchfulVote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)
+    if isinstance(described, Selected):
+        rule = described.base
+        multiplies = isinstance(rule, Rule) and rule.start > 0.0 and rule.spread is not None
+        return Select(slow_of(rule, k, crumbs, **options), described.b, described.seed, multiplies)
     members = [slow_of(member, k, crumbs, **options) for member in described.members]
     if isinstance(described, Combined):
         return Combine(members, described.how, described.beta)
@@ -211,6 +216,8 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
     if hasattr(slow, "recycled"):
         assert machine.recycled == slow.recycled, where
         assert machine.updates == slow.updates, where
+    if isinstance(slow, Select):
+        assert machine.labels_used == slow.asked, where
     if isinstance(slow, Vote):
         ballot = machine.engine.top.ballot
         marks = ballot.marks

@@ -697,11 +697,71 @@ class Stack:
         return prediction
 
 
+class Select(_Linear):
+    """S-B: the label of a trial is asked for with probability b / (b + lead), and only such trials are played by B.
+
+    The lead is that of the best known class over the second best under the hypothesis that predicts: with its true
+    weights, divided by their sum where they multiply. Trial t (from 0) is asked for if `uniform(seed, t)` is below that
+    probability, or if its label is a new class, or if fewer than two classes are known.
+    """
+
+    changed = True
+
+    def __init__(self, base: Learner, b: float, seed: int, multiplies: bool) -> None:
+        self.base, self.b, self.seed, self.multiplies = base, b, seed, multiplies
+        self.mistakes = self.trials = self.asked = 0
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.base.linear
+
+    def grow(self, n: int) -> None:
+        self.base.grow(n)
+
+    def snapshot(self) -> Hypothesis:
+        return self.base.snapshot()
+
+    def scores(self, x: Vector) -> Vector:
+        return self.base.scores(x)
+
+    def predict(self, x: Vector) -> int:
+        return self.base.predict(x)
+
+    @staticmethod
+    def uniform(seed: int, t: int) -> float:
+        """Splitmix64, as Steele, Lea and Flood (2014) give it, from a state made of seed and trial."""
+        size = 2**64
+        z = ((t + 1) * 0x9E3779B97F4A7C15 + (seed + 1) * 0xD1342543DE82EF95) % size
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % size
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % size
+        return ((z ^ (z >> 31)) // 2**11) / 2**53
+
+    def trial(self, x: Vector, label: int) -> int:
+        self.grow(x.shape[1])
+        prediction = self.predict(x)
+        self.mistakes += prediction != label
+        known = self.linear.known
+        chance = 1.0
+        if len(known) >= 2:
+            second, first = sorted(self.scores(x)[known])[-2:]
+            weights = self.base.snapshot()
+            scale = 1.0 / total(np.abs(weights.weights)) if self.multiplies else math.exp(weights.log_scale)
+            chance = self.b / (self.b + (first - second) * scale)
+        drawn = self.uniform(self.seed, self.trials)
+        doubt.smallest = min(doubt.smallest, abs(drawn - chance)) if chance < 1.0 else doubt.smallest
+        if drawn < chance or label not in known:
+            self.asked += 1
+            self.base.trial(x, label)
+        self.trials += 1
+        return prediction
+
+
 __all__ = [
     "Average",
     "Combine",
     "Learner",
     "Recycle",
+    "Select",
     "Stack",
     "VCombine",
     "Vote",

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import unicodedata
 
 LARGEST = 1e100
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -95,14 +96,29 @@ def vw(line: str) -> tuple[str | None, dict[str, float], float, str] | None:
     return (label_name(parts[0]) if parts else None), row, weight, tag
 
 
+def text_words(text: str) -> list[str]:
+    """Letters, digits, marks and underscores make words, two of them at least; an ideograph is one."""
+    folded = ""
+    for c in text:
+        small = c.casefold() if len(c.casefold()) == 1 else c.lower()[0]
+        if c in "\u00ad\u200b\u200c\u200d\u2060":
+            continue
+        if ord(c) >= 0x32000 or not (c.isalnum() or unicodedata.category(c) in ("Mn", "Mc", "Me", "Pc")):
+            folded += " "
+        elif "\u3400" <= c <= "\u9fff" or "\uf900" <= c <= "\ufaff" or c >= "\U00020000":
+            folded += f" \0{small} "
+        else:
+            folded += small
+    return [word.strip("\0") for word in folded.split(" ") if len(word) >= 2]
+
+
 def text(line: str, ngrams: int = 1) -> tuple[str | None, dict[str, float]] | None:
     label, tab, rest = line.partition("\t")
     if not tab:
         if line.strip(BLANK):
             raise Refused("tab")
         return None
-    found = re.findall(r"[a-z0-9_\x80-\U0010ffff]+", "".join(c.lower() if c < "\x80" else c for c in rest))
-    found = [word for word in found if len(word.encode()) >= 2]
+    found = text_words(rest)
     row: dict[str, float] = {}
     for n in range(1, ngrams + 1):
         for i in range(len(found) - n + 1):
@@ -121,7 +137,15 @@ def table(line: str, kinds: dict[str, str]) -> tuple[str | None, list[float], di
         if kind == "label":
             label = label_name(cell) or None
         elif kind == "number":
-            dense.append(math.nan if cell.lower() in ("", "na", "nan", "null", "none", "?") else number(cell))
+            dense.append(math.nan)
+            if cell.lower() in ("", "na", "nan", "null", "none", "?"):
+                continue
+            try:
+                dense[-1] = number(cell)
+            except Refused as refused:
+                if refused.args == ("wild",):
+                    raise
+                row[f"{name}={cell}"] = 1.0
         elif kind == "category" and cell:
             row[f"{name}={cell}"] = 1.0
     return label, dense, row

@@ -1,5 +1,6 @@
 """The package as a whole: the map of its rooms, and what is built for others to install."""
 
+import email
 import re
 import tarfile
 import tomllib
@@ -8,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
+import linmax
+
 ROOT = Path(__file__).parent.parent
 SOURCES = {
     path.relative_to(ROOT / "src").as_posix(): path.read_bytes()
     for path in (ROOT / "src" / "linmax").rglob("*")
     if path.is_file() and "__pycache__" not in path.parts
 }
+
+
+PROJECT = tomllib.loads(path.read_text()) if (path := ROOT / "pyproject.toml").exists() else {}
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +39,7 @@ def rooms_on_the_map():
 
 
 def test_the_map_shows_the_layers_of_the_import_contract():
-    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
     layers = {
         room.strip(): number for number, row in enumerate(reversed(contract["layers"]), 1) for room in row.split("|")
     }
@@ -76,8 +82,71 @@ def test_source_distribution(tmp_path):
     assert {
         "README.md",
         "LICENSE",
+        "CITATION.cff",
+        "SECURITY.md",
+        "noxfile.py",
         "pyproject.toml",
         "conftest.py",
         "tests/test_package.py",
         "docs/service.md",
+        "benchmarks/README.md",
     } <= names
+    assert not [name for name in names if "__pycache__" in name or name.startswith(("docs/gallery/", "build/"))]
+
+
+def test_metadata(tmp_path):
+    WheelBuilder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder
+    (path,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(path) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(wheel.read(name))
+    assert metadata["Version"] == linmax.__version__
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert {entry.split(",")[0] for entry in metadata.get_all("Project-URL")} == set(PROJECT["project"]["urls"])
+    assert {"serve", "docs", "dev"} <= set(metadata.get_all("Provides-Extra"))
+
+
+# -- what stands in several places ---------------------------------------------------------------------------------
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == linmax.__version__
+    assert re.search(r"^repository-code: (.*)$", citation, re.MULTILINE)[1] == PROJECT["project"]["urls"]["Source"]
+    assert f"## {linmax.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_addresses_of_the_project_agree():
+    urls = PROJECT["project"]["urls"]
+    assert all(urls[name].startswith(urls["Source"]) for name in ("Homepage", "Changelog", "Issues"))
+
+
+def test_extras_that_pages_name_exist():
+    extras = set(PROJECT["project"]["optional-dependencies"])
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    named = {
+        extra.strip()
+        for page in pages
+        for names in re.findall(r"(?:linmax|\"\.)\[([\w, ]+)\]", page.read_text(encoding="utf-8"))
+        for extra in names.split(",")
+    }
+    assert named
+    assert named <= extras
+
+
+def test_the_tasks_are_the_same_everywhere():
+    """In the noxfile, in what `.ci/run` calls, and in the table of CONTRIBUTING.md."""
+    sessions = re.findall(
+        r"^@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    called = re.search(r"^tasks=\((.*)\)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+    chapter = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The rooms")[0]
+    assert called == sessions == re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
+
+
+def test_every_python_that_is_promised_is_tried():
+    versions = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", workflow)[1]) == versions
+    low, high = versions[0], f"3.{int(versions[-1].partition('.')[2]) + 1}"
+    assert PROJECT["project"]["requires-python"] == f">={low},<{high}"

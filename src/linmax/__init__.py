@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from linmax import bounds, cluster, rules
     from linmax.cluster.merging import merge
     from linmax.data import features, normalisation
+    from linmax.data.choices import choices
     from linmax.data.experts import experts
+    from linmax.data.juries import jury_problem
     from linmax.data.problems import majority_problem
     from linmax.engine.notation import parse
     from linmax.engine.pools import paper_pool, vr_combine
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from linmax.rules.checking import check_rule
     from linmax.rules.own import rule
     from linmax.service.client import AsyncClient, Client
-    from linmax.techniques import average, combine, recycle, stack, vote
+    from linmax.techniques import average, combine, recycle, selective, stack, vote
     from linmax.techniques.rivals import rivals
     from linmax.theory import adversaries, conversion
     from linmax.theory.certificates import certify
@@ -63,10 +65,12 @@ _HOMES = {
     "bounds": "bounds",
     "certify": "theory.certificates",
     "check_rule": "rules.checking",
+    "choices": "data.choices",
     "cluster": "cluster",
     "conversion": "theory.conversion",
     "experts": "data.experts",
     "features": "data.features",
+    "jury_problem": "data.juries",
     "majority_problem": "data.problems",
     "merge": "cluster.merging",
     "normalisation": "data.normalisation",
@@ -119,11 +123,13 @@ __all__ = [
     "bounds",
     "certify",
     "check_rule",
+    "choices",
     "cluster",
     "combine",
     "conversion",
     "experts",
     "features",
+    "jury_problem",
     "majority_problem",
     "merge",
     "naive_bayes",
@@ -138,6 +144,7 @@ __all__ = [
     "rule",
     "rules",
     "run",
+    "selective",
     "softmax",
     "stack",
     "stream",

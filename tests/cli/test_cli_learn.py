@@ -205,7 +205,12 @@ def test_bad_input_is_one_line(data: Path, arguments: list[str], said: str, caps
 
 def test_refused_lines_are_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("some.svm").write_text("1 1:1\n1 2:x\n2 3:nan\n2 4:1 4:2\n2 5:1\n")
-    figures = learn("some.svm", "--learner", "perceptron")
+    assert main(["learn", "some.svm", "--learner", "perceptron", "--quiet", "--model", "m"]) == 2
+    shown = capsys.readouterr()
+    assert "some.svm, line 3: a value is not finite" in shown.out  # in spite of --quiet
+    assert "3 of 5 lines could not be read, more than --max-refused 0.01 allows" in shown.err
+    assert Path("m").exists()
+    figures = learn("some.svm", "--learner", "perceptron", "--max-refused", "0.6")
     shown = capsys.readouterr().out
     assert (figures["trials"], figures["refused"]) == (2, 3)
     assert "3 lines could not be read" in shown

@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import linmax
 from linmax import FusionClassifier, LinearMaxClassifier
-from linmax.models.sklearn.fusing import between, doubling
+from linmax.models.sklearn.base_models import between, doubling
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, showings
 from linmax.util import files
 

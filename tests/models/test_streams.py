@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -258,7 +259,10 @@ def test_vw_as_vowpal_wabbit_reads_it():
             "{}{}{}".format,
             st.sampled_from(["spam", " ham ", "1.0", ""]),
             st.sampled_from(["\t", "\t\t", ""]),
-            st.text("abAB _-'0\u00e9\u4e2d!", max_size=30),
+            st.text(
+                "abAB _-'0\u00e9\u00c9\u4e2d\u20000!\u2019\u201c\u2014\u0130\u00df\u03a3\u03c2\u0301\u200d\u00ad\U0001f600\u023a",
+                max_size=30,
+            ),
         ),
         max_size=8,
     ),
@@ -309,6 +313,24 @@ def test_tables(rows, block, end):
     assert str(found) == str(parsed)
 
 
+@pytest.mark.small
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.text('ab",;\n\r |\t\u00e9', max_size=12), st.sampled_from("pq")), min_size=1, max_size=8),
+    st.sampled_from([64, 4096]),
+    st.sampled_from([",", ";", "\t", "|"]),
+)
+def test_quoted_fields_as_pythons_own_reader_has_them(rows, block, delimiter):
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([("word", "y"), *rows])
+    options = ReadOptions(categorical=("word",), delimiter=delimiter, block=block)
+    reader = LineReader([io.BytesIO(text.getvalue().encode())], "csv", options)
+    found = [(row, label) for batch in reader for row, label in zip(batch.dicts(), batch.labels, strict=True)]
+    assert found == [({f"word={word}": 1.0} if word else {}, label) for word, label in rows]
+    assert not reader.refusals.total
+
+
 def test_columns_are_typed_by_their_first_lines():
     lines = ["size,colour,code,label", "1.5,red,1,a", ",blue,2,b", "NA,,3,a", "2,red,x,b", "two,red,4,a"]
     reader = stream([*lines], format="csv", categorical=["code"])
@@ -354,9 +376,11 @@ def test_json_lines():
     assert found[0][:2] == ("a", {"x": 1.5, "colour=red": 1.0, "on": 1.0})
     assert found[1][:2] == ("2", {"hello": 2.0, "world": 1.0})
     assert found[2][:2] == (None, {"both": 1.0, "lines": 1.0, "x": 2.0})
-    assert found[3][:2] == ("b", {"0": 0.5, "2": 3.0})
-    assert len(found) == 4
-    assert [line for _, line, _ in refusals.first] == [5, 6, 7, 8, 9, 10]
+    assert found[3][:2] == ("a", {})
+    assert found[4][:2] == ("a", {"x.0": 1.0})
+    assert found[5][:2] == ("b", {"0": 0.5, "2": 3.0})
+    assert len(found) == 6
+    assert [line for _, line, _ in refusals.first] == [5, 6, 9, 10]
     assert refusals.counts["not JSON"] == 1
 
 

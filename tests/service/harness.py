@@ -125,7 +125,7 @@ def read_log(data):
         }
         events, ids = [], {}
         rows = database.execute("SELECT * FROM events WHERE model = ? ORDER BY seq", (number,))
-        for seq, _, kind, _, id, refers, votes, scores, places, numbers, served, label in rows:
+        for seq, _, kind, _, id, refers, votes, scores, places, numbers, served, label, _ in rows:
             if places is not None:
                 ids[seq] = (
                     id,
@@ -142,6 +142,8 @@ def read_log(data):
 
 def unpacked(votes, scores, places, numbers, names):
     """The layout of packing.py read again, with struct."""
+    if votes == -1:
+        return {kind: paired(block) for kind, block in json.loads(places).items()}
     place = struct.unpack(f"<{len(places) // 4}I", places)
     number = struct.unpack(f"<{len(numbers) // 8}d", numbers)
     instance = {"votes": {}, "scores": {}, "attributes": {}}
@@ -153,6 +155,10 @@ def unpacked(votes, scores, places, numbers, names):
     for column, value in zip(place[2 * (votes + scores) :], number[scores:], strict=True):
         instance["attributes"][names[0, column]] = value
     return {kind: block for kind, block in instance.items() if block}
+
+
+def paired(block):
+    return {name: paired(value) if isinstance(value, list) else value for name, value in block}
 
 
 def replayed(events, **options):

@@ -39,7 +39,7 @@ class Local:
         """Stop without any last words, as a crash would."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
-        self.service.log.database.close()
+        self.service.log.abandon()
 
     def do(self, work, seconds=300):
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(seconds)

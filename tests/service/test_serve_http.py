@@ -291,7 +291,7 @@ class TestBatches:
 class TestModels:
     def test_delete_is_asked_twice(self, local):
         learn(local, RAIN, "wet", id="a")
-        local.do(local.service.save(local.service.models["m"]))
+        local.do(local.service.house.save(local.service.models["m"]))
         first = local.call("DELETE", M)
         assert first.status == 428
         word = first.body["error"]["confirm"]
@@ -417,7 +417,7 @@ class TestTrouble:
             raise OSError("the client is gone")
 
         async def ask():
-            service.learn(service.models["m"], [LearnBody(attributes=RAIN, label="wet", id="a")], broken)
+            service.trials.learn(service.models["m"], [LearnBody(attributes=RAIN, label="wet", id="a")], broken)
 
         local.do(ask())
         assert learn(local, RAIN, "wet", id="b").status == 200

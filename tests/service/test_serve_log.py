@@ -13,9 +13,11 @@ from harness import read_log
 
 from linmax.service import log as log_module
 from linmax.service.ids import Ids
-from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, EventLog
+from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
-from linmax.service.packing import SentNames, pack, unpack
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT
+from linmax.service.log_upkeep import purge
+from linmax.service.packing import SentNames, pack, pack_known, pack_loosely, unpack
 from linmax.service.refusals import Refusal
 
 RAIN = {"attributes": {"rain": 1.0}}
@@ -74,11 +76,15 @@ class TestPacking:
         assert pack(RAIN, names) == before
         assert unpack(pack(SUN, names), names) == SUN
 
-    def test_names_are_limited(self):
-        names = SentNames(most=2)
-        pack({"attributes": {"a": 1.0, "b": 1.0}}, names)
-        with pytest.raises(Refusal, match="at most 2 names, 'c' would be one more"):
-            pack({"attributes": {"c": 1.0}}, names)
+    @settings(deadline=None)
+    @given(some.lists(instances, max_size=4))
+    def test_loosely(self, several):
+        names = SentNames()
+        for instance in several:
+            again = unpack(pack_loosely(instance), names)
+            assert all(repr(again[kind]) == repr(instance[kind]) for kind in instance)
+            assert (pack_known(instance, names) is None) == any(instance.values())
+        assert len(names) == 0
 
 
 class TestEvents:
@@ -135,10 +141,23 @@ class TestEvents:
         again = stored(log, lambda: log.forget(1, "a"))
         assert (first.kind, again.repeat, again.seq) == (FORGET, True, first.seq)
 
+    def test_names_are_limited(self, tmp_path):
+        log = EventLog(tmp_path / "few.sqlite")
+        stored(log, lambda: log.create("m", {"max_names": 3}))
+        stored(log, lambda: log.learn(1, "a", {"attributes": {"a": 1.0, "b": 1.0}}, "x"))
+        for id in "bc":  # a refused trial leaves no names behind
+            with pytest.raises(Refusal, match="at most 3 names, and has 3; 'c' is new"):
+                stored(log, lambda id=id: log.learn(1, id, {"attributes": {"c": 1.0}}, "x"))
+        assert stored(log, lambda: log.predict(1, "p", {"attributes": {"c": 1.0}}, "x")).kind == PREDICT
+        with pytest.raises(Refusal, match="'c' is new"):
+            stored(log, lambda: log.label(1, "p", "x"))
+        assert len(log.models[1].names) == 3
+        log.close()
+
     def test_an_answer_is_told_once_it_is_written(self, log):
         event = stored(log, lambda: log.learn(1, "a", RAIN, "wet"))
         assert not stored(log, lambda: log.learn(1, "a", RAIN, "wet")).answered
-        stored(log, lambda: log.write_answers(1, [(event.seq, "wet")]))
+        stored(log, lambda: log.write_answers(1, [(event.seq, "wet", None)]))
         again = stored(log, lambda: log.label(1, "a", "wet"))
         assert (again.kind, again.answered, again.served) == (LEARN, True, "wet")
 
@@ -198,9 +217,10 @@ class TestTransactions:
         stored(log, lambda: log.delete(1))
         new = stored(log, lambda: log.create("m", {}))
         assert new.number == 2
-        assert stored(log, lambda: log.purge(3)) == 3
-        assert stored(log, lambda: log.purge(3)) == 2
-        assert stored(log, lambda: log.purge(3)) == 0
+        assert stored(log, lambda: purge(log, 3)) == 3
+        assert stored(log, lambda: purge(log, 3)) == 2
+        assert stored(log, lambda: purge(log, 3)) == 2  # names
+        assert stored(log, lambda: purge(log, 3)) == 0
         assert log.database.execute("SELECT count(*) FROM names").get == 0
         assert stored(log, lambda: log.learn(2, "0", RAIN, "wet")).seq > 6
 
@@ -221,7 +241,7 @@ class TestOwnership:
         log = EventLog(tmp_path / "log.sqlite")
         log.database.execute("PRAGMA user_version = 99")
         log.close()
-        with pytest.raises(ValueError, match="has version 99, this linmax reads 1"):
+        with pytest.raises(ValueError, match="has version 99, this linmax reads 2"):
             EventLog(tmp_path / "log.sqlite")
 
 

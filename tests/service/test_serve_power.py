@@ -53,7 +53,7 @@ def survives(folder, acknowledged):
         log = EventLog(folder / "log.sqlite")
         whole = log.database.execute("PRAGMA integrity_check").get == "ok"
         known = {id for (id,) in log.database.execute("SELECT id FROM events")}
-        unpacked = [log._find(1, id) for id in acknowledged if id in known]  # every name that it needs is there
+        unpacked = [log.find(1, id) for id in acknowledged if id in known]  # every name that it needs is there
         log.database.close()
     except (apsw.Error, ValueError, StorageFailed):
         return False

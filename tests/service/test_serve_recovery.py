@@ -30,7 +30,7 @@ def taught(folder, learner="perceptron", kind="attributes", trials=60):
         if i % 6 == 3:
             local.call("POST", f"{M}/label", {"id": f"p{i - 3}", "label": "x"})
         if i in (20, 40):
-            local.do(local.service.save(local.service.models["m"]))
+            local.do(local.service.house.save(local.service.models["m"]))
     state = seen(local)
     local.abandon()
     return state
@@ -136,8 +136,8 @@ def test_old_snapshots_go(tmp_path):
         local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
         for i in range(5):
             local.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": str(i)})
-            assert local.do(local.service.save(local.service.models["m"])).exists()
-        assert local.do(local.service.save(local.service.models["m"])) is None
+            assert local.do(local.service.house.save(local.service.models["m"])).exists()
+        assert local.do(local.service.house.save(local.service.models["m"])) is None
         assert len(list((tmp_path / "snapshots").iterdir())) == 2
 
 
@@ -227,7 +227,7 @@ class PlainModel(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self):
-        self.local.do(self.local.service.save(self.local.service.models["m"]))
+        self.local.do(self.local.service.house.save(self.local.service.models["m"]))
 
     @invariant()
     def agrees(self):

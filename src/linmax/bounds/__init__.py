@@ -51,6 +51,7 @@ from linmax.bounds.large_margin import (
     second_order_perceptron,
 )
 from linmax.bounds.others import (
+    adaptive_coverage,
     best_beta,
     best_share_rate,
     elimination,
@@ -61,20 +62,19 @@ from linmax.bounds.others import (
     voting,
     weighted_majority,
 )
+from linmax.bounds.printed import balanced_printed, committee_printed, winnow_printed
 from linmax.bounds.winnow import best_winnow2_alpha, winnow1_disjunction, winnow2, winnow2_disjunction, winnow2_printed
 from linmax.bounds.zero_threshold import (
     balanced,
-    balanced_printed,
     best_alpha,
-    committee_printed,
     divergence,
     divergence_balanced,
     log_growth,
     multiplicative,
-    winnow_printed,
 )
 
 __all__ = [
+    "adaptive_coverage",
     "alma",
     "alma_noisy_printed",
     "alma_printed",

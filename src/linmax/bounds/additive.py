@@ -36,6 +36,24 @@ def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, th
     Source: Block, Novikoff (1962) without noise; Mesterharm (2001) 4.1. The statement in the lecture notes
     on linear learners (theorem 5.1) prints R/gamma; its own proof gives the square.
 
+    Parameters
+    ----------
+    radius
+        R, the largest 2-norm of an instance z.
+    norm
+        Length of the comparator u.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    threshold
+        The rule updates where w.z <= threshold.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     >>> perceptron(radius=3.0, norm=1.0, margin=0.5)
@@ -64,6 +82,22 @@ def perceptron_deviations(radius: float, norm: float, margin: float, deviation: 
     Source: Freund and Schapire (1999), Large margin classification using the Perceptron algorithm, theorem
     2.
 
+    Parameters
+    ----------
+    radius
+        R, the largest 2-norm of an instance z.
+    norm
+        Length of the comparator u.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    deviation
+        Root of the summed squares of max(0, margin - u.z).
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     >>> perceptron_deviations(radius=1.0, norm=1.0, margin=0.5, deviation=1.0)
@@ -85,6 +119,18 @@ def multiclass_perceptron(radius: float, margin: float) -> float:
 
     Source: lecture slides on the multi-class Perceptron.
 
+    Parameters
+    ----------
+    radius
+        R, the largest 2-norm of a point.
+    margin
+        gamma, as above.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     >>> multiclass_perceptron(radius=2.0, margin=0.25)
@@ -105,6 +151,24 @@ def p_norm(p: float, size: float, norm: float, margin: float, noise: float = 0.0
 
     Source: Grove, Littlestone and Schuurmans (2001); Gentile (2003), The robustness of the p-norm
     algorithms.
+
+    Parameters
+    ----------
+    p
+        Of the p-norm, >= 2.
+    size
+        The largest p-norm of an instance z.
+    norm
+        Length of the comparator in the dual norm, 1/p + 1/q = 1.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -141,6 +205,24 @@ def selective_perceptron(radius: float, norm: float, margin: float, b: float, no
     Source: Cesa-Bianchi, Gentile and Zaniboni (2006), Worst-case analysis of selective sampling for linear
     classification, theorem 1.
 
+    Parameters
+    ----------
+    radius
+        R, the largest 2-norm of an instance z.
+    norm
+        Length of the comparator u.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    b
+        How readily labels are asked for, > 0.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+
+    Returns
+    -------
+    float
+        Bound on the expected mistakes; infinite without a margin.
+
     Examples
     --------
     >>> selective_perceptron(radius=1.0, norm=1.0, margin=0.5, b=0.5) == perceptron(1.0, 1.0, 0.5) == 4.0
@@ -158,6 +240,24 @@ def selective_perceptron(radius: float, norm: float, margin: float, b: float, no
 
 def best_selective_b(radius: float, norm: float, margin: float, noise: float = 0.0) -> float:
     """The b that makes `selective_perceptron` least: (R^2/2) sqrt(1 + 4 gamma N / (R^2 |u|^2)).
+
+    Source: Cesa-Bianchi, Gentile and Zaniboni (2006).
+
+    Parameters
+    ----------
+    radius
+        R, the largest 2-norm of an instance z.
+    norm
+        Length of the comparator u.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+
+    Returns
+    -------
+    float
+        b.
 
     Examples
     --------

@@ -30,6 +30,22 @@ def survival_run(mistakes: int, error: float, failure: float) -> int:
     Proof: a hypothesis of larger error has such a run with probability below (1 - eps)^s <= delta/(M + 1),
     and there are M + 1 hypotheses.
 
+    Source: Littlestone (1989), From on-line to batch learning.
+
+    Parameters
+    ----------
+    mistakes
+        M, the mistakes that can be made.
+    error
+        epsilon, the error that is wanted, between 0 and 1.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    int
+        Length of the run.
+
     Examples
     --------
     >>> survival_run(10, 0.1, 0.05), survival_run_printed(0.1, 0.05)
@@ -42,6 +58,22 @@ def survival_run(mistakes: int, error: float, failure: float) -> int:
 def survival_examples(mistakes: int, error: float, failure: float) -> int:
     """How many instances `survival_run` needs at most: (M + 1) runs.
 
+    Source: Littlestone (1989), From on-line to batch learning.
+
+    Parameters
+    ----------
+    mistakes
+        M, the mistakes that can be made.
+    error
+        epsilon, the error that is wanted, between 0 and 1.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    int
+        Instances.
+
     Examples
     --------
     >>> survival_examples(10, 0.1, 0.05)
@@ -52,6 +84,22 @@ def survival_examples(mistakes: int, error: float, failure: float) -> int:
 
 def survival_run_unknown(hypothesis: int, error: float, failure: float) -> int:
     """`survival_run` without knowing M: ceil((1/eps) ln(i(i + 1)/delta)) for the i-th hypothesis, i >= 1.
+
+    Source: derived here.
+
+    Parameters
+    ----------
+    hypothesis
+        Which hypothesis it is: 1 for the first.
+    error
+        epsilon, the error that is wanted, between 0 and 1.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    int
+        Length of the run.
 
     Examples
     --------
@@ -67,6 +115,25 @@ def survival_run_printed(error: float, failure: float) -> int:
 
     It bounds the risk that *one given* hypothesis deceives; the algorithm tries up to M + 1
     (`survival_run`). The notes also print M runs in all where M + 1 may be needed.
+
+    Source: lecture notes on linear learners, theorem 9.1.
+
+    Parameters
+    ----------
+    error
+        epsilon, the error that is wanted, between 0 and 1.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    int
+        Length of the run.
+
+    Examples
+    --------
+    >>> survival_run_printed(error=0.1, failure=0.05)
+    30
     """
     return math.ceil(math.log(1.0 / fraction("failure", failure)) / fraction("error", error))
 
@@ -76,6 +143,24 @@ def survival_error(run: int, failure: float, mistakes: int | None = None, hypoth
 
     d = delta/(M + 1) when at most M = ``mistakes`` can be made, else delta/(i(i + 1)) for the i-th
     ``hypothesis``. Proof: a hypothesis of error e has a run of s or more with probability (1 - e)^s.
+
+    Source: derived here.
+
+    Parameters
+    ----------
+    run
+        Correct predictions in a row.
+    failure
+        delta, the probability that the statement may fail.
+    mistakes
+        M, the mistakes that can be made, where that is known.
+    hypothesis
+        Which hypothesis it is: 1 for the first.
+
+    Returns
+    -------
+    float
+        The error, at most 1.
 
     Examples
     --------
@@ -105,6 +190,20 @@ def two_phase_examples(mistakes: int, error: float, failure: float) -> tuple[int
 
     Source: after Littlestone (1989), who removes the ln M of the second phase.
 
+    Parameters
+    ----------
+    mistakes
+        M, the mistakes that can be made.
+    error
+        epsilon, the error that is wanted, between 0 and 1.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    tuple[int, int]
+        m1 to learn with, m2 to test with.
+
     Examples
     --------
     >>> two_phase_examples(10, 0.1, 0.05)
@@ -131,6 +230,20 @@ def average_risk(loss: float, trials: int, failure: float) -> float:
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1, where the constant is four times
     larger.
 
+    Parameters
+    ----------
+    loss
+        Mean loss on-line.
+    trials
+        Number of trials.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    float
+        Bound on the mean risk, at most 1.
+
     Examples
     --------
     >>> round(average_risk(0.1, 1000, 0.05), 4), round(average_risk_printed(0.1, 1000, 0.05), 4)
@@ -140,7 +253,29 @@ def average_risk(loss: float, trials: int, failure: float) -> float:
 
 
 def average_risk_printed(loss: float, trials: int, failure: float) -> float:
-    """`average_risk` as printed: M_n + sqrt((2/n) ln(1/delta)); true, but twice as far from M_n as needed."""
+    """`average_risk` as printed: M_n + sqrt((2/n) ln(1/delta)); true, but twice as far from M_n as needed.
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
+
+    Parameters
+    ----------
+    loss
+        Mean loss on-line.
+    trials
+        Number of trials.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    float
+        Bound on the mean risk, at most 1.
+
+    Examples
+    --------
+    >>> round(average_risk_printed(loss=0.1, trials=1000, failure=0.05), 4)
+    0.1774
+    """
     return min(1.0, amount("loss", loss) + math.sqrt(4.0 * _deviation(trials, failure)))
 
 
@@ -155,6 +290,20 @@ def selection_penalty(trials: int, tested: int, failure: float) -> float:
     1 - delta/(n + 1).
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), section III.
+
+    Parameters
+    ----------
+    trials
+        Number of trials.
+    tested
+        n - t, the instances after the hypothesis.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    float
+        The penalty, infinite where nothing was tested.
 
     Examples
     --------
@@ -173,6 +322,20 @@ def selection_risk(loss: float, trials: int, failure: float) -> float:
     Source: Cesa-Bianchi, Conconi and Gentile (2004), theorem 4; quoted, not derived here. The sum that was
     minimised, risk on the instances after it plus `selection_penalty`, is a bound of its own and usually
     far smaller.
+
+    Parameters
+    ----------
+    loss
+        Mean loss on-line.
+    trials
+        Number of trials.
+    failure
+        delta, the probability that the statement may fail.
+
+    Returns
+    -------
+    float
+        Bound on the risk, at most 1.
 
     Examples
     --------
@@ -193,6 +356,18 @@ def voted_risk(trials: int, expected_bound: float) -> float:
     for n + 1 of them. It is the voted hypothesis that has the guarantee; averaged weights have none.
 
     Source: Freund and Schapire (1999), corollary 1.
+
+    Parameters
+    ----------
+    trials
+        Number of trials.
+    expected_bound
+        Expected bound of `perceptron_deviations` for one trial more.
+
+    Returns
+    -------
+    float
+        Bound on the expected error, at most 1.
 
     Examples
     --------

@@ -22,9 +22,6 @@ __all__ = [
 ]
 
 
-# -- ALMA --------------------------------------------------------------------------------------------------
-
-
 def _alma(p: float, alpha: float, B: float | None, C: float) -> tuple[float, float, float, float]:
     p = number("p", p)
     if p < 2.0:
@@ -52,6 +49,24 @@ def alma_separable(
     and B the main term is least at C = 1.
 
     Source: derived here; smaller than `alma_printed`.
+
+    Parameters
+    ----------
+    p
+        Of the p-norm, >= 2.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    alpha
+        In (0, 1]: how much of the largest margin is aimed at.
+    B
+        Of the required margin, > 0; 1/alpha by default.
+    C
+        Of the step, > 0.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -90,6 +105,26 @@ def alma(
 
     Source: derived here. See `alma_noisy_printed` for a smaller form that is often quoted, and false.
 
+    Parameters
+    ----------
+    p
+        Of the p-norm, >= 2.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    alpha
+        In (0, 1]: how much of the largest margin is aimed at.
+    B
+        Of the required margin, > 0; 1/alpha by default.
+    C
+        Of the step, > 0.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     >>> round(alma(p=2, margin=0.5, noise=1.0), 1)
@@ -112,6 +147,18 @@ def alma_unprojected(p: float, margin: float) -> float:
     C cancels. Proof: u.theta >= gamma C/sqrt(p - 1) sum 1/sqrt(k), |theta|_p^2 <= C^2 sum 1/k.
 
     Source: derived here.
+
+    Parameters
+    ----------
+    p
+        Of the p-norm, >= 2.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -138,6 +185,22 @@ def alma_printed(p: float, margin: float, alpha: float) -> float:
 
     `alma_separable` has A + 1 and A where this has A + 2, A = 8/alpha - 6, and so is smaller.
 
+    Source: Gentile (2001), A new approximate maximal margin classification algorithm.
+
+    Parameters
+    ----------
+    p
+        Of the p-norm, >= 2.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    alpha
+        In (0, 1]: how much of the largest margin is aimed at.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     >>> alma_printed(2, 0.5, alpha=1.0), round(alma_separable(2, 0.5, alpha=1.0, B=8**0.5), 9)
@@ -162,6 +225,24 @@ def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) ->
     the formula gives 121.8. The step that fails: theta is divided by less than sqrt(1 + 1/k) on a noisy
     trial, so that old noise does not fade at the rate assumed. Without noise it holds; with noise use
     `alma`.
+
+    Source: Gentile (2001), as others quote it.
+
+    Parameters
+    ----------
+    p
+        Of the p-norm, >= 2.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    C
+        Of the step, > 0.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -193,6 +274,24 @@ def passive_aggressive(
     C = infinity is the plain PA rule, on separable instances: R^2 |u|^2.
 
     Source: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), theorems 2, 4, 5.
+
+    Parameters
+    ----------
+    radius
+        R, the largest 2-norm of an instance z.
+    norm
+        Length of the comparator u.
+    hinge
+        Hinge losses of u at margin 1, or their squares, summed.
+    C
+        The largest step (PA-I), or the weight of the loss (PA-II).
+    squared
+        Whether it is PA-II.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes.
 
     Examples
     --------
@@ -227,6 +326,24 @@ def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_upda
 
     Source: Crammer, Kulesza and Dredze (2009), Adaptive regularization of weight vectors, theorem 2.
 
+    Parameters
+    ----------
+    u
+        The comparator: weights that would be right, or nearly so.
+    correlation
+        The matrix sum z z' over the trials named above.
+    hinge
+        Hinge losses of u at margin 1, summed.
+    margin_updates
+        U, how many updates were no mistakes.
+    r
+        The rule's parameter, > 0.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes.
+
     Examples
     --------
     >>> round(arow([1.0, 0.0], [[4.0, 0.0], [0.0, 1.0]], hinge=0.0, margin_updates=0), 2)
@@ -253,6 +370,24 @@ def second_order_perceptron(
     covered.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2005), A second-order Perceptron algorithm, theorem 3.1.
+
+    Parameters
+    ----------
+    u
+        The comparator: weights that would be right, or nearly so.
+    correlation
+        The matrix sum z z' over the trials named above.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    a
+        The rule's parameter, > 0.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes; infinite without a margin.
 
     Examples
     --------

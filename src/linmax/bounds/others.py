@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from linmax.bounds.arguments import amount, count, fraction, lowest_point, number
+from linmax.bounds.arguments import above, amount, count, fraction, lowest_point, number
 
 __all__ = [
+    "adaptive_coverage",
     "best_beta",
     "best_share_rate",
     "elimination",
@@ -23,6 +24,20 @@ __all__ = [
 
 def elimination(n: int, negated: bool = False) -> float:
     """Mistakes of the elimination algorithm on disjunctions: n; n + 1 with 2n literals (the first removes n).
+
+    Source: Valiant (1984); Littlestone (1988).
+
+    Parameters
+    ----------
+    n
+        Number of attributes.
+    negated
+        Whether the literals are x and 1 - x.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes.
 
     Examples
     --------
@@ -43,6 +58,22 @@ def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -
     EG+- with total weight U is EG on [Ux, -Ux]: span = 2 U max|x_i|.
 
     Source: Kivinen and Warmuth (1997), theorem 5.10 in another parametrisation.
+
+    Parameters
+    ----------
+    learned
+        The comparator's `divergence`.
+    loss
+        Square loss of the comparator, summed.
+    span
+        Length of the interval in which attributes lie.
+    c
+        Of the rate c/span^2, between 0 and 2.
+
+    Returns
+    -------
+    float
+        Bound on the total square loss.
 
     Examples
     --------
@@ -65,6 +96,20 @@ def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
 
     Source: Littlestone and Warmuth (1994).
 
+    Parameters
+    ----------
+    members
+        Number of members.
+    best
+        Mistakes of the best member.
+    beta
+        Between 0 and 1: the factor by which a member loses weight for a mistake.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes.
+
     Examples
     --------
     >>> round(weighted_majority(members=62, best=100, beta=0.9), 1)
@@ -76,6 +121,20 @@ def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
 
 def best_beta(members: int, best: float) -> float:
     """The beta that makes `weighted_majority` least when the best member makes ``best`` mistakes.
+
+    Source: Littlestone and Warmuth (1994).
+
+    Parameters
+    ----------
+    members
+        Number of members.
+    best
+        Mistakes of the best member.
+
+    Returns
+    -------
+    float
+        beta.
 
     Examples
     --------
@@ -107,6 +166,24 @@ def fixed_share(members: int, trials: int, switches: int, share: float, rate: fl
 
     Source: Herbster and Warmuth (1998), Tracking the best expert.
 
+    Parameters
+    ----------
+    members
+        Number of members.
+    trials
+        Number of trials.
+    switches
+        How often the sequence of members changes its member.
+    share
+        alpha, the part of its weight that each member gives away after a trial.
+    rate
+        eta, with which the loss is mixable: 1 for log loss.
+
+    Returns
+    -------
+    float
+        Bound on the regret, in nats for log loss.
+
     Examples
     --------
     >>> round(fixed_share(members=7, trials=8000, switches=1, share=1e-3), 2)
@@ -134,6 +211,20 @@ def fixed_share(members: int, trials: int, switches: int, share: float, rate: fl
 def best_share_rate(trials: int, switches: int) -> float:
     """The share that makes `fixed_share` least: s/(T - 1).
 
+    Source: Herbster and Warmuth (1998).
+
+    Parameters
+    ----------
+    trials
+        Number of trials.
+    switches
+        How often the sequence of members changes its member.
+
+    Returns
+    -------
+    float
+        The share.
+
     Examples
     --------
     >>> best_share_rate(trials=101, switches=5)
@@ -154,6 +245,22 @@ def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **k
     Source: Mesterharm and Hsu; the instances that cause updates form a sequence in which each occurs
     ``uses`` times at most.
 
+    Parameters
+    ----------
+    bound
+        The bound of the rule inside, a function of this module.
+    uses
+        How many updates one instance may cause.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    known
+        The other arguments of ``bound``, by name.
+
+    Returns
+    -------
+    float
+        Bound on the updates.
+
     Examples
     --------
     >>> from linmax.bounds import perceptron
@@ -172,6 +279,20 @@ def voting(mistakes: float, restarts: int) -> float:
     Proof: between restarts, mistakes made while following the vote number at most one more than those of
     the basic algorithm.
 
+    Source: Mesterharm and Hsu.
+
+    Parameters
+    ----------
+    mistakes
+        M, the mistakes of the basic algorithm.
+    restarts
+        How often the vote restarts, see `most_restarts`.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes.
+
     Examples
     --------
     >>> voting(mistakes=50, restarts=2)
@@ -183,6 +304,20 @@ def voting(mistakes: float, restarts: int) -> float:
 def most_restarts(trials: int, wait: int) -> int:
     """How often voting can restart when the wait doubles each time: floor(lg(trials/wait + 1)).
 
+    Source: Mesterharm and Hsu.
+
+    Parameters
+    ----------
+    trials
+        Number of trials.
+    wait
+        d, the wait before the first restart.
+
+    Returns
+    -------
+    int
+        The largest number of restarts.
+
     Examples
     --------
     >>> most_restarts(trials=5000, wait=100)
@@ -190,3 +325,22 @@ def most_restarts(trials: int, wait: int) -> int:
     """
     trials_, wait_ = int(count("trials", trials, 0)), int(count("wait", wait, 1))
     return (trials_ // wait_ + 1).bit_length() - 1
+
+
+def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
+    """How far the share of misses of adaptive conformal inference can be from that asked for:
+    (max(a, 1 - a) + g) / (T g).
+
+    Conditions: the sets of T trials have the levels a_1 = a = ``miss``, a_{t+1} = a_t + g (a - e_t), e_t being 1 if the
+    set of trial t misses the label and else 0, g the ``step``; sets of level 0 or less hold all classes, those of level
+    1 or more none. For every sequence of trials, whoever chose it, and any scores.
+
+    Source: Gibbs and Candes (2021), proposition 4.1: the levels stay within [-g, 1 + g], and their sum telescopes.
+
+    Examples
+    --------
+    >>> round(adaptive_coverage(trials=8000, step=0.01), 4)
+    0.0114
+    """
+    g, asked = above("step", step, 0.0, 0.02), fraction("miss", miss)
+    return (max(asked, 1.0 - asked) + g) / (count("trials", trials, 1) * g)

@@ -32,6 +32,22 @@ def winnow1_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
 
     Source: Littlestone (1988), theorem 7.
 
+    Parameters
+    ----------
+    k
+        Number of relevant attributes.
+    n
+        Number of attributes.
+    alpha
+        Factor of the multiplicative steps, > 1.
+    threshold
+        theta; n by default.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes; infinite where nothing can be promised.
+
     Examples
     --------
     >>> winnow1_disjunction(k=1, n=1024)
@@ -52,6 +68,22 @@ def winnow2_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
     (`winnow1_disjunction`).
 
     Source: Littlestone (1988); lecture notes on Winnow, theorem 2.
+
+    Parameters
+    ----------
+    k
+        Number of relevant attributes.
+    n
+        Number of attributes.
+    alpha
+        Factor of the multiplicative steps, > 1.
+    threshold
+        theta; n by default.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes; infinite where nothing can be promised.
 
     Examples
     --------
@@ -77,6 +109,26 @@ def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float 
 
     r of k attributes: total = k/r, delta = 1/r. A disjunction (delta = 1) gives `winnow2_disjunction`.
 
+    Source: derived here, after Littlestone (1988).
+
+    Parameters
+    ----------
+    n
+        Number of attributes.
+    total
+        Sum of the target's weights mu.
+    margin
+        delta: mu.x <= 1 - delta on negatives.
+    alpha
+        Factor of the multiplicative steps, > 1.
+    threshold
+        theta; n by default.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes; infinite where nothing can be promised.
+
     Examples
     --------
     >>> winnow2(n=1000, total=5, margin=1.0, alpha=2.0) == winnow2_disjunction(k=5, n=1000)
@@ -97,6 +149,24 @@ def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float 
 
 def best_winnow2_alpha(n: int, total: float, margin: float, threshold: float | None = None) -> float:
     """The alpha that makes `winnow2` least.
+
+    Source: derived here.
+
+    Parameters
+    ----------
+    n
+        Number of attributes.
+    total
+        Sum of the target's weights mu.
+    margin
+        delta: mu.x <= 1 - delta on negatives.
+    threshold
+        theta; n by default.
+
+    Returns
+    -------
+    float
+        alpha.
 
     Examples
     --------
@@ -123,6 +193,24 @@ def winnow2_printed(n: int, total: float, margin: float, threshold: float | None
         8n/(delta^2 theta) + (5/delta + 14 ln(theta)/delta^2) total,   x in [0, 1]^n
 
     r of k with theta = n: 8r^2 + 5k + 14kr ln n. `winnow2` (attributes in {0, 1}) is about half of it.
+
+    Source: Littlestone (1988), Learning quickly when irrelevant attributes abound.
+
+    Parameters
+    ----------
+    n
+        Number of attributes.
+    total
+        Sum of the target's weights mu.
+    margin
+        delta: mu.x <= 1 - delta on negatives.
+    threshold
+        theta; n by default.
+
+    Returns
+    -------
+    float
+        Bound on the mistakes; infinite where nothing can be promised.
 
     Examples
     --------

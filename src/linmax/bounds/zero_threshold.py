@@ -12,18 +12,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from linmax.bounds.arguments import Vector, above, amount, comparator, count, number, possible
+from linmax.bounds.arguments import Vector, above, amount, comparator, number, possible
 
 __all__ = [
     "balanced",
-    "balanced_printed",
     "best_alpha",
-    "committee_printed",
     "divergence",
     "divergence_balanced",
     "log_growth",
     "multiplicative",
-    "winnow_printed",
 ]
 
 
@@ -35,6 +32,20 @@ def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     """sum u_i ln(u_i/w_i) + ln sum w_i: what a multiplicative rule with first weights w must learn.
 
     Conditions: u >= 0, sum u_i = 1; w = ``start`` is 1 by default. At most ln n when all w_i are equal.
+
+    Source: Littlestone (1989), Mistake bounds and logarithmic linear-threshold learning algorithms.
+
+    Parameters
+    ----------
+    u
+        The comparator, >= 0, with sum 1.
+    start
+        The first weights, > 0; 1 by default.
+
+    Returns
+    -------
+    float
+        The divergence, >= 0, in nats.
 
     Examples
     --------
@@ -56,6 +67,18 @@ def divergence_balanced(u: npt.ArrayLike) -> float:
     Conditions: sum |u_i| <= 1. If it is 1, u+ and u- have no attribute in common and the divergence is
     ln(2n) + sum |u_i| ln |u_i|. If it is less, the rest is laid on both sides alike, least where u+_i u-_i is the same
     for all i: then u+_i + u-_i = sqrt(u_i^2 + s^2), with s such that these add up to 1. u = 0 has nothing to learn.
+
+    Source: derived here, after Littlestone (1989).
+
+    Parameters
+    ----------
+    u
+        The comparator; its magnitudes sum to 1 at most.
+
+    Returns
+    -------
+    float
+        The divergence, >= 0, in nats.
 
     Examples
     --------
@@ -107,6 +130,22 @@ def log_growth(rate: float, thickness: float, largest: float) -> float:
 
     r = ``rate`` = ln alpha, X = ``largest`` >= |z_i|, tau = ``thickness``.
 
+    Source: derived here; the one inequality behind `multiplicative` and `balanced`.
+
+    Parameters
+    ----------
+    rate
+        ln alpha.
+    thickness
+        tau: the rule also updates where w.z <= tau sum(w).
+    largest
+        X, the largest magnitude of a coordinate of z.
+
+    Returns
+    -------
+    float
+        The growth, >= 0.
+
     Examples
     --------
     >>> log_growth(0.0, 0.0, 1.0)
@@ -157,6 +196,28 @@ def multiplicative(
 
     Source: derived here by Littlestone's potential argument; valid for every alpha.
 
+    Parameters
+    ----------
+    u
+        The comparator, >= 0, with sum 1.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    alpha
+        Factor of the multiplicative steps, > 1.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    start
+        The first weights, > 0; 1 by default.
+    thickness
+        tau: the rule also updates where w.z <= tau sum(w).
+    largest
+        X, the largest magnitude of a coordinate of z.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     >>> target = [1 / 3, 1 / 3, 1 / 3] + [0] * 1997
@@ -186,13 +247,33 @@ def balanced(
 
     Source: derived here; the exact form behind `balanced_printed`.
 
+    Parameters
+    ----------
+    u
+        The comparator; its magnitudes sum to 1 at most.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    alpha
+        Factor of the multiplicative steps, > 1.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    thickness
+        tau: the rule also updates where w.z <= tau sum(w).
+    largest
+        X, the largest magnitude of a coordinate of z.
+
+    Returns
+    -------
+    float
+        Bound on the updates; infinite where nothing can be promised.
+
     Examples
     --------
     A disjunction of 5 among 99 attributes and a constant, margin 1/11:
 
     >>> target = [2 / 11] * 5 + [0] * 94 + [-1 / 11]
-    >>> round(balanced(target, margin=1 / 11, alpha=12 / 11)), round(balanced_printed(target, margin=1 / 11))
-    (855, 1367)
+    >>> round(balanced(target, margin=1 / 11, alpha=12 / 11))
+    855
     """
     return from_divergence(divergence_balanced(u), margin, alpha, noise, thickness, largest)
 
@@ -208,6 +289,26 @@ def best_alpha(
     so its only stationary point is the minimum. Kept between 1 + 1e-6 (less for X > 1) and about 1e6^(1/X), where the
     bound has reached its limit to six digits, or 1e299, the range of floats. Of a thickness >= X, with which every
     trial is an update, the bound only decreases with alpha.
+
+    Source: derived here.
+
+    Parameters
+    ----------
+    learned
+        The comparator's `divergence`.
+    margin
+        gamma or delta: by how much the comparator u is right, u.z >= margin.
+    noise
+        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
+    thickness
+        tau: the rule also updates where w.z <= tau sum(w).
+    largest
+        X, the largest magnitude of a coordinate of z.
+
+    Returns
+    -------
+    float
+        alpha.
 
     Examples
     --------
@@ -253,56 +354,3 @@ def _best_rate(learned: float, margin: float, noise: float, thickness: float, la
             break
         rate = following
     return rate
-
-
-def committee_printed(n: int, margin: float) -> float:
-    """Mesterharm (2001) 4.2 on WMA for linear thresholds: 2 ln(n)/delta^2 for alpha = (1 - delta)^(-1/2).
-
-    **False for that alpha**: with n = 20000, three relevant sub-experts and delta = 1/3 an adversary forces
-    183 mistakes, and 2 ln(n)/delta^2 = 178.3. It is true for alpha = sqrt((1 + delta)/(1 - delta)); for the
-    printed alpha the factor is not 2 but up to 2.67 (`multiplicative` gives it exactly).
-
-    Examples
-    --------
-    >>> round(committee_printed(20000, 1 / 3), 1)
-    178.3
-    """
-    n_, margin = count("n", n, 1), number("margin", margin)
-    return math.inf if margin <= 0.0 else 2.0 * math.log(n_) / margin**2
-
-
-def winnow_printed(n: int, norm: float, largest: float, margin: float) -> float:
-    """2 ln(2n) |u|_1^2 max|x|_inf^2 / gamma^2, theorem 6.4 of the lecture notes on linear learners.
-
-    Right for the tuned rate, r = atanh(d)/X with d = gamma/(|u|_1 X), and weights of both signs; the notes
-    fix r = 1, for which nothing holds in general. `balanced` with `best_alpha` is at most this.
-
-    Examples
-    --------
-    >>> round(winnow_printed(n=100, norm=1.0, largest=1.0, margin=0.5), 2)
-    42.39
-    """
-    n_, margin = count("n", n, 1), number("margin", margin)
-    size = amount("norm", norm) * amount("largest", largest)
-    return math.inf if margin <= 0.0 else 2.0 * math.log(2.0 * n_) * size**2 / margin**2
-
-
-def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> float:
-    """Balanced Winnow as Mesterharm and Hsu print it, their (1), "for alpha = 1 + delta".
-
-        3.2 (ln(2n) + sum |u_i| ln |u_i|)/delta^2 + 1.35 N/delta
-
-    The constants hold for alpha = 1 + delta/2 (there `balanced` gives at most 3.08 and 1.34, for every
-    delta <= 1). For alpha = 1 + delta the first constant is at most 2.13, but the noise is multiplied by
-    1.47 to 2, not by 1.35.
-
-    Examples
-    --------
-    >>> round(balanced_printed([2 / 11] * 5 + [0] * 94 + [-1 / 11], margin=1 / 11))
-    1367
-    """
-    learned, margin = divergence_balanced(u), number("margin", margin)
-    noise = amount("noise", noise)
-    if margin <= 0.0:
-        return math.inf
-    return 3.2 * learned / possible(margin, 1.0, 0.0) ** 2 + 1.35 * noise / margin

@@ -33,12 +33,13 @@ COMMANDS = {
     "show": "say what a model file holds",
 }
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+INTERRUPT, BY_SIGNAL = 2, 128  # the number of Ctrl-C's signal; what is added to a signal's number
 COLLECT_AFTER = 1_000_000  # new objects before the garbage collector runs; imports alone make a tenth of them
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0 done, 2 bad input, 130 interrupted, 1 otherwise.
+    """Run one command and return the exit status: 0 done, 2 bad input, 128 + n ended by signal n, 1 otherwise.
 
     Examples
     --------
@@ -50,9 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _dispatch(list(sys.argv[1:] if argv is None else argv))
         finally:
             sys.stdout.flush()  # here, where a broken pipe is still caught
-    except KeyboardInterrupt:
-        print("linmax: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        number = getattr(error, "signal", INTERRUPT)
+        print("linmax: interrupted" if number == INTERRUPT else "linmax: asked to end", file=sys.stderr)
+        return BY_SIGNAL + int(number)
+    except MemoryError:
+        print("linmax: error: out of memory; hash names by --hash-bits, or give it more", file=sys.stderr)
+        return FAILED
     except BrokenPipeError:
         _silence_stdout()
         return FAILED

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron")
+LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto")
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
@@ -245,7 +245,8 @@ def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
 def _legend(noise: float) -> str:
     return (
         f"plurality counts all {VOTERS} voters alike; optimal knows the {RELEVANT} that matter, so that only "
-        f"noise ({noise:g} of the labels) defeats it; AR- averages the weights and recycles recent instances."
+        f"noise ({noise:g} of the labels) defeats it; AR- averages the weights and recycles recent instances; auto is "
+        "what you get when you name no learner."
     )
 
 

@@ -1,41 +1,62 @@
-"""Ctrl-C between batches."""
+"""Ctrl-C and requests to end, between batches: what was learned is saved before the process goes."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["unbroken"]
+__all__ = ["Terminated", "unbroken"]
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # those that the system has
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by a signal other than Ctrl-C, whose number is ``signal``."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
 
 
 @contextlib.contextmanager
-def unbroken() -> Iterator[Any]:
-    """Delay Ctrl-C until the batch is done, so that a complete state is saved; a second Ctrl-C stops at once."""
-    waiting = {"held": False, "asked": False}
+def unbroken() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Turn signals into exceptions; within ``held()`` the first one waits until the work there is complete.
 
-    def on_interrupt(*_: Any) -> None:
-        if not waiting["held"] or waiting["asked"]:
-            raise KeyboardInterrupt
-        waiting["asked"] = True
+    So a complete state is saved. A second signal stops at once.
+    """
+    waiting: dict[str, Any] = {"held": 0, "asked": None}
+
+    def on_signal(number: int, _: Any) -> None:
+        error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        if not waiting["held"] or waiting["asked"] is not None:
+            raise error
+        waiting["asked"] = error
 
     @contextlib.contextmanager
     def held() -> Iterator[None]:
-        waiting["held"] = True
+        waiting["held"] += 1
         try:
             yield
         finally:
-            waiting["held"] = False
-        if waiting["asked"]:
-            raise KeyboardInterrupt
+            waiting["held"] -= 1
+        if waiting["asked"] is not None and not waiting["held"]:
+            asked, waiting["asked"] = waiting["asked"], None
+            raise asked
 
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    before = {}
     try:
-        before = signal.signal(signal.SIGINT, on_interrupt)
-    except ValueError:  # not in the main thread, which alone gets Ctrl-C
+        for number in numbers:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                before[number] = signal.signal(number, on_signal)
+    except ValueError:  # not in the main thread, which alone gets signals
         yield held
         return
     try:
         yield held
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

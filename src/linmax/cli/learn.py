@@ -1,12 +1,13 @@
 """Learn from files and pipes; every line is predicted before it is learned from.
 
 DATA may be svmlight, Vowpal Wabbit's text, a table (CSV, TSV, Parquet, Arrow),
-JSON lines of {label, features} or {label, text}, or label<tab>text. The error
+JSON lines of any objects, or label<tab>text. The error
 shown is progressive: each prediction is made before its label is seen.
 
   linmax learn train.vw --model model.linmax
   zcat logs.jsonl.gz | linmax learn - --format jsonl --scale idf
   linmax learn train.csv --label class --test test.csv --json -
+  linmax learn ranked.jsonl --candidates --model ranker.linmax
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import argparse
 from pathlib import Path
 
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
+from linmax.cli.interrupts import unbroken
+from linmax.cli.learn_choices import learn_choices
 from linmax.cli.learn_job import LearnJob
 from linmax.cli.output import add_json_option
 from linmax.cli.prediction_file import STANDARD
-from linmax.cli.reading import add_reading_options
+from linmax.cli.reading import add_reading_options, refused_share
 
 __all__ = ["configure", "run"]
 
@@ -35,6 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {KINDS} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
     add("--no-thresholds", action="store_true", help="leave out the constant attribute")
+    add(
+        "--candidates",
+        action="store_true",
+        help="trials have candidates of their own: JSON lines, or VW's blocks of lines",
+    )
     add("--start", metavar="MODEL", help="go on with a model learned before")
     add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
     add("--holdout", metavar="N", type=int, default=0, help="never learn from every N-th line, only predict it")
@@ -52,26 +60,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Learn; show the table as it grows, then the result; save the requested files."""
+    if arguments.candidates:
+        learn_choices(arguments)
+        return
     if arguments.cluster:
         run_on_cluster(arguments)
         return
     _check(arguments)
     job = LearnJob(arguments)
-    job.begin()
-    try:
-        job.learn()
-    except BaseException as error:
-        job.rescue(error)
-        if isinstance(error, OverflowError):
-            raise ValueError(str(error)) from None
-        raise
-    job.finish()
+    with unbroken() as held:
+        job.begin()
+        try:
+            job.learn(held)
+        except BaseException as error:
+            with held():
+                job.rescue(error)
+            if isinstance(error, OverflowError):
+                raise ValueError(str(error)) from None
+            raise
+        with held():
+            job.finish()
 
 
 def _check(arguments: argparse.Namespace) -> None:
     """Raise now errors that would otherwise come at the end."""
     from linmax.util import checks
-    from linmax.util.outputs import check_output
+    from linmax.util.outputs import check_output, check_outputs
     from linmax.util.plots import PLOT_FORMATS, figure_class
 
     checks.whole("passes", arguments.passes, 1)
@@ -84,13 +98,14 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError("standard input can be read once only; write it to a file for more passes")
     if arguments.json == STANDARD == arguments.predictions:
         raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
-    for path in [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint]:
-        if path not in (None, STANDARD):
-            check_output(path)
+    refused_share(arguments)
+    inputs = [*arguments.data, *([arguments.test] if arguments.test else [])]
+    outputs = [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint, arguments.plot]
+    check_outputs(outputs, inputs)
     if arguments.plot:
         check_output(arguments.plot, PLOT_FORMATS)
         figure_class()
-    for path in [*arguments.data, *([arguments.test] if arguments.test else [])]:
+    for path in inputs:
         if path != STANDARD:
             if Path(path).is_dir():
                 raise ValueError(f"{path} is a folder; give a file")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.interrupts import unbroken
 from linmax.cli.live import Live
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD, Predictions
-from linmax.cli.reading import nothing_read, reading_options, show_refusals
+from linmax.cli.reading import no_labels, nothing_read, reading_options, refuse_too_many, show_refusals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from linmax.models.streams.progressive import Progressive
 
 __all__ = ["LearnJob"]
+
+SUSPICIOUS = 100  # classes, half of them numbers, that are perhaps none
 
 
 @dataclass
@@ -33,6 +36,8 @@ class LearnJob:
     stream: Stream | None = None
     output: Predictions | None = None
     resumed: bool = False
+    noted: bool = False
+    warned: bool = False
     rows: int = 0  # that this process has learned from
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
@@ -79,8 +84,8 @@ class LearnJob:
         from linmax.models.streams.progressive import fingerprint
 
         given = self.arguments
-        names = "data format label ignore categorical ngrams learner scale hash_bits no_thresholds start passes"
-        names += " holdout delay predictions"
+        names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
+        names += " hash_bits no_thresholds start passes holdout delay predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
         return settings
@@ -96,23 +101,27 @@ class LearnJob:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def learn(self) -> None:
-        """Make all passes over the data."""
+    def learn(self, held: Callable[[], AbstractContextManager[None]]) -> None:
+        """Make all passes over the data; within ``held()`` nothing interrupts."""
         done = len(self.work.passes) - 1
-        with Live(self) as live, unbroken() as held:
+        with Live(self) as live:
             for number in range(done, self.arguments.passes):
                 self.stream = self._open()
                 batches = iter(self.stream)
                 live.begin()  # the first batch is being read meanwhile
                 for batch in batches:
                     with held():
+                        self._note()
                         self._batch(batch)
                         live.show(batch)
                 with held():
                     self.work.finish_pass(again=number + 1 < self.arguments.passes)
-        if not self.work.passes[0].trials + self.work.passes[0].unlabelled:
-            assert self.stream is not None
+        first = self.work.passes[0]
+        assert self.stream is not None
+        if not first.trials + first.unlabelled + first.held_out:
             raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
+        if not first.trials + first.held_out:
+            raise ValueError(no_labels(self.arguments.data, first.unlabelled, self.stream.notes))
 
     def _open(self) -> Stream:
         from linmax.models.streams import Position, stream
@@ -128,11 +137,33 @@ class LearnJob:
         predicted = self.work.play(batch)
         assert self.stream is not None
         self.work.kind = self.stream.format
+        self._warn()
         self.rows += len(batch)
         if self.output is not None and len(self.work.passes) == 1:
             self.output.write(batch, predicted)
         if self.arguments.checkpoint and self.rows - self.kept_at >= self.arguments.every:
             self._keep()
+
+    def _note(self) -> None:
+        """Say what was found out about the data, once."""
+        assert self.stream is not None
+        if not self.noted and not self.arguments.quiet:
+            for note in self.stream.notes:
+                self.screen.print(note, soft_wrap=True, markup=False)
+        self.noted = True
+
+    def _warn(self) -> None:
+        """Say once that labels look like numbers to be predicted rather than classes."""
+        names = self.work.model.labels.names
+        if self.warned or len(names) < SUSPICIOUS or 2 * len(names) < self.rows:
+            return
+        numbers = [name for name in names if _is_number(name)]
+        if 2 * len(numbers) > len(names):
+            self.warned = True
+            told = (
+                f"Warning: {len(names):,} different labels, such as {numbers[0]} and {numbers[-1]}; is this regression?"
+            )
+            self.screen.print(f"{told} Each label is a class here.", soft_wrap=True)
 
     def _keep(self) -> None:
         written = 0 if self.output is None else self.output.sync()
@@ -145,7 +176,7 @@ class LearnJob:
         """After an error, save what was learned so far to the requested files."""
         given = self.arguments
         interrupted = isinstance(error, KeyboardInterrupt)
-        if self.stream is not None and not (given.quiet or given.strict):
+        if self.stream is not None and not given.strict:
             show_refusals(self.screen, self.stream.refusals)
         if interrupted and self.work.passes[0].trials:
             self._tell(self._figures(time.perf_counter() - self.started))
@@ -185,8 +216,9 @@ class LearnJob:
                 self.work.model.save(given.model)
         except OSError as error:  # still report the results
             failed = error
-        if not given.quiet:
-            show_refusals(self.screen, assert_stream.refusals)
+        show_refusals(self.screen, assert_stream.refusals)
+        for remark in assert_stream.remarks():
+            self.screen.print(remark, soft_wrap=True, markup=False)
         figures = self._figures(seconds)
         if given.test:
             figures |= self._test()
@@ -200,6 +232,7 @@ class LearnJob:
             raise failed
         if given.checkpoint:
             Path(given.checkpoint).unlink(missing_ok=True)
+        refuse_too_many(given, self.work.rows, assert_stream.refusals)
 
     def _figures(self, seconds: float) -> dict[str, Any]:
         first, model = self.work.passes[0], self.work.model
@@ -256,6 +289,14 @@ class LearnJob:
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
             if figures.get(name) is not None:
                 self.screen.print(f"{what} {figures[name]:.4f}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _many(count: int, one: str, more: str = "") -> str:

@@ -1,27 +1,37 @@
 """Predict the lines of files and pipes with a model that `linmax learn` saved.
 
-The class of each line is written to standard output at once. Lines that
-cannot be read are reported on standard error and give no output line, unless
---strict stops at the first; CSV and JSON lines carry the number of the line.
+The data are read as those were that the model learned from: format, columns,
+texts, scaling. Labels may be there or not; if there are any, the error is
+reported. Each line is answered as it comes. Lines that cannot be read are
+reported on standard error and give no output line, unless --strict stops at
+the first; CSV, JSON lines and Parquet carry the number of the line.
 
   linmax predict model.linmax new.vw
+  linmax predict model.linmax new.csv --id customer --top 3 --as csv --out predicted.csv
   zcat new.jsonl.gz | linmax predict model.linmax - --output probabilities --as jsonl
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import json
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from linmax.cli.reading import add_reading_options, nothing_read, reading_options, show_refusals
-from linmax.util.checks import about
+from linmax.cli.interrupts import unbroken
+from linmax.cli.reading import (
+    add_reading_options,
+    nothing_read,
+    reading_options,
+    refuse_too_many,
+    refused_share,
+    show_refusals,
+)
+from linmax.util.checks import about, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 WHAT = ("labels", "scores", "probabilities")
-FORMS = ("plain", "csv", "jsonl")
+FORMS = ("plain", "csv", "jsonl", "parquet")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a file saved by linmax learn --model")
     add_reading_options(parser)
-    add("--output", choices=WHAT, default="labels", help="what to write for each line (default: labels)")
+    add("--id", metavar="COLUMN", help="pass this column, or key, through to the output")
+    add("--output", choices=WHAT, help="what to write for each line (default: labels; with --top, probabilities)")
+    add("--top", metavar="K", type=int, default=0, help="write the K best classes of each line")
     add("--as", dest="form", choices=FORMS, help="how (default: plain for labels, else csv)")
     add("--out", metavar="FILE", help="where to (default: standard output)")
     add("--json", metavar="FILE", help="also write the figures as JSON")
@@ -47,92 +59,104 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict batch by batch; an output file is moved into place when it is complete."""
+    from linmax.util.outputs import check_outputs
+
+    whole("top", arguments.top, 0)
+    what = arguments.output or ("probabilities" if arguments.top else "labels")
+    if arguments.top and what == "labels":
+        raise ValueError("--top needs numbers to choose by; give --output scores or probabilities")
+    form = arguments.form or ("plain" if what == "labels" else "csv")
+    if form == "plain" and what != "labels":
+        raise ValueError(f"{what} are several numbers a line; write them --as csv, jsonl or parquet")
+    refused_share(arguments)
+    check_outputs([arguments.out, arguments.json], [arguments.model, *arguments.data])
+    with unbroken():
+        _predict(arguments, what, form)
+
+
+def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     from rich.console import Console
 
+    from linmax.cli.prediction_forms import Answers, make_form
     from linmax.models.streams import StreamModel, stream
-    from linmax.util.outputs import check_output, write_json
+    from linmax.util.outputs import write_json
 
     begin = time.perf_counter()
-
-    form = arguments.form or ("plain" if arguments.output == "labels" else "csv")
-    if form == "plain" and arguments.output != "labels":
-        raise ValueError(f"{arguments.output} are several numbers a line; write them --as csv or jsonl")
-    model = StreamModel.load(arguments.model)
-    data = arguments.data
+    model, data = StreamModel.load(arguments.model), arguments.data
     rows = stream(
         data[0] if len(data) == 1 else [Path(name) for name in data],
         model=model,
         grow=False,
+        id=arguments.id,
         **reading_options(arguments),
     )
-    screen, count = Console(stderr=True, highlight=False), 0
-    for path in (arguments.out, arguments.json):
-        if path is not None:
-            check_output(path)
-    draft = None if arguments.out is None else Path(arguments.out).with_name(f"{Path(arguments.out).name}.part")
-    target: BinaryIO = sys.stdout.buffer if draft is None else cast("BinaryIO", draft.open("wb"))
+    screen, counts = Console(stderr=True, highlight=False), {"lines": 0, "labelled": 0, "mistakes": 0}
     try:
-        if form == "csv":
-            target.write(_head(arguments.output, model))
-        for batch in rows:
-            with about(arguments.out or "standard output"):
-                target.write(_written(batch, model, arguments.output, form))
-                if draft is None:
-                    target.flush()
-            count += len(batch)
-        if draft is not None:
-            with about(arguments.out):
-                target.close()
-            os.replace(draft, arguments.out)
+        with _target(arguments.out) as target:
+            writer = make_form(form, target, what, arguments.top, arguments.id is not None)
+            for batch in rows:
+                codes = model.judge(model.scaled(batch, learn=False))
+                _count(counts, batch, codes)
+                answers = Answers.of(batch, model, what, codes)
+                with about(arguments.out or "standard output"):
+                    writer.write(answers)
+                    if arguments.out is None:
+                        target.flush()
+            writer.end(_none(model, what))
+            if not counts["lines"]:
+                raise ValueError(nothing_read(data, rows.refusals))
     finally:
         show_refusals(screen, rows.refusals)
-        if draft is not None:
-            try:
-                with about(arguments.out):
-                    target.close()
-            finally:
-                draft.unlink(missing_ok=True)
-    if not count:
-        raise ValueError(nothing_read(data, rows.refusals))
+        for remark in rows.remarks():
+            screen.print(remark, soft_wrap=True)
+    if writer.lost:
+        screen.print(f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
+    figures = counts | {
+        "error": counts["mistakes"] / counts["labelled"] if counts["labelled"] else None,
+        "refused": rows.refusals.total,
+        "seconds": time.perf_counter() - begin,
+    }
+    if counts["labelled"]:
+        screen.print(f"error {figures['error']:.4f}, {counts['mistakes']:,} mistakes in {counts['labelled']:,} labels")
     if arguments.json is not None:
-        seconds = time.perf_counter() - begin
-        write_json({"lines": count, "refused": rows.refusals.total, "seconds": seconds}, arguments.json)
+        write_json(figures, arguments.json)
+    refuse_too_many(arguments, counts["lines"], rows.refusals)
 
 
-def _head(what: str, model: StreamModel) -> bytes:
-    return _csv([["line", "predicted"] if what == "labels" else ["line", "predicted", *model.classes]])
+def _count(counts: dict[str, int], batch: Batch, codes: np.ndarray) -> None:
+    labelled = batch.codes >= 0
+    counts["lines"] += len(batch)
+    counts["labelled"] += int(labelled.sum())
+    counts["mistakes"] += int((labelled & (codes != batch.codes)).sum())
 
 
-def _csv(rows: list[list[Any]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode("utf-8", "surrogateescape")
+def _none(model: StreamModel, what: str) -> Any:
+    """The answers for no rows."""
+    import numpy as np
+
+    from linmax.cli.prediction_forms import Answers
+
+    classes = model.classes
+    return Answers([], None, [], None if what == "labels" else np.zeros((0, len(classes))), classes)
 
 
-def _written(batch: Batch, model: StreamModel, what: str, form: str) -> bytes:
-    """The output lines for a batch."""
-    names = [*model.labels.names, ""]
-    instances = model.scaled(batch, learn=False)
-    predicted = [names[code] for code in model.judge(instances).tolist()]
-    if what == "labels" and form == "plain":
-        tags = batch.tags or [""] * len(batch)
-        lines = (f"{name} {tag}" if tag else name for name, tag in zip(predicted, tags, strict=True))
-        return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
-    table: np.ndarray | None = None
-    if what == "scores":
-        table = model.scores(batch)
-    elif what == "probabilities":
-        table = model.predict_proba(batch)
-    numbers: list[list[float]] = [[]] * len(batch) if table is None else table.tolist()
-    lines_of = batch.lines.tolist()
-    if form == "csv":
-        return _csv([[line, name, *row] for line, name, row in zip(lines_of, predicted, numbers, strict=True)])
-    out = []
-    for t, (line, name, row) in enumerate(zip(lines_of, predicted, numbers, strict=True)):
-        entry: dict[str, Any] = {"line": line, "predicted": name or None}
-        if batch.tags is not None and batch.tags[t]:
-            entry["tag"] = batch.tags[t]
-        if what != "labels":
-            entry[what] = dict(zip(model.classes, row, strict=True))
-        out.append(json.dumps(entry, ensure_ascii=False))
-    return ("\n".join(out) + "\n").encode("utf-8", "surrogateescape")
+@contextmanager
+def _target(path: str | None) -> Iterator[BinaryIO]:
+    """Where to write: standard output, or a draft that is moved into place when all went well."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    draft = Path(path).with_name(f"{Path(path).name}.part")
+    with about(path):
+        target = cast("BinaryIO", draft.open("wb"))
+    try:
+        yield target
+        with about(path):
+            target.close()
+        os.replace(draft, path)
+    finally:
+        try:
+            with about(path):
+                target.close()
+        finally:
+            draft.unlink(missing_ok=True)

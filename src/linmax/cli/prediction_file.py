@@ -41,6 +41,8 @@ class Predictions:
             lines = [f"{names[number]} {tag}" if tag else names[number] for number, tag in pairs]
         with about(self.path):
             self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+            if self.path == STANDARD:
+                self.file.flush()  # somebody may be waiting for the answer
 
     def sync(self) -> int:
         """Flush everything to disk; returns the number of bytes."""

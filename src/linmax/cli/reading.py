@@ -20,12 +20,16 @@ __all__ = [
     "cells_listed",
     "labelled_columns",
     "listed",
+    "no_labels",
     "nothing_read",
     "reading_options",
+    "refuse_too_many",
+    "refused_share",
     "show_refusals",
     "shown_name",
 ]
 
+MOST_REFUSED = 0.01
 REFUSALS_SHOWN = 5  # refused lines that are shown
 
 
@@ -40,11 +44,27 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("data", metavar="DATA", nargs="+", help="files, packed (gzip, bzip2, xz, zstd) or not; - is standard input")
     add_format_option(parser)
-    add("--label", metavar="COLUMN", help="the column, or the key, of the label (default: the last column, 'label')")
+    add(
+        "--label",
+        metavar="COLUMN",
+        help="column or key of the label (default: label, target, class, y, or the last)",
+    )
     add("--ignore", metavar="A,B", default="", help="columns to leave out")
     add("--categorical", metavar="A,B", default="", help="columns whose numbers are categories")
-    add("--ngrams", metavar="N", type=int, default=1, help="take runs of up to N words of a text (default: 1)")
+    add("--text", metavar="A,B", default="", help="columns whose words are attributes")
+    add("--delimiter", metavar="D", help="between the fields of a table: a character, tab or space (default: told)")
+    add("--no-header", action="store_true", help="the first line of a table is data; its columns are 1, 2, ...")
+    add("--ngrams", metavar="N", type=int, help="take runs of up to N words of a text (default: 1)")
+    add("--skips", metavar="N", type=int, help="take pairs of words with up to N others between them (default: 0)")
+    add("--words", metavar="W", help="how words are told: unicode, or bytes for ASCII only (default: unicode)")
     add("--strict", action="store_true", help="stop at the first line that cannot be read")
+    add(
+        "--max-refused",
+        metavar="SHARE",
+        type=float,
+        default=MOST_REFUSED,
+        help=f"status 2 if a larger share of the lines cannot be read (default: {MOST_REFUSED:g})",
+    )
 
 
 def listed(text: str) -> list[str]:
@@ -64,9 +84,32 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "label": arguments.label,
         "ignore": listed(arguments.ignore),
         "categorical": listed(arguments.categorical),
+        "text": listed(arguments.text),
+        "delimiter": arguments.delimiter,
+        "header": False if arguments.no_header else None,
         "ngrams": arguments.ngrams,
+        "skips": arguments.skips,
+        "words": arguments.words,
         "strict": arguments.strict,
     }
+
+
+def refused_share(arguments: argparse.Namespace) -> float:
+    """The share of lines that may be refused, checked."""
+    share: float = arguments.max_refused
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"--max-refused must be a share from 0 to 1, got {share:g}; try {MOST_REFUSED:g}")
+    return share
+
+
+def refuse_too_many(arguments: argparse.Namespace, rows: int, refusals: Refusals) -> None:
+    """Raise if more lines could not be read than may be."""
+    lines, share = rows + refusals.total, refused_share(arguments)
+    if refusals.total > share * lines:
+        raise ValueError(
+            f"{refusals.total:,} of {lines:,} lines could not be read, more than --max-refused {share:g} allows; the "
+            "results are those of the others"
+        )
 
 
 def shown_name(path: str) -> str:
@@ -85,7 +128,7 @@ def labelled_columns(
 
     source, kind = open_source(path, kind, columns=True)
     columns, name = read_columns(source, kind), source.name
-    label = label or (next(reversed(columns), "") if format_class(kind).rectangular else "label")
+    label = label or _label_of(columns, format_class(kind).rectangular)
     for wanted in [label, *others]:
         if wanted not in columns:
             raise ValueError(f"{name} has no column {wanted!r}; it has {', '.join(columns)}")
@@ -96,6 +139,15 @@ def labelled_columns(
     if unlabelled is not None:
         raise ValueError(f"{name}, row {unlabelled}: no label in column {label!r}; fill it in or drop it")
     return columns, labels, label
+
+
+def _label_of(columns: dict[str, list[Any]], rectangular: bool) -> str:
+    """The column that is the label if none is given: by its name, else the last, or "label" where columns may lack."""
+    from linmax.io.schema import LABELS
+
+    small = {name.lower(): name for name in reversed(columns)}
+    chosen = next((small[name] for name in LABELS if name in small), None)
+    return chosen or (next(reversed(columns), "") if rectangular else LABELS[0])
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:
@@ -122,3 +174,9 @@ def nothing_read(data: list[str], refusals: Refusals) -> str:
         return f"{names}: there is no data"
     file, line, reason = refusals.first[0]
     return f"{names}: not one of {refusals.total:,} lines could be read; {file}, line {line}: {reason}"
+
+
+def no_labels(data: list[str], rows: int, notes: Sequence[str]) -> str:
+    """The message when no line has a label."""
+    names = ", ".join("standard input" if name == "-" else name for name in data)
+    return " ".join([f"{names}: not one of {rows:,} lines has a label, so there is nothing to learn.", *notes])

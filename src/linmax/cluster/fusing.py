@@ -56,6 +56,10 @@ def fuse(
     -------
     The `linmax.VoteFusion`, whose ``report()`` compares it with the best model alone.
 
+    See Also
+    --------
+    linmax.VoteFusion : what is learned here, in one process.
+
     Examples
     --------
     >>> import linmax

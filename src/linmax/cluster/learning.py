@@ -26,6 +26,22 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
         As in `linmax.cluster.fit`.
     screen
         Where to show the dashboard's link and the progress: bars on a terminal, one line for each pass in a file.
+
+    Returns
+    -------
+    Fit
+        The model, and what happened in each pass.
+
+    See Also
+    --------
+    linmax.cluster.fit : the same with a client of your own.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> linmax.cluster.learn("local:0", "perceptron", [["1 1:1", "2 2:1"]])
+    Traceback (most recent call last):
+    ValueError: cluster must be 'local', 'local:N' with N >= 1 or an address, got 'local:0'
     """
     parts = shards_of(shards)
     with connect(address) as client:

@@ -42,7 +42,27 @@ LATEST = "latest.linmax"
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass: the counts of each shard, in their order, and how long learning and mixing took."""
+    """One pass: the counts of each shard, in their order, and how long learning and mixing took.
+
+    Attributes
+    ----------
+    shards : list
+        What happened in each shard, in their order: trials, mistakes, updates.
+    learning, mixing : float
+        Seconds.
+
+    See Also
+    --------
+    fit : makes them.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = ["1 1:1", "2 2:1"] * 20
+    >>> result = linmax.cluster.fit("perceptron", [lines, lines])
+    >>> result.passes[0].trials
+    80
+    """
 
     shards: list[ShardCounts]
     learning: float
@@ -61,7 +81,28 @@ class Pass:
 
 @dataclass
 class Fit:
-    """What `fit` returns: the model, and what happened in each pass."""
+    """What `fit` returns: the model, and what happened in each pass.
+
+    Attributes
+    ----------
+    model : StreamModel
+        The model, ready to predict and to go on learning.
+    shards : list of str
+        Their names.
+    passes : list of Pass
+        What happened in each pass.
+
+    See Also
+    --------
+    fit : makes it.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = ["1 1:1", "2 2:1"] * 20
+    >>> linmax.cluster.fit("perceptron", [lines, lines]).model.classes
+    ['1', '2']
+    """
 
     model: StreamModel
     shards: list[str]
@@ -74,7 +115,28 @@ class Fit:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress after each shard: the number of the pass (from 0), shards done in it, and all shards."""
+    """Progress after each shard: the number of the pass (from 0), shards done in it, and all shards.
+
+    Attributes
+    ----------
+    number : int
+        Of the pass, from 0.
+    done, shards : int
+        Shards learned in this pass, and all.
+
+    See Also
+    --------
+    fit : reports it to ``watch``.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = ["1 1:1", "2 2:1"] * 20
+    >>> seen = []
+    >>> result = linmax.cluster.fit("perceptron", [lines, lines], watch=seen.append)
+    >>> seen[-1]
+    Progress(number=0, done=2, shards=2)
+    """
 
     number: int
     done: int
@@ -145,6 +207,11 @@ def fit(
     References
     ----------
     McDonald, Hall and Mann (2010), Distributed training strategies for the structured perceptron.
+
+    Returns
+    -------
+    Fit
+        The model, and what happened in each pass.
 
     Examples
     --------

@@ -29,7 +29,26 @@ PATTERN = frozenset("*?[")
 
 
 class ShardError(ValueError):
-    """Some shards could not be learned from; ``shards`` says which, and why."""
+    """Some shards could not be learned from; ``shards`` says which, and why.
+
+    Attributes
+    ----------
+    shards : dict from str to str
+        The reason for each shard that failed.
+
+    See Also
+    --------
+    fit : raises it once all other shards are done.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> try:
+    ...     linmax.cluster.fit("perceptron", [["1 1:1"], ["no label:here"]], reading={"strict": True})
+    ... except linmax.cluster.ShardError as error:
+    ...     print(len(error.shards))
+    1
+    """
 
     def __init__(self, message: str, shards: Mapping[str, str]) -> None:
         super().__init__(message)

@@ -27,7 +27,29 @@ __all__ = ["Swept", "sweep"]
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """One learner of a sweep over files: its model afterwards, and which trials were mistakes."""
+    """One learner of a sweep over files: its model afterwards, and which trials were mistakes.
+
+    Attributes
+    ----------
+    learner
+        As it was given.
+    model : StreamModel
+        The model afterwards.
+    wrong : array of bool
+        Whether each trial was a mistake.
+
+    See Also
+    --------
+    sweep : makes it.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = ["1 1:1", "2 2:1"] * 20
+    >>> (swept,) = linmax.cluster.sweep(["perceptron"], lines)
+    >>> len(swept.wrong), int(swept.mistakes[-1]) < 5
+    (40, True)
+    """
 
     learner: Any
     model: StreamModel
@@ -67,6 +89,15 @@ def sweep(
         and a log of their hypotheses. Worthwhile for pools such as VR-Combine, with 62 members. Needs instances.
     scale, reading
         For what is read: how attributes are scaled, and options of `linmax.stream`.
+
+    Returns
+    -------
+    list of Trace or of Swept
+        One for each learner, in their order.
+
+    See Also
+    --------
+    linmax.combine : runs learners side by side as one learner.
 
     Examples
     --------

@@ -169,6 +169,20 @@ def connect(address: str) -> Iterator[Any]:
 
     Workers are processes with one thread each, on the loopback interface.
 
+    Parameters
+    ----------
+    address
+        "local" (a worker for each core), "local:N", or the address of a scheduler such as "tcp://10.0.0.1:8786".
+
+    Returns
+    -------
+    context manager
+        Gives a ``distributed.Client``, and closes it and what was started.
+
+    See Also
+    --------
+    fit : takes the client.
+
     Examples
     --------
     >>> with connect("local:0"):

@@ -220,6 +220,11 @@ def experts(
     ----------
     Mesterharm (2001), Rutgers dcs-tr-460, sections 2.1 (sub-experts), 4.2 (negated copies), 5 (attributes, splits).
 
+    Returns
+    -------
+    Experts
+        The instances; they can be sliced, and their ``layout`` says what is in them.
+
     Examples
     --------
     >>> import linmax

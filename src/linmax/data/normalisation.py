@@ -122,6 +122,10 @@ class Normaliser:
     temperature
         Of softmax.
 
+    References
+    ----------
+    Hsu and Taksa (2005), Comparing rank and score combination methods for data fusion in information retrieval.
+
     Examples
     --------
     >>> import numpy as np
@@ -188,6 +192,20 @@ class Normaliser:
 def ranks(scores: Any) -> np.ndarray:
     """Rank of every class along the last axis: 1 for the highest score, the mean of their ranks for tied ones.
 
+    Parameters
+    ----------
+    scores
+        Numbers; the last axis is the classes.
+
+    Returns
+    -------
+    array
+        Of the same shape; 1 is best.
+
+    References
+    ----------
+    Hsu and Taksa (2005), Comparing rank and score combination methods for data fusion in information retrieval.
+
     Examples
     --------
     >>> ranks([0.2, 0.9, 0.2]).tolist()
@@ -198,6 +216,20 @@ def ranks(scores: Any) -> np.ndarray:
 
 def rank_score(scores: Any) -> np.ndarray:
     """Rank-score characteristic f(1) >= ... >= f(k): the scores, min-max normalised, in falling order.
+
+    Parameters
+    ----------
+    scores
+        Numbers; the last axis is the classes.
+
+    Returns
+    -------
+    array
+        Of the same shape.
+
+    References
+    ----------
+    Hsu and Taksa (2005), Comparing rank and score combination methods for data fusion in information retrieval.
 
     Examples
     --------
@@ -214,6 +246,15 @@ def cognitive_diversity(scores: Any) -> np.ndarray:
     ----------
     scores
         (T, n, k). Hard votes all have the characteristic 1, 0, ..., 0: the diversity of voters is 0.
+
+    Returns
+    -------
+    array (n, n)
+        Symmetric, 0 on the diagonal.
+
+    References
+    ----------
+    Hsu, Chung and Kristal (2006), Combinatorial fusion analysis.
 
     Examples
     --------
@@ -234,6 +275,20 @@ def cognitive_diversity(scores: Any) -> np.ndarray:
 
 def diversity_strength(scores: Any) -> np.ndarray:
     """Mean cognitive diversity of each rater to the others: (n,).
+
+    Parameters
+    ----------
+    scores
+        (T, n, k).
+
+    Returns
+    -------
+    array (n,)
+        One number for each rater.
+
+    References
+    ----------
+    Hsu, Chung and Kristal (2006), Combinatorial fusion analysis.
 
     Examples
     --------
@@ -260,6 +315,15 @@ def combine_scores(
         None for equal ones, "diversity", or one number > 0 for each rater, such as its accuracy on earlier data.
     reciprocal
         Weigh by 1 / w_i, as some authors do for ranks.
+
+    Returns
+    -------
+    array (T, k)
+        The combined scores; the highest is best.
+
+    References
+    ----------
+    Hsu and Taksa (2005), Comparing rank and score combination methods for data fusion in information retrieval.
 
     Examples
     --------
@@ -290,7 +354,29 @@ def _weights(scores: np.ndarray, weights: str | Sequence[float] | None) -> np.nd
 
 
 def checked_scores(scores: Any, dimensions: int | None = None) -> np.ndarray:
-    """Finite numbers, (trials, raters, classes) when three dimensions are asked for."""
+    """Finite numbers, (trials, raters, classes) when three dimensions are asked for.
+
+    Parameters
+    ----------
+    scores
+        Numbers, as lists or arrays.
+    dimensions
+        How many axes there must be; any number without it.
+
+    Returns
+    -------
+    array
+        The scores as float64.
+
+    See Also
+    --------
+    Normaliser : checks what it is given with this.
+
+    Examples
+    --------
+    >>> checked_scores([[1, 2]]).tolist()
+    [[1.0, 2.0]]
+    """
     refuse_masked("scores", scores)
     try:
         array = np.asarray(scores, np.float64)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, State
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, Rule, State
 from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
 from linmax.core.search import Trials, fill_panel
 from linmax.data.arrays import Layout, concatenate, cut
@@ -142,6 +142,12 @@ class Engine:
     def like(self, learner: Any, layout: Layout) -> Engine:
         """Another engine with these classes and settings, one that gives scores."""
         return Engine(learner, layout, self.k, self.settings, scored=True)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules of the members, and of those inside nodes that have an engine of their own."""
+        inside = [rule for node in self.top.walk() for engine in node.engines for rule in engine.rules]
+        return [*(run.rule for run in self.runs), *inside]
 
     def terms(self, member: int) -> int:
         """What the terms of the member's average add up to: one for each trial played, and the present one."""
@@ -338,11 +344,11 @@ class Engine:
         after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
-            self.state.counts[0, [TRIALS, UPDATES]] += size
+            self.state.counts[0, [TRIALS, UPDATES]] += size, int(played.changed.sum())
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions
-        outcome.changed[place] = changes.any(axis=0) | self.always_changes
+        outcome.changed[place] = changes.any(axis=0) | self.always_changes if self.runs else played.changed
         if outcome.margins is not None:
             outcome.margins[place] = kept[begin:end]
         if outcome.scores is not None:

@@ -59,6 +59,20 @@ def _described(learner: Learner) -> Learner:
 def parse(text: str) -> Learner:
     """Read a learner from text.
 
+    Parameters
+    ----------
+    text
+        A rule with its parameters, prefixes and a dash before it, or a combination; case does not matter.
+
+    Returns
+    -------
+    learner
+        The same description that the functions give; ``str`` of it parses back.
+
+    See Also
+    --------
+    average, recycle, vote, combine, stack : the same as functions.
+
     Examples
     --------
     >>> import linmax

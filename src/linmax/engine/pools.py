@@ -26,6 +26,15 @@ PAPER_NORMS = tuple(2.0 + 0.5 * i for i in range(15))
 def paper_pool() -> list[Rule]:
     """The 31 basic rules of Mesterharm and Hsu: 15 Winnows (positive weights), Perceptron, ALMA(p), p = 2 to 9.
 
+    Returns
+    -------
+    list of Rule
+        The rules, in the paper's order.
+
+    References
+    ----------
+    Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms, section VII.
+
     Examples
     --------
     >>> import linmax
@@ -68,6 +77,11 @@ def vr_combine(
     References
     ----------
     Mesterharm and Hsu, sections V to VII.
+
+    Returns
+    -------
+    learner
+        A description, to be run or composed.
 
     Examples
     --------

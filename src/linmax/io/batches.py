@@ -91,6 +91,17 @@ class Batch:
         Vowpal Wabbit's importance, the number of the line, and tags if there are any.
     columns
         How many names the vocabulary had after the batch.
+
+    See Also
+    --------
+    linmax.stream : yields them.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> (batch,) = linmax.stream(["ham |w hello friend", "spam |w buy now"])
+    >>> len(batch.codes), batch.labelled.names
+    (2, ['ham', 'spam'])
     """
 
     dense: np.ndarray

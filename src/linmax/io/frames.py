@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.io.batches import Batch, Classes
+from linmax.io.columns import Column, columns_of, is_columnar
+from linmax.io.columns import plain as _plain
 from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import LARGEST, NOT_FINITE, REASONS
 from linmax.io.refusals import Refusals
-from linmax.io.schema import column_kinds, dense_columns
+from linmax.io.schema import dense_columns, named_columns, refuse_repeated, schema_of
 from linmax.io.vocabulary import ABSENT, Vocabulary
+from linmax.io.words import split, words_for
 from linmax.util.lazy import Later
 
 if TYPE_CHECKING:
@@ -29,15 +32,7 @@ __all__ = ["TableReader", "is_table"]
 
 def is_table(data: Any) -> bool:
     """Whether this is a frame, an Arrow table or batch, or a pair (X, y)."""
-    return _columnar(data) or _pair(data)
-
-
-def _columnar(data: Any) -> bool:
-    return (
-        hasattr(data, "__arrow_c_stream__")
-        or hasattr(data, "__arrow_c_array__")
-        or (hasattr(data, "columns") and hasattr(data, "dtypes"))
-    )
+    return is_columnar(data) or _pair(data)
 
 
 def _pair(data: Any) -> bool:
@@ -47,8 +42,6 @@ def _pair(data: Any) -> bool:
 class TableReader:
     """Reads tables into batches; the counterpart of `linmax.io.lines.LineReader`."""
 
-    kind = "table"
-
     def __init__(
         self,
         tables: Iterable[Any],
@@ -56,15 +49,26 @@ class TableReader:
         vocabulary: Vocabulary | None = None,
         classes: Classes | None = None,
         name: str = "the table",
+        kind: str = "table",
     ) -> None:
-        self.tables, self.name = tables, name
+        self.tables, self.name, self.kind = tables, name, kind
         self.options = options = ReadOptions() if options is None else options
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
         self.grows, self.rows, self.start = options.grows, options.rows, options.position
         self.refusals = Refusals()
+        self.notes: list[str] = []
         self.settled: dict[str, Any] = {}
+        self._words = words_for(options.words, options.ngrams, options.skips, table=bool(options.text))
+        self._widened: dict[str, int] = {}  # columns of numbers with words in them: the row of the first
         self._passed = 0
+
+    def remarks(self) -> list[str]:
+        """Columns of numbers in which words were found."""
+        return [
+            f"Column {column!r} has words among its numbers, the first in row {row:,}; they are taken as categories."
+            for column, row in self._widened.items()
+        ]
 
     def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows. Pieces of a table are never joined."""
@@ -72,16 +76,18 @@ class TableReader:
             if _pair(table):
                 yield from self._pairs(*table)
                 continue
-            if not _columnar(table):
+            if not is_columnar(table):
                 raise TypeError(
                     f"a stream of tables holds frames, Arrow batches or pairs (X, y), got {type(table).__name__}"
                 )
-            columns, size = _columns(table)
+            columns, size = columns_of(table)
+            if not self.settled:
+                self._settle(columns)
             for begin in range(0, size, self.rows):
                 end = min(size, begin + self.rows)
                 skip = min(max(0, self.start.offset - self._passed - begin), end - begin)
                 if begin + skip < end:
-                    cut = {name: column[begin + skip : end] for name, column in columns.items()}
+                    cut = {name: column.part(begin + skip, end) for name, column in columns.items()}
                     yield self._batch(cut, end - begin - skip, self._passed + begin + skip)
             self._passed += size
 
@@ -109,36 +115,59 @@ class TableReader:
             nothing = np.zeros(len(part) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
             yield self._made(part, *nothing, labels[begin : begin + self.rows], names, begin)
 
-    def _batch(self, columns: dict[str, np.ndarray], size: int, first: int) -> Batch:
-        header = list(columns)
-        kinds = column_kinds(self.name, header, lambda name: columns[name].dtype.kind == "f", self.options)
-        of = dict(zip(header, kinds, strict=True))
-        self.settled = {"header": header, "kinds": kinds}
-        label = next((name for name, kind in of.items() if kind == "label"), None)
-        labels: list[Any] = [None] * size if label is None else list(columns[label])
-        used = {name: c for name, c in columns.items() if of[name] == "category"}
-        numbers = dense_columns(header, kinds, self.options.known)
-        dense = np.column_stack([columns[name] for name in numbers]) if numbers else np.zeros((size, 0))
-        if dense.dtype.kind != "f":
-            raise ValueError(f"{self.name} has text where numbers were learned from, in one of {', '.join(numbers)}")
-        indptr, indices = self._categories(used, size)
-        values = np.ones(len(indices))
-        return self._made(np.ascontiguousarray(dense), indptr, indices, values, labels, numbers, first)
-
-    def _categories(self, columns: dict[str, np.ndarray], size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sparse rows of ``column=value``; names are numbered in the order of the rows."""
-        texts = [
-            f"{name}={_plain(value)}" if value is not None and value == value else None
-            for row in zip(*columns.values(), strict=True)
-            for name, value in zip(columns, row, strict=True)
+    def _settle(self, columns: dict[str, Column]) -> None:
+        """Decide what the columns are, by those of the first table."""
+        header = named_columns(list(columns))
+        refuse_repeated(self.name, header)
+        of = dict(zip(header, columns.values(), strict=True))
+        schema = schema_of(self.name, header, lambda name: of[name].kind, self.options)
+        self.notes += schema.notes
+        self.notes += [
+            f"Column {name!r} has whole numbers beyond 2^53, which are rounded; if they are names, make it categorical."
+            for name, kind in zip(header, schema.kinds, strict=True)
+            if kind == "number" and of[name].beyond
         ]
-        there = np.array([text is not None for text in texts], bool).reshape(size, len(columns))
-        found = self.vocabulary.numbers([text for text in texts if text is not None], add=self.grows)
-        numbers = np.full(there.shape, ABSENT, np.int64)
-        numbers[there] = found
-        known = numbers != ABSENT
-        indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int64)
-        return indptr, numbers[known].astype(np.int32)
+        reading = {"format": self.kind, **self.options.remembered()}
+        self.settled = {"header": header, "kinds": schema.kinds, "reading": reading}
+
+    def _batch(self, given: dict[str, Column], size: int, first: int) -> Batch:
+        header, kinds = self.settled["header"], self.settled["kinds"]
+        columns = dict(zip(named_columns(list(given)), given.values(), strict=True))
+        if list(columns) != header:
+            told = f"{', '.join(list(columns)[:5])} ..., not {', '.join(header[:5])} ..."
+            raise ValueError(f"{self.name} has other columns than the tables before: {told}")
+        of = dict(zip(header, kinds, strict=True))
+        label = next((name for name, kind in of.items() if kind == "label"), None)
+        labels: list[Any] = [None] * size if label is None else columns[label].values()
+        numbers = dense_columns(header, kinds, self.options.known)
+        dense = np.zeros((size, len(numbers)))
+        parts: list[list[tuple[str, float]]] = [[] for _ in range(size)]
+        for place, name in enumerate(numbers):
+            dense[:, place], strange = columns[name].numbers()
+            for t in strange:
+                self._widened.setdefault(name, first + t + 1)
+                parts[t].append((f"{name}={columns[name].cell(t)}", 1.0))
+        alone = kinds.count("text") == 1
+        for name, kind in of.items():
+            if kind in ("category", "text"):
+                for t, value in enumerate(columns[name].values()):
+                    if value is not None:
+                        head = "" if alone else f"{name}^"
+                        found = split(_plain(value), self._words) if kind == "text" else {f"{name}={_plain(value)}": 1}
+                        head = head if kind == "text" else ""
+                        parts[t] += [(head + word, float(times)) for word, times in found.items()]
+        tagged = next((name for name, kind in of.items() if kind == "id"), None)
+        tags = None if tagged is None else ["" if v is None else _plain(v) for v in columns[tagged].values()]
+        return self._made(dense, *self._sparse(parts), labels, numbers, first, tags)
+
+    def _sparse(self, parts: list[list[tuple[str, float]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sparse rows of names with values; names are numbered in the order of the rows."""
+        found = self.vocabulary.numbers([name for part in parts for name, _ in part], add=self.grows)
+        values = np.array([value for part in parts for _, value in part])
+        known = found != ABSENT
+        ends = np.cumsum([0, *map(len, parts)])
+        indptr = np.concatenate([[0], np.cumsum(known)])[ends].astype(np.int64)
+        return indptr, found[known].astype(np.int32), values[known]
 
     def _made(
         self,
@@ -149,6 +178,7 @@ class TableReader:
         labels: list[Any],
         names: tuple[str, ...],
         first: int,
+        tags: list[str] | None = None,
     ) -> Batch:
         size = len(labels)
         if self.vocabulary.bits is not None:  # two names may share a column
@@ -174,10 +204,11 @@ class TableReader:
             dense, codes, lines = dense[keep], codes[keep], lines[keep]
             indptr = np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int64)
             indices, values = indices[flags], values[flags]
+            tags = None if tags is None else [tag for tag, kept in zip(tags, keep.tolist(), strict=True) if kept]
         size = len(codes)
         place = Position(self.start.file, first + len(labels), first + len(labels) + 1)
         return Batch(
-            dense, indptr, indices, values, codes, np.ones(size), lines, None, len(self.vocabulary), self.vocabulary,
+            dense, indptr, indices, values, codes, np.ones(size), lines, tags, len(self.vocabulary), self.vocabulary,
             self.classes, names, place, settled=self.settled,
         )  # fmt: skip
 
@@ -185,61 +216,3 @@ class TableReader:
         if label is None or label != label:
             return -1
         return self.classes.number(_plain(label).encode())
-
-
-def _plain(value: Any) -> str:
-    """A value as text, whole numbers without a point."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def _columns(table: Any) -> tuple[dict[str, np.ndarray], int]:
-    """Columns by name: numbers as floats with nan for null, all else as objects with None for null."""
-    if hasattr(table, "to_pylist") or hasattr(table, "__arrow_c_array__") or hasattr(table, "read_next_batch"):
-        return _arrow_columns(table)
-    found: dict[str, np.ndarray] = {}
-    for name in table.columns:
-        column = table[name]
-        array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-        found[str(name)] = _typed(str(name), array)
-    return found, len(table)
-
-
-def _arrow_columns(table: Any) -> tuple[dict[str, np.ndarray], int]:
-    import pyarrow
-
-    if hasattr(table, "read_all"):
-        table = table.read_all()
-    found: dict[str, np.ndarray] = {}
-    for name, column in zip(table.schema.names, table.columns, strict=True):
-        kind = column.type
-        if pyarrow.types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = kind.value_type
-        if pyarrow.types.is_boolean(kind):
-            column = column.cast(pyarrow.int8())
-        if pyarrow.types.is_boolean(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind):
-            array = column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
-            found[name] = np.array(array, np.float64)
-        else:
-            found[name] = _typed(name, np.array(column.to_pylist(), dtype=object))
-    return found, table.num_rows
-
-
-def _typed(name: str, array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
-    objects = np.array(array, dtype=object)
-    for i, value in enumerate(objects):
-        if (
-            value is None
-            or (isinstance(value, float) and value != value)
-            or type(value).__name__ in ("NAType", "NaTType")
-        ):
-            objects[i] = None
-        elif not isinstance(value, (str, int, float, bool, np.generic)):
-            raise ValueError(
-                f"column {name!r} holds {type(value).__name__}, which is neither a number nor text; ignore it"
-            )
-    return objects

@@ -17,12 +17,13 @@ from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import REASONS, Work
 from linmax.io.refusals import KEPT, Refusals
 from linmax.io.scan import PADDING, last_line_end
-from linmax.io.sources import Source
+from linmax.io.sources import BOM, Source, refuse_encoding
 from linmax.io.vocabulary import Vocabulary
 
 __all__ = ["LONGEST_LINE", "LineReader"]
 
 LONGEST_LINE = 2**24
+PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
 VALUES = 2**18  # of a batch, unless one row has more
 ROOMS = 8  # batches whose memory may be reused
 
@@ -66,6 +67,8 @@ class LineReader:
             **self._rows_room(0),
         )
         self._work.state[parsing.GROWS] = options.grows
+        self._work.state[parsing.OPEN] = options.unlabelled
+        self.notes: list[str] = []
 
     def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
         """New arrays for a batch: the last batch keeps its own."""
@@ -112,6 +115,7 @@ class LineReader:
         state = self._state
         state[parsing.AT] = state[parsing.END] = 0
         state[parsing.LINE] = 1
+        state[parsing.LAST] = 0
         if self.format is None:
             self.format = self._made()
         if self._file == self.start.file and self.start.offset > 0:
@@ -122,17 +126,33 @@ class LineReader:
             state[parsing.LINE] = self.start.line
             return True
         self._fill()
-        skipped, lines = self.format.begin(source.name, self._block[: self._filled].tobytes())
-        state[parsing.AT] += min(skipped, self._filled)
+        self._sample()
+        head = self._block[: self._filled].tobytes()
+        mark = len(BOM) if head.startswith(BOM) else 0
+        refuse_encoding(source.name, head)
+        skipped, lines = self.format.begin(source.name, head[mark:])
+        state[parsing.AT] += min(mark + skipped, self._filled)
         state[parsing.LINE] += lines
+        self.notes += [note for note in self.format.notes if note not in self.notes]
         return True
+
+    def _sample(self) -> None:
+        """Read until there are the lines that the format wants to look at, or a pipe makes a long pause after two."""
+        assert self.format is not None
+        assert self._source is not None
+        wanted = 0 if self.format.settled else self.format.sample
+        while wanted and self._filled < self.options.block:
+            lines = int((self._block[: self._filled] == parsing.NEWLINE).sum())
+            if lines >= wanted or (lines > 1 and not self._source.ready(PATIENCE)) or not self._fill():
+                break
 
     def _made(self) -> LineFormat:
         """The format, with what is known about the input."""
         made = make_format(self.kind, self.options)
         assert isinstance(made, LineFormat)
         if self.settled:
-            made.restore(self.settled)
+            made.restore({**self.settled})
+        made.refuse_options(self._source.name if self._source is not None else "the input")
         return made
 
     def _fill(self) -> bool:
@@ -151,8 +171,8 @@ class LineReader:
         if at and left:
             self._block[:left] = self._block[at : self._filled].copy()
         self._base += at
-        got = source.read_into(self._block[left:room])
-        self._ended = got < room - left
+        got = source.read_some(self._block[left:room])
+        self._ended = not got
         self._filled = left + got
         state[parsing.AT] = 0
         if self._ended and self._filled and self._block[self._filled - 1] != parsing.NEWLINE:
@@ -171,7 +191,7 @@ class LineReader:
         room = self._block.size - PADDING
         self._base += self._filled
         while True:
-            got = source.read_into(self._block[:room])
+            got = source.read_some(self._block[:room])
             found = np.flatnonzero(self._block[:got] == parsing.NEWLINE)
             if found.size or not got:
                 break
@@ -179,7 +199,7 @@ class LineReader:
         end = int(found[0]) + 1 if found.size else got
         self._refused(int(state[parsing.LINE]), parsing.TOO_LONG)
         state[parsing.LINE] += 1
-        self._ended = got < room
+        self._ended = not got
         self._filled = got
         if self._ended and got and self._block[got - 1] != parsing.NEWLINE:
             self._block[got] = parsing.NEWLINE
@@ -232,6 +252,8 @@ class LineReader:
                 self._work = work._replace(classes=self.classes.numbers)
             elif needs == parsing.NEW_PREFIX:
                 self.format.new_prefix(raw, self.vocabulary)
+            elif needs == parsing.LETTERS:
+                self.format.new_letters()
             elif needs == parsing.ASK_NUMBER:
                 count = int(state[parsing.ANSWERS])
                 answers = work.answers if count < len(work.answers) else np.concatenate([work.answers] * 2)
@@ -244,8 +266,9 @@ class LineReader:
         if not self._state[parsing.TAGGED]:
             return
         tags += [""] * (before - len(tags))
+        assert self.format is not None
         for begin, end in self._work.tags[before : int(self._state[parsing.ROWS])].tolist():
-            tags.append(self._block[begin:end].tobytes().decode("utf-8", "backslashreplace"))
+            tags.append(self.format.tag(self._block, begin, end))
 
     def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, as full as possible, until the input ends."""
@@ -266,6 +289,8 @@ class LineReader:
             tags: list[str] = []
             unknown = int(state[parsing.UNKNOWN])
             while True:
+                if self._waits():
+                    break
                 if self.format is None or (state[parsing.AT] >= state[parsing.END] and not self._fill()):
                     more = self._next_file()
                     if not more:
@@ -282,9 +307,11 @@ class LineReader:
                 if self.strict and self.refusals.total:
                     more = False
                     break
-                if needs == parsing.FILLED:
+                if needs == parsing.FILLED or (needs == parsing.MORE_BYTES and self._waits(within=True)):
                     break
-                if needs != parsing.ENDED:
+                if needs == parsing.MORE_BYTES:
+                    state[parsing.LAST] |= not self._fill()
+                elif needs != parsing.ENDED:
                     self._serve(needs)
             if state[parsing.ROWS]:
                 yield self._batch(tags, int(state[parsing.UNKNOWN]) - unknown)
@@ -292,10 +319,31 @@ class LineReader:
                 file, line, reason = self.refusals.first[0]
                 raise ValueError(f"{file}, line {line}: {reason}")
 
+    def _waits(self, within: bool = False) -> bool:
+        """Whether there are rows to hand out, and the next bytes are still to come, even ``within`` the next row."""
+        state, source = self._state, self._source
+        if source is None or not source.live or not state[parsing.ROWS]:
+            return False
+        if state[parsing.AT] < state[parsing.END] and not within:
+            return False
+        return not (self._ended or source.ready())
+
     def _wide(self) -> int:
         """The number of dense attributes; known before the first line is parsed."""
         assert self.format is not None
         return sum(kind == "number" for kind in self.format.settled.get("kinds", ()))
+
+    def _settled(self) -> dict[str, Any]:
+        """What was found out about the input, and how it is read."""
+        assert self.format is not None
+        settled = self.format.settled
+        if "reading" not in settled:
+            settled["reading"] = {"format": self.kind, **self.options.remembered()}
+        return settled
+
+    def remarks(self) -> list[str]:
+        """What was noticed on the way."""
+        return [] if self.format is None else self.format.remarks()
 
     def _renew(self, wide: int) -> None:
         """Begin a batch."""
@@ -328,5 +376,5 @@ class LineReader:
             position,
             unknown,
             share,
-            self.format.settled,
+            self._settled(),
         )

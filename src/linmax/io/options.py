@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BLOCK", "ROWS", "Position", "ReadOptions"]
+from linmax.io.words import UNICODE
+
+__all__ = ["BLOCK", "REMEMBERED", "ROWS", "Position", "ReadOptions"]
+
+REMEMBERED = ("ngrams", "skips", "words", "header", "delimiter", "label", "ignore", "categorical", "text")
 
 BLOCK = 2**19  # bytes read at a time: few enough to stay in the cache until they are parsed
 ROWS = 4096  # of a batch
@@ -14,7 +18,24 @@ ROWS = 4096  # of a batch
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stream stands: the next byte of which file, and what was read before it."""
+    """Where a stream stands: the next byte of which file, and what was read before it.
+
+    Attributes
+    ----------
+    file : int
+        Which of the files.
+    offset, line : int
+        The next byte in it, and the number of the next line.
+
+    See Also
+    --------
+    linmax.stream : takes one, to go on from there.
+
+    Examples
+    --------
+    >>> Position()
+    Position(file=0, offset=0, line=1)
+    """
 
     file: int = 0
     offset: int = 0
@@ -27,13 +48,24 @@ class ReadOptions:
 
     Attributes
     ----------
-    label, ignore, categorical
-        Columns of a table: the label (the last one if not given), those to leave out, and those whose numbers are
-        categories.
-    ngrams
-        Longest run of words of a text that is an attribute.
+    label, ignore, categorical, text, id
+        Columns of a table, or keys of JSON: the label (if not given, `linmax.io.schema` chooses), those to leave out,
+        those whose numbers are categories, those whose words are attributes, and the one that tells rows apart.
+    delimiter, header
+        What separates the fields of a table, recognised if not given; whether its first line names the columns.
+    ngrams, skips, words
+        Longest run of words of a text that is an attribute, how many words may lie between two that are one together,
+        and how words are told (see `linmax.io.words`).
     known
         The kind of each column as a model has learned from it.
+    unlabelled
+        Whether rows may come without labels, as when they are to be predicted.
+    classes
+        Names of the classes that a model knows.
+    prefer
+        The format to take if neither the name nor the first bytes of the input tell it.
+    learned
+        Names of the options that come from a model and were not given.
     grows
         Whether names that were not met before get a number; else they are left out.
     strict
@@ -47,11 +79,30 @@ class ReadOptions:
     label: str | None = None
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    id: str | None = None
+    delimiter: str | None = None
+    header: bool = True
     ngrams: int = 1
+    skips: int = 0
+    words: str = UNICODE
     known: Mapping[str, str] | None = None
+    unlabelled: bool = False
+    classes: frozenset[str] = frozenset()
+    prefer: str | None = None
+    learned: frozenset[str] = frozenset()
     grows: bool = True
     strict: bool = False
     rows: int = ROWS
     block: int = BLOCK
     position: Position = Position()
     settled: dict[str, Any] | None = None
+
+    def given(self) -> list[str]:
+        """Names of the options that concern some formats only and were given."""
+        names = (*REMEMBERED, "id")
+        return [name for name in names if getattr(self, name) != getattr(ReadOptions, name)]
+
+    def remembered(self) -> dict[str, Any]:
+        """What a model keeps, so that other data can be read as those were that it has learned from."""
+        return {name: getattr(self, name) for name in self.given() if name in REMEMBERED}

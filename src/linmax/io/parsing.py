@@ -49,7 +49,9 @@ __all__ = ["REASONS", "TOKEN", "Work", "WorkT"]
     NEW_CLASS,  # its bytes are state[FROM]..state[TO]
     NEW_PREFIX,
     ASK_NUMBER,
-) = range(8)
+    MORE_BYTES,  # a row goes on beyond the block
+    LETTERS,  # the table of letters beyond ASCII
+) = range(10)
 
 # Places in Work.state.
 (
@@ -66,8 +68,10 @@ __all__ = ["REASONS", "TOKEN", "Work", "WorkT"]
     ANSWERS,  # numbers that Python rounded for this line
     TAGGED,  # whether a row has a tag
     ASIDE,  # whether FROM..TO are in the scratch of the parser and not in the block
+    LAST,  # whether no bytes follow those of the block
+    OPEN,  # whether rows may come without a label in formats that have nothing to show its place
     WIDTH,
-) = range(14)
+) = range(16)
 
 REASONS = (
     "",
@@ -92,8 +96,8 @@ REASONS = (
     "no tab between label and text",
     "longer than 16 MB",
     "not JSON",
-    "not a JSON object with label and features, or label and text",
-    "a feature that is neither a number, text, true or false",
+    "not a JSON object",
+    "a label that is an object or a list",
     "not UTF-8",
 )
 (
@@ -120,7 +124,7 @@ REASONS = (
     TOO_LONG,
     NOT_JSON,
     NOT_AN_OBJECT,
-    NOT_A_FEATURE,
+    NOT_A_LABEL,
     NOT_UTF8,
 ) = range(len(REASONS))
 

@@ -19,13 +19,15 @@ from linmax.util.checks import one_of
 __all__ = ["StreamReader", "open_source", "read_columns"]
 
 
-def open_source(path: Any, kind: str | None = None, columns: bool = False) -> tuple[Source, str]:
-    """Open a source; its format is the given one, or else recognised (with columns, if they are needed)."""
+def open_source(
+    path: Any, kind: str | None = None, columns: bool = False, prefer: str | None = None
+) -> tuple[Source, str]:
+    """Open a source; its format is the given one, or else recognised (see `format_of`)."""
     if kind is not None:
         one_of("format", kind, FORMATS)
     source = Source.of(path)
     try:
-        return source, format_of(source.name, source.head(), columns) if kind is None else kind
+        return source, format_of(source.name, source.head(), columns, prefer) if kind is None else kind
     except BaseException:
         source.close()
         raise
@@ -47,15 +49,25 @@ class StreamReader:
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
         self.refusals = Refusals()
+        self._at_work: LineReader | TableReader | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found out about the input."""
+        return [] if self._at_work is None else self._at_work.notes
+
+    def remarks(self) -> list[str]:
+        """What was noticed on the way."""
+        return [] if self._at_work is None else self._at_work.remarks()
 
     def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, until the input ends."""
         first = self.options.position.file
         if self.kind is None and first < len(self.paths):
-            self.paths[first], self.kind = open_source(self.paths[first])
+            self.paths[first], self.kind = open_source(self.paths[first], prefer=self.options.prefer)
         if self.kind is None:
             return
-        reader = self._reader(self.kind)
+        reader = self._at_work = self._reader(self.kind)
         reader.refusals = self.refusals
         yield from reader
 
@@ -64,7 +76,8 @@ class StreamReader:
         if isinstance(made, TableFormat):
             first = self.paths[0] = Source.of(self.paths[0])
             name = first.name if len(self.paths) == 1 else f"{first.name} and the files after it"
-            return TableReader(self._tables(made), self.options, self.vocabulary, self.classes, name)
+            made.refuse_options(name)
+            return TableReader(self._tables(made), self.options, self.vocabulary, self.classes, name, kind)
         return LineReader(self.paths, kind, self.options, self.vocabulary, self.classes)
 
     def _tables(self, made: TableFormat) -> Iterator[Any]:

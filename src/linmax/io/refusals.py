@@ -11,7 +11,24 @@ KEPT = 20  # refused lines that are remembered
 
 @dataclass
 class Refusals:
-    """Lines that could not be read: how many for each reason, and the first of them."""
+    """Lines that could not be read: how many for each reason, and the first of them.
+
+    Attributes
+    ----------
+    counts : dict from str to int
+        How many lines for each reason.
+    first : list
+        The first of them: file, line and reason.
+
+    See Also
+    --------
+    linmax.stream : counts them in ``refusals``.
+
+    Examples
+    --------
+    >>> Refusals().counts
+    {}
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     first: list[tuple[str, int, str]] = field(default_factory=list)  # file, line, reason

@@ -1,56 +1,172 @@
-"""Columns of tables: which is the label, which hold numbers, which categories, and which are left out."""
+"""Columns of tables: which is the label, which hold numbers, categories or texts, and which are left out.
+
+Without a label column by name, the first of ``label target class y`` is taken, else the last column; never one that
+only numbers the rows, as pandas writes its index. Dates and times are left out: as categories they tell nothing of
+rows to come. What was chosen is told in notes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from linmax.io.options import ReadOptions
 
-__all__ = ["MISSING", "column_kinds", "dense_columns", "refuse_repeated"]
+__all__ = ["LABELS", "MISSING", "Schema", "cell_type", "dense_columns", "named_columns", "refuse_repeated", "schema_of"]
 
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
+LABELS = ("label", "target", "class", "y")  # names of the label, in the order of preference
+INDEX = re.compile(r"unnamed: \d+|__index_level_\d+__|level_0", re.IGNORECASE)
+DATE = re.compile(
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"
+    r"( ?(Z|UTC|[+-]\d{2}:?\d{2}))?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"
+)
+COMMA = re.compile(r"[+-]?\d+,\d+")
+NUMBERS = 0.8  # share of the values that must be numbers; the others are categories within the column
+NUMBER, CATEGORY = "number", "category"
+DATES = "dates or times"
+WORDS = 4  # in a value, on average: it is a text rather than a category
+SHOWN = 8  # columns that a note names
 
 
-def column_kinds(
-    name: str, header: Sequence[str], is_numeric: Callable[[str], bool], options: ReadOptions
-) -> list[str]:
-    """The kind of each column: label, ignored, number or category; from the model, if there is one."""
+@dataclass(frozen=True)
+class Schema:
+    """The kind of each column (label, id, ignored, number, category, text), and what there is to say about them."""
+
+    kinds: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+def cell_type(cells: Sequence[str]) -> str:
+    """The type of a column of text from values that are not missing: a number, a category, or why it is left out.
+
+    Examples
+    --------
+    >>> cell_type(["1", "2.5"]), cell_type(["red", "2"]), cell_type(["2024-02-29", "2024-03-01"])
+    ('number', 'category', 'dates or times')
+    """
+    if sum(map(is_number, cells)) >= NUMBERS * len(cells):
+        return NUMBER
+    return DATES if all(DATE.fullmatch(cell) for cell in cells) else CATEGORY
+
+
+def is_number(text: str) -> bool:
+    """Whether a field is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def schema_of(name: str, header: Sequence[str], type_of: Callable[[str], str], options: ReadOptions) -> Schema:
+    """The kinds of the columns; from the model, if there is one."""
     if options.known:
-        return _known_kinds(name, header, options.known, options.label)
-    label = options.label if options.label is not None else header[-1]
-    for column in [label, *options.ignore, *options.categorical]:
-        if column not in header:
+        return Schema(_known_kinds(name, header, options))
+    wanted = [options.label, options.id, *options.ignore, *options.categorical, *options.text]
+    for column in wanted:
+        if column is not None and column not in header:
             raise ValueError(f"{name} has no column {column!r}; it has {', '.join(header)}")
-    kinds = []
+    types = {column: _type(column, type_of, options) for column in header}
+    label = options.label if options.label is not None else _chosen_label(header, types, options)
+    kinds, reasons = [], {}
     for column in header:
+        kind = types[column]
         if column == label:
-            kinds.append("label")
-        elif column in options.ignore:
-            kinds.append("ignored")
-        elif column in options.categorical or not is_numeric(column):
-            kinds.append("category")
-        else:
-            kinds.append("number")
-    return kinds
+            kind = "label"
+        elif kind not in ("id", "ignored", "text", NUMBER, CATEGORY):
+            reasons[column], kind = kind, "ignored"
+        kinds.append(kind)
+    if not {NUMBER, CATEGORY, "text"} & set(kinds):
+        others = [f"{column!r} is {types[column]}" for column in header if column != label]
+        told = "; ".join(others) or "there is no other; is the delimiter right?"
+        raise ValueError(f"{name} has no column to learn from: {label!r} is the label; {told}")
+    return Schema(kinds, _notes(header, kinds, label, reasons, options))
 
 
-def _known_kinds(name: str, header: Sequence[str], known: Mapping[str, str], label: str | None) -> list[str]:
+def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> str:
+    """What the options say of a column, else its name or its values."""
+    if column in options.ignore:
+        return "ignored"
+    if column == options.id:
+        return "id"
+    if column in options.text:
+        return "text"
+    if column in options.categorical:
+        return CATEGORY
+    return "the numbers of rows" if INDEX.fullmatch(column) else type_of(column)
+
+
+def _chosen_label(header: Sequence[str], types: Mapping[str, str], options: ReadOptions) -> str:
+    open_to_choice = [c for c in header if c not in options.text and types[c] not in ("ignored", "id")]
+    small = {column.lower(): column for column in reversed(open_to_choice)}
+    for name in LABELS:
+        if name in small:
+            return small[name]
+    usual = [column for column in open_to_choice if types[column] in (NUMBER, CATEGORY)]
+    return [*(open_to_choice or header), *usual][-1]
+
+
+def _notes(
+    header: Sequence[str], kinds: Sequence[str], label: str, reasons: Mapping[str, str], options: ReadOptions
+) -> list[str]:
+    counted = {"number": "number", "category": "category", "text": "text"}
+    plural = {"number": "numbers", "category": "categories", "text": "texts"}
+    parts = []
+    for kind in counted:
+        many = sum(one == kind for one in kinds)
+        if many:
+            parts.append(f"{many} {counted[kind] if many == 1 else plural[kind]}")
+    why = "" if options.label is not None else " (the last one)" if label == header[-1] else " (by its name)"
+    notes = [f"The label is {label!r}{why}; columns: {', '.join(parts)}."]
+    for reason in dict.fromkeys(reasons.values()):
+        of = [repr(column) for column, one in reasons.items() if one == reason]
+        more = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
+        notes.append(f"Ignored, being {reason}: {', '.join(of[:SHOWN])}{more}.")
+    return notes
+
+
+def text_note(header: Sequence[str], kinds: Sequence[str], cells: Mapping[str, Sequence[str]]) -> list[str]:
+    """What to say of categories that look like texts."""
+    notes = []
+    for column, kind in zip(header, kinds, strict=True):
+        found = cells.get(column, [])
+        if kind == CATEGORY and found and sum(len(cell.split()) for cell in found) >= WORDS * len(found):
+            notes.append(f"The values of {column!r} look like texts; --text {column} takes their words.")
+    return notes
+
+
+def _known_kinds(name: str, header: Sequence[str], options: ReadOptions) -> list[str]:
     """The kinds of columns that a model has learned from; others are ignored, and the label may be absent."""
+    known, label = options.known or {}, options.label
     if label is not None and known.get(label) != "label":
         theirs = next((column for column, kind in known.items() if kind == "label"), None)
         raise ValueError(f"the model has learned the column {theirs!r}, not {label!r}")
-    absent = [column for column, kind in known.items() if kind in ("number", "category") and column not in header]
+    if options.id is not None and options.id not in header:
+        raise ValueError(f"{name} has no column {options.id!r}; it has {', '.join(header)}")
+    wanted = (NUMBER, CATEGORY, "text")
+    absent = [column for column, kind in known.items() if kind in wanted and column not in header]
     if absent:
         raise ValueError(
             f"{name} has no column {absent[0]!r}, which the model learned from; it has {', '.join(header)}"
         )
-    return [known.get(column, "ignored") for column in header]
+    kinds = [known.get(column, "ignored") for column in header]
+    return [
+        "id" if column == options.id and kind not in wanted else kind
+        for column, kind in zip(header, kinds, strict=True)
+    ]
 
 
 def dense_columns(header: Sequence[str], kinds: Sequence[str], known: Mapping[str, str] | None) -> tuple[str, ...]:
     """The columns of numbers, in the order in which a model has them."""
     order = known.items() if known else zip(header, kinds, strict=True)
-    return tuple(column for column, kind in order if kind == "number")
+    return tuple(column for column, kind in order if kind == NUMBER)
+
+
+def named_columns(header: Sequence[str]) -> list[str]:
+    """The columns with names for those that have none, as pandas gives them."""
+    return [column.strip() or f"Unnamed: {place}" for place, column in enumerate(header)]
 
 
 def refuse_repeated(name: str, header: Sequence[str]) -> None:

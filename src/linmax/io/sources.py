@@ -18,12 +18,36 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
-__all__ = ["STANDARD_INPUT", "LinesAsFile", "Source", "is_standard_input", "refuse_unreadable"]
+from linmax.io.pipes import PAUSE, Gathering, Pipe, delivers_slowly, descriptor
+
+__all__ = [
+    "BOM",
+    "STANDARD_INPUT",
+    "LinesAsFile",
+    "Source",
+    "is_standard_input",
+    "refuse_encoding",
+    "refuse_unreadable",
+]
 
 STANDARD_INPUT = "-"
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 LONGEST = max(map(len, MAGIC))
+BOM = b"\xef\xbb\xbf"  # may begin a text in UTF-8, and means nothing
+ENCODINGS = {b"\xff\xfe\0\0": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 HEAD = 2**16  # bytes by which a format is recognised
+
+
+def refuse_encoding(name: str, head: bytes) -> None:
+    """Refuse text that is not in UTF-8 or another extension of ASCII, from its first bytes."""
+    for mark, kind in ENCODINGS.items():
+        if head.startswith(mark):
+            raise ValueError(f"{name} is {kind}; convert it, as iconv -f {kind} -t UTF-8 does")
+    zeros = np.flatnonzero(np.frombuffer(head[:512], np.uint8) == 0)
+    if zeros.size > len(head[:512]) // 3:
+        raise ValueError(f"{name} is UTF-16 or no text at all; convert it, as iconv -f UTF-16 -t UTF-8 does")
+    if b"\r" in head and b"\n" not in head[:-1] and head.count(b"\r") > 1:
+        raise ValueError(f"{name} ends its lines in carriage returns alone; convert it, as tr '\\r' '\\n' does")
 
 
 def _zstd(raw: BinaryIO) -> BinaryIO:
@@ -50,7 +74,7 @@ def _zstd(raw: BinaryIO) -> BinaryIO:
         ) from None
 
 
-def _unpacked(raw: io.BufferedReader) -> BinaryIO:
+def _unpacked(raw: Any) -> BinaryIO:
     start = raw.peek(LONGEST)[:LONGEST]
     kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if kind == "gzip":
@@ -75,6 +99,20 @@ def refuse_unreadable(path: Any) -> None:
         os.stat(path)
 
 
+def _standard_input() -> Any:
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; give a file, or feed it by a pipe")
+    return sys.stdin.buffer
+
+
+def _bytes_of(file: Any, ours: bool) -> Any:
+    """What reads the file: a `Pipe` if it is ours to read past Python's buffer, else something that can peek."""
+    number = descriptor(file) if ours else None
+    if number is not None and delivers_slowly(number):
+        return Pipe(number)
+    return file if hasattr(file, "peek") else io.BufferedReader(file)
+
+
 class Source:
     """One file, pipe or open binary file, decompressed as it is read."""
 
@@ -84,16 +122,16 @@ class Source:
         self._ahead = b""  # read, but not yet handed out
         self._opened = isinstance(path, (str, os.PathLike)) and not is_standard_input(path)
         if is_standard_input(path):
-            self._raw: Any = sys.stdin.buffer
+            self._given: Any = _standard_input()
         elif self._opened:
             self.name = str(path)
             if Path(path).is_dir():
                 raise ValueError(f"{path} is a folder; give a file")
-            self._raw = open(path, "rb")  # noqa: SIM115
+            self._given = open(path, "rb")  # noqa: SIM115
         else:
-            self.name, self._raw = str(getattr(path, "name", type(path).__name__)), path
-        if not hasattr(self._raw, "peek"):
-            self._raw = io.BufferedReader(self._raw)
+            self.name, self._given = str(getattr(path, "name", type(path).__name__)), path
+        self._raw: Any = _bytes_of(self._given, self._opened or is_standard_input(path))
+        self.live = isinstance(self._raw, Pipe)
         self._file = self._raw
         try:
             self._file = _unpacked(self._raw)
@@ -116,10 +154,18 @@ class Source:
         return self.size is not None
 
     def head(self, size: int = HEAD) -> bytes:
-        """The first bytes, up to the end of a line if there is one; they are read again later."""
-        if len(self._ahead) < size:
-            room = np.zeros(size, np.uint8)
-            self._ahead = room[: self.read_into(room)].tobytes()
+        """The first bytes, up to the end of a line if there is one; they are read again later.
+
+        Of a pipe these are the bytes that have arrived, but one line at least.
+        """
+        room = np.zeros(size, np.uint8)
+        while len(self._ahead) < size and not (self.live and b"\n" in self._ahead and not self._raw.ready(PAUSE)):
+            before = self._ahead
+            self._ahead = b""
+            got = self.read_some(room[len(before) :])
+            self._ahead = before + room[len(before) : len(before) + got].tobytes()
+            if not got:
+                break
         whole = len(self._ahead) < size
         return self._ahead if whole else self._ahead[: self._ahead.rfind(b"\n") + 1] or self._ahead
 
@@ -133,6 +179,7 @@ class Source:
 
     def text(self) -> TextIO:
         """The rest as text: UTF-8, with any line endings."""
+        refuse_encoding(self.name, self.head())
         return io.TextIOWrapper(io.BufferedReader(SourceFile(self), 2**16), encoding="utf-8-sig", newline="")
 
     def lines(self) -> Iterator[bytes]:
@@ -148,15 +195,32 @@ class Source:
         except (OSError, ValueError):
             return None
 
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Whether something can be read without waiting longer than that: always, unless it is a pipe."""
+        return not self.live or bool(self._ahead) or bool(self._raw.ready(seconds))
+
     def read_into(self, room: np.ndarray) -> int:
         """Fill the array as far as possible; returns the number of bytes, 0 at the end."""
+        count = 0
+        while count < len(room) and (got := self.read_some(room[count:])):
+            count += got
+        return count
+
+    def read_some(self, room: np.ndarray) -> int:
+        """Read what is there, and wait only if there is nothing; returns the number of bytes, 0 at the end.
+
+        While a writer keeps a pipe full, its bytes are gathered for a moment, so that blocks are large.
+        """
         view, count = room.data, 0
+        gathering = Gathering() if self.live else None
         try:
             while count < len(view):
                 got = self._read(view[count:])
                 if not got:
                     break
                 count += got
+                if gathering is not None and not ((left := gathering.left()) >= 0.0 and self.ready(left)):
+                    break
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
             raise ValueError(f"{self.name} is damaged or cut short: {error}") from None
         except OSError as error:
@@ -170,6 +234,8 @@ class Source:
             part, self._ahead = self._ahead[: len(view)], self._ahead[len(view) :]
             view[: len(part)] = part
             return len(part)
+        if self.packed and self.live and hasattr(self._file, "readinto1"):
+            return int(self._file.readinto1(view))
         if hasattr(self._file, "readinto"):
             return int(self._file.readinto(view) or 0)
         data = self._file.read(len(view))
@@ -195,6 +261,7 @@ class Source:
         if self._opened:
             self._file.close()
             self._raw.close()
+            self._given.close()
 
 
 class SourceFile(io.RawIOBase):

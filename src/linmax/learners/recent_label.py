@@ -122,6 +122,10 @@ def recent_label(decay: float = 0.8) -> RecentLabel:
     Models that are merged have no last label in common: all is forgotten, but for decay = 1, where the labels are
     counted and the counts add up.
 
+    See Also
+    --------
+    vr_combine : the pool for attributes has it as a member.
+
     Examples
     --------
     >>> import linmax

@@ -11,25 +11,190 @@ square of the scores, centred, of the last trials, the present one included.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from numba import float64, types
 
-from linmax.engine.record import JUDGED, RING, Record, latest
-from linmax.util.lazy import Later
-
-if TYPE_CHECKING:
-    from scipy import optimize, special
-else:
-    optimize, special = Later("scipy.optimize"), Later("scipy.special")
+from linmax.core.contract import Labels, Matrix, Vector
+from linmax.engine.record import JUDGED, RING, Record, RecordT, latest
+from linmax.jit.compiling import kernel
 
 __all__ = ["Calibration", "fit_moment", "fit_probabilities"]
 
 RECENT = 1000  # trials that are fitted to
-WINDOW = 100  # trials before one from which the usual size of its scores is taken
-STARTS = (1.0, 10.0, 100.0)  # sharpness, for scores of magnitude 1, from which the fit begins
-LIMIT = 14.0  # of the logarithms of both
+WINDOW = 400  # trials before one from which the usual size of its scores is taken
+LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
+CLOSE = 1e-5  # to which the logarithm of the sharpness is found
+LEAST = 1e-6  # guess rate
+FEWEST = 20  # trials by which probabilities are judged
+
+
+# -- in compiled code ---------------------------------------------------------------------------------------------
+
+
+@kernel()
+def mean_square(scores: np.ndarray) -> float:
+    """The mean square of the scores of one trial, centred; -inf is the score of a class not yet known."""
+    number, total = 0, 0.0
+    for c in range(scores.size):
+        if scores[c] > -np.inf:
+            number += 1
+            total += scores[c]
+    if number == 0:
+        return 0.0
+    mean, squares = total / number, 0.0
+    for c in range(scores.size):
+        if scores[c] > -np.inf:
+            squares += (scores[c] - mean) ** 2
+    return squares / number
+
+
+@kernel()
+def largest_of(scores: np.ndarray) -> float:
+    """The highest score of one trial."""
+    highest = -np.inf
+    for c in range(scores.size):
+        highest = max(highest, scores[c])
+    return highest
+
+
+@kernel()
+def best_guess(chosen: np.ndarray, even: np.ndarray) -> float:
+    """The guess rate e that minimises -sum log((1 - e) chosen + e even) - log e, which is convex."""
+    low, high, guess = LEAST, 1.0, 0.1
+    for _ in range(60):
+        slope, bend = -1.0 / guess, 1.0 / (guess * guess)
+        for t in range(chosen.size):
+            ratio = (even[t] - chosen[t]) / ((1.0 - guess) * chosen[t] + guess * even[t])
+            slope -= ratio
+            bend += ratio * ratio
+        if slope > 0.0:
+            high = guess
+        else:
+            low = guess
+        step = guess - slope / bend
+        if not low <= step <= high:
+            step = 0.5 * (low + high)
+        if abs(step - guess) <= 1e-12:
+            break
+        guess = step
+    return guess
+
+
+@kernel()
+def judge_sharpness(
+    scores: np.ndarray, labels: np.ndarray, beta: float, chosen: np.ndarray, even: np.ndarray, rise: np.ndarray
+) -> tuple[float, float, float]:
+    """For one sharpness: the loss at the best guess rate, its slope along log beta, and that guess rate.
+
+    ``chosen`` is filled with the shares of the labels, ``rise`` with how much each grows along beta.
+    """
+    for t in range(labels.size):
+        row, label = scores[t], labels[t]
+        highest, total, mean = largest_of(row), 0.0, 0.0
+        for c in range(row.size):
+            if row[c] > -np.inf:
+                share = math.exp(beta * (row[c] - highest))
+                total += share
+                mean += share * (row[c] - highest)
+        chosen[t] = math.exp(beta * (row[label] - highest)) / total
+        rise[t] = chosen[t] * (row[label] - highest - mean / total)
+    guess = best_guess(chosen, even)
+    loss, slope = -math.log(guess), 0.0
+    for t in range(labels.size):
+        mixed = (1.0 - guess) * chosen[t] + guess * even[t]
+        loss -= math.log(max(mixed, 1e-300))
+        slope -= (1.0 - guess) * rise[t] / max(mixed, 1e-300)
+    return loss, slope * beta, guess
+
+
+@kernel(types.UniTuple(float64, 2)(Matrix, Labels, Matrix))
+def likeliest(scores: np.ndarray, labels: np.ndarray, room: np.ndarray) -> tuple[float, float]:
+    """Sharpness and guess rate for which the labels are likeliest: the best of a few sharpnesses, made precise.
+
+    There is ``room`` for three numbers of each trial.
+    """
+    chosen, even, rise = room[0], room[1], room[2]
+    spread = 0.0
+    for t in range(labels.size):
+        number, total = 0, 0.0
+        for c in range(scores.shape[1]):
+            if scores[t, c] > -np.inf:
+                number += 1
+                total += scores[t, c]
+        even[t] = 1.0 / number
+        for c in range(scores.shape[1]):
+            if scores[t, c] > -np.inf:
+                spread = max(spread, abs(scores[t, c] - total / number))
+    if spread == 0.0:
+        spread = 1.0
+    apart = (HIGHEST - LOWEST) / (STEPS - 1)
+    best, at = np.inf, LOWEST
+    for step in range(STEPS):
+        place = LOWEST + step * apart
+        loss, _, _ = judge_sharpness(scores, labels, math.exp(place) / spread, chosen, even, rise)
+        if loss < best:
+            best, at = loss, place
+    low, high = max(LOWEST, at - apart), min(HIGHEST, at + apart)
+    _, before, _ = judge_sharpness(scores, labels, math.exp(low) / spread, chosen, even, rise)
+    _, after, _ = judge_sharpness(scores, labels, math.exp(high) / spread, chosen, even, rise)
+    side = 0
+    while before < 0.0 < after and high - low > CLOSE:  # the Illinois method
+        at = (low * after - high * before) / (after - before)
+        _, slope, _ = judge_sharpness(scores, labels, math.exp(at) / spread, chosen, even, rise)
+        if abs(slope) <= CLOSE:
+            break
+        if slope > 0.0:
+            high, after = at, slope
+            before = before / 2.0 if side > 0 else before
+            side = 1
+        else:
+            low, before = at, slope
+            after = after / 2.0 if side < 0 else after
+            side = -1
+    beta = math.exp(at) / spread
+    return beta, judge_sharpness(scores, labels, beta, chosen, even, rise)[2]
+
+
+@kernel(types.void(Matrix, Matrix, Vector))
+def over_size(scores: np.ndarray, sized: np.ndarray, squares: np.ndarray) -> None:
+    """Each trial's scores over their usual size: of the last WINDOW trials, and its own."""
+    for t in range(len(scores)):
+        squares[t], total, first = mean_square(scores[t]), 0.0, max(0, t - WINDOW)
+        for before in range(first, t + 1):
+            total += squares[before]
+        size = math.sqrt(total / (t + 1 - first))
+        for c in range(scores.shape[1]):
+            if scores[t, c] > -np.inf:
+                sized[t, c] = scores[t, c] / size if size > 0.0 else 0.0
+            else:
+                sized[t, c] = -np.inf
+
+
+@kernel(types.void(RecordT, Matrix, float64, float64, Matrix))
+def shares_of(record: Record, scores: np.ndarray, beta: float, guess: float, shares: np.ndarray) -> None:
+    """(1 - e) softmax(beta z) + e / k of each trial, z over the size of the last scores of the record and its own."""
+    judged, room = record.counts[JUDGED], record.labels.size
+    recent, total = min(judged, min(room, WINDOW)), 0.0
+    for t in range(judged - recent, judged):
+        total += mean_square(record.scores[t % room])
+    for t in range(len(scores)):
+        row, out = scores[t], shares[t]
+        size = math.sqrt((total + mean_square(row)) / (recent + 1))
+        highest, number, whole = largest_of(row), 0, 0.0
+        for c in range(row.size):
+            out[c] = 0.0
+            if row[c] > -np.inf:
+                out[c] = math.exp(beta * (row[c] - highest) / size) if size > 0.0 else 1.0
+                whole += out[c]
+                number += 1
+        for c in range(row.size):
+            if row[c] > -np.inf:
+                out[c] = (1.0 - guess) * out[c] / whole + guess / number
+
+
+# -- for the models -----------------------------------------------------------------------------------------------
 
 
 def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
@@ -44,47 +209,8 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
     0.99
     """
-    known, centred = _centred(scores)
-    number = known.sum(axis=1)
-    spread = float(np.abs(centred).max()) or 1.0
-    rows = np.arange(len(labels))
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        beta, guess = np.exp(parameters[0]) / spread, special.expit(parameters[1])
-        shares = special.softmax(np.where(known, beta * centred, -np.inf), axis=1)
-        chosen = shares[rows, labels]
-        mixed = (1.0 - guess) * chosen + guess / number
-        steeper = chosen * (centred[rows, labels] - (shares * centred).sum(axis=1))
-        by_beta = -((1.0 - guess) * steeper / mixed).sum() * beta
-        by_guess = -((1.0 / number - chosen) / mixed).sum() * guess * (1.0 - guess) - (1.0 - guess)
-        return float(-np.log(mixed).sum() - np.log(guess)), np.array([by_beta, by_guess])
-
-    bounds = [(-LIMIT, LIMIT)] * 2
-    starts = [np.array([np.log(start), special.logit(0.1)]) for start in STARTS]
-    with threadpool_limits(1):  # over two parameters, threads cost many times what they save
-        ends = [optimize.minimize(loss, start, jac=True, bounds=bounds) for start in starts]
-    found = min(ends, key=lambda result: result.fun)
-    return float(np.exp(found.x[0]) / spread), float(special.expit(found.x[1]))
-
-
-def _centred(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which scores are those of known classes, and the scores less their mean, 0 for the others."""
-    known = np.isfinite(scores)
-    finite = np.where(known, scores, 0.0)
-    mean = finite.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return known, np.where(known, finite - mean[:, None], 0.0)
-
-
-def _squares(scores: np.ndarray) -> np.ndarray:
-    """The mean square of the centred scores of each trial."""
-    known, centred = _centred(scores)
-    return np.asarray((centred**2).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
-
-
-def _over_size(scores: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Scores over their usual size: the root of ``sums`` of squares over the number of trials that they are of."""
-    size = np.sqrt(sums / counts)[:, None]
-    return np.divide(scores, size, out=np.where(np.isfinite(scores), 0.0, scores), where=size > 0.0)
+    room = np.empty((3, len(labels)))
+    return likeliest(np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(labels, np.int32), room)
 
 
 def fit_moment(judged: int) -> int:
@@ -120,17 +246,33 @@ class Calibration:
         return self._fitted
 
     def _fit(self, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        sums = np.cumsum(_squares(scores))
-        before = np.concatenate([np.zeros(WINDOW + 1), sums[: -WINDOW - 1]])[: len(sums)]
-        counts = np.minimum(np.arange(len(sums)) + 1, WINDOW + 1)
-        sized = _over_size(scores, np.maximum(sums - before, 0.0), counts)
-        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
+        return fit_probabilities(_sized(scores)[-RECENT:], labels[-RECENT:])
 
     def probabilities(self, record: Record, scores: np.ndarray) -> np.ndarray:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
         beta, guess = self.fitted(record)
-        recent = _squares(latest(record)[0][-WINDOW:])
-        sized = _over_size(scores, recent.sum() + _squares(scores), np.full(len(scores), len(recent) + 1))
-        known = np.isfinite(scores)
-        shares = special.softmax(np.where(known, beta * np.where(known, sized, 0.0), -np.inf), axis=1)
-        return np.asarray((1.0 - guess) * shares + guess * known / np.maximum(known.sum(axis=1, keepdims=True), 1))
+        shares = np.empty(scores.shape)
+        shares_of(record, np.ascontiguousarray(scores), beta, guess, shares)
+        return shares
+
+    def foreseen(self, record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+        """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
+
+        None of fewer than `FEWEST` trials.
+        """
+        scores, labels = latest(record)
+        half = len(labels) // 2
+        if half < FEWEST:
+            return None
+        beta, guess = self._fit(scores[:half], labels[:half])
+        sized, known = _sized(scores)[half:], np.isfinite(scores[half:])
+        powers = np.exp(beta * (sized - sized.max(axis=1, keepdims=True)))
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        return (1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True), labels[half:]
+
+
+def _sized(scores: np.ndarray) -> np.ndarray:
+    """Scores of trials that came one after the other, each over the usual size at its time."""
+    sized = np.empty_like(scores)
+    over_size(scores, sized, np.empty(len(scores)))
+    return sized

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linmax.core.bounding import Bound, bounds
+from linmax.core.bounding import AdditiveBound, Bound, bounds
 from linmax.core.contract import Rule
 from linmax.core.rows import Rows, Vector, comparator
 from linmax.data.differences import rows_of
 from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.recycling import Recycled
+from linmax.techniques.selecting import Selected
 from linmax.techniques.voting import Voted
 from linmax.util.checks import finite
 from linmax.util.progress import LateProgress
@@ -29,6 +30,7 @@ class LearnerBound:
     of_rule: Bound
     uses: float = 1.0
     wait: int | None = None
+    expected: bool = False  # whether it bounds the mean over a learner's own draws
 
     def counted(self, noise: float) -> float:
         """The noise of the updates, each instance used so often; none stays none even for unlimited use."""
@@ -51,7 +53,22 @@ def bound_of(learner: Learner, rows: Rows) -> LearnerBound:
         return replace(bound_of(learner.base, rows), wait=learner.d)
     if isinstance(learner, Recycled) and isinstance(learner.base, Rule):
         return replace(bound_of(learner.base, rows), uses=learner.u)
-    raise ValueError(f"no bound is known for {learner}; known: rules, R- and V- of a rule, VR- of a rule")
+    if isinstance(learner, Selected) and isinstance(learner.base, Rule):
+        return LearnerBound(_bound_of_selective(learner, _bound_of_rule(learner.base, rows)), expected=True)
+    raise ValueError(
+        f"no bound is known for {learner}; known: rules, R-, V- and VR- of a rule, S- of perceptron and p-norm"
+    )
+
+
+def _bound_of_selective(learner: Selected, full: Bound) -> Bound:
+    """The bound on expected mistakes from that with all labels."""
+    rule = learner.base
+    if not isinstance(full, AdditiveBound) or rule.name not in ("perceptron", "p_norm") or rule.reach != 0.0:
+        raise ValueError(f"no bound is known for {learner}; known: S-perceptron and S-p-norm, without a margin")
+    if rule.rivals != "best":
+        raise ValueError(f"no bound is known for {learner}: it learns from several rivals; leave rivals= out")
+    radius, b = full.factor, learner.b
+    return replace(full, value=lambda norm, margin, noise: bounds.selective_perceptron(radius, norm, margin, b, noise))
 
 
 def _bound_of_rule(rule: Rule, rows: Rows) -> Bound:

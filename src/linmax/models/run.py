@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from linmax.data.choices import Choices
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
+from linmax.models.choosing import run_choices
 from linmax.models.experts_model import ExpertsModel, refuse_others
 from linmax.models.trace import Trace, joined
 from linmax.util.checks import boolean, one_of, whole
@@ -20,7 +22,7 @@ __all__ = ["classes_of", "run"]
 
 def run(
     learner: Any,
-    instances: Experts,
+    instances: Experts | Choices,
     labels: Sequence[Any] | np.ndarray,
     *,
     passes: int = 1,
@@ -36,7 +38,8 @@ def run(
     learner
         A rule such as ``rules.winnow(1.1)``, one of your own, or text such as "winnow(1.1)".
     instances
-        From `experts`.
+        From `experts`; or from `choices`, where each trial has its own candidates: then the model of the trace is a
+        `Learner`, and of the options only ``tie`` and ``update_on_tie`` apply.
     labels
         The right class of each instance.
     passes
@@ -54,6 +57,15 @@ def run(
         Whether a right prediction that only ties is an update, as the bounds allow and the transformation asks. False
         leaves such a trial alone whatever the rule, those included that learn from small leads: a lead of 0 is none.
 
+    Returns
+    -------
+    Trace
+        What happened, trial by trial; ``trace.model`` goes on learning.
+
+    References
+    ----------
+    Mesterharm (2001), Rutgers dcs-tr-460, section 3: the linear-max transformation.
+
     Examples
     --------
     >>> import linmax
@@ -62,6 +74,10 @@ def run(
     (['high', 'low', 'high'], [1, 2, 3])
     """
     described = as_learner(learner)
+    if isinstance(instances, Choices):
+        if passes != 1 or margins or discover:
+            raise ValueError("choices are played once, without margins= or discover=; leave these out")
+        return run_choices(described, instances, labels, tie=tie, update_on_tie=update_on_tie)
     refuse_others(instances)
     whole("passes", passes, 1)
     one_of("tie", tie, ("smallest", "largest"))

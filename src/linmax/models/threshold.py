@@ -129,6 +129,10 @@ class LinearThreshold:
     inconsistent
         For `elimination`: positives that no literal explains.
 
+    References
+    ----------
+    Littlestone (1988), Learning quickly when irrelevant attributes abound: a new linear-threshold algorithm.
+
     Examples
     --------
     >>> import linmax

@@ -33,6 +33,18 @@ class Trace:
         Passes played, and whether the last one made no update.
     seen
         Instances and labels, when these were the learner's first trials and played once: what `bound` needs.
+
+    See Also
+    --------
+    linmax.run : makes a trace.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(trials=500, seed=0)
+    >>> trace = linmax.run("perceptron", linmax.experts(votes=data.votes), data.labels)
+    >>> len(trace), int(trace.mistakes[-1]) == int(trace.wrong.sum())
+    (500, True)
     """
 
     model: Any

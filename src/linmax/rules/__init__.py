@@ -40,6 +40,31 @@ from linmax.rules.shipping import Made, made_again
 from linmax.rules.winnow import committee as committee
 from linmax.rules.winnow import winnow as winnow
 
+__all__ = [
+    "adagrad",
+    "alma",
+    "arow",
+    "balanced_winnow",
+    "committee",
+    "elimination",
+    "ftrl",
+    "logistic",
+    "nherd",
+    "p_norm",
+    "pa",
+    "pa_i",
+    "pa_ii",
+    "perceptron",
+    "quasi_additive",
+    "register_rule",
+    "romma",
+    "sasb",
+    "scw_i",
+    "scw_ii",
+    "second_order_perceptron",
+    "winnow",
+]
+
 REGISTRY: dict[str, Callable[..., Rule]] = {
     "adagrad": adagrad,
     "alma": alma,
@@ -75,6 +100,10 @@ def register_rule(name: str, factory: Callable[..., Rule]) -> None:
         As text has it, such as "my-rule"; the `Rule` that the factory returns is called the same, or "my_rule".
     factory
         A function of the rule's parameters that returns the rule.
+
+    See Also
+    --------
+    rule : makes a rule of a plain function, without mixture and bound.
 
     Examples
     --------

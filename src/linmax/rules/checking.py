@@ -22,6 +22,17 @@ def check_rule(candidate: Rule | Callable[[], Rule], seed: int = 0) -> None:
     does nothing beyond its reach; equal inputs give equal bits; weights stay finite. That it stays within its arrays
     was checked by `rule`.
 
+    Parameters
+    ----------
+    candidate
+        A rule, or a factory that needs no arguments.
+    seed
+        Of the random z.
+
+    See Also
+    --------
+    linmax.rule : makes a rule of a function.
+
     Examples
     --------
     >>> import linmax

@@ -180,6 +180,16 @@ def rule(
     bounded
         Whether the rule needs |z_i| <= 1.
 
+    Returns
+    -------
+    function or decorator
+        The factory of the rule; called with parameters, it gives a learner.
+
+    See Also
+    --------
+    check_rule : puts a rule through what the trial loop relies on.
+    linmax.rules.register_rule : for a rule with its mixture and its bound.
+
     Examples
     --------
     >>> import linmax

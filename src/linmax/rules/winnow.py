@@ -198,6 +198,13 @@ def committee(alpha: float, thickness: float = 0.0) -> Rule:
     ----------
     Mesterharm (2000), A multi-class linear learning algorithm related to Winnow; (2001), section 4.2.
 
+    Parameters
+    ----------
+    alpha
+        Factor of the steps, > 1.
+    thickness
+        Update also where w.z <= thickness sum(w).
+
     Examples
     --------
     >>> import linmax

@@ -187,6 +187,10 @@ class Client(_Verbs):
     timeout : seconds to wait for an answer before the connection is given up.
     retries : how often a request is sent again when the connection fails or the service says "later".
 
+    See Also
+    --------
+    AsyncClient : the same for asyncio.
+
     Examples
     --------
     >>> client = Client("http://127.0.0.1:8471")
@@ -243,6 +247,15 @@ class Client(_Verbs):
 
 class AsyncClient(_Verbs):
     """The same for asyncio: every method is awaited.
+
+    Parameters
+    ----------
+    address, key, timeout, retries
+        As for `Client`.
+
+    See Also
+    --------
+    Client : the same for threads, with every method described.
 
     Examples
     --------

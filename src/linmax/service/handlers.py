@@ -63,7 +63,7 @@ async def _results(request: Request, items: list[Any]) -> list[Any]:
         if not found.done():  # the server may have given up waiting
             found.set_result(results)
 
-    begin(service, service.model(request.parameters["model"]), items, done)
+    begin(service.trials, service.model(request.parameters["model"]), items, done)
     return await found
 
 
@@ -88,7 +88,9 @@ async def answer_trials(request: Request) -> Answer:
 
 async def forget(request: Request) -> Answer:
     service = request.app.service
-    await service.forget(service.model(request.parameters["model"]), request.parameters["id"])
+    outcome = (await service.trials.forget(service.model(request.parameters["model"]), [request.parameters["id"]]))[0]
+    if isinstance(outcome, Refusal):
+        raise outcome
     return Answer(b"", 204)
 
 
@@ -99,9 +101,10 @@ async def explain(request: Request) -> Answer:
 
 async def list_models(request: Request) -> Answer:
     service = request.app.service
-    if not service.ready:
-        raise Refusal(503, "the log is being replayed; try again", retry_after=1)
-    return Answer(encode({"models": [views.summary(model) for model in service.models.values()]}))
+    service.check_ready()
+    kept = [{"name": model.name, "reason": model.reason} for model in service.quarantined.values()]
+    shown = [views.summary(model) for model in service.models.values()]
+    return Answer(encode({"models": shown, "quarantined": kept}))
 
 
 async def create_model(request: Request) -> Answer:
@@ -114,7 +117,8 @@ async def show_model(request: Request) -> Answer:
 
 async def delete_model(request: Request) -> Answer:
     service = request.app.service
-    await service.delete(service.model(request.parameters["model"]), request.query.get("confirm"))
+    service.check_ready()
+    await service.delete(request.parameters["model"], request.query.get("confirm"))
     return Answer(b"", 204)
 
 
@@ -152,9 +156,14 @@ async def ready(request: Request) -> Answer:
     service = request.app.service
     if service.stopping.is_set():
         raise Refusal(503, "the server is stopping", retry_after=5)
-    if not service.ready:
-        raise Refusal(503, "the log is being replayed; try again", retry_after=1)
-    return Answer(encode({"status": "ready", "disk_full": service.pipeline.full}))
+    service.check_ready()
+    told = views.Ready(
+        status="ready",
+        disk_full=service.pipeline.full,
+        quarantined=sorted(service.quarantined),
+        incidents=service.incidents,
+    )
+    return Answer(encode(told))
 
 
 async def metrics_text(request: Request) -> Answer:

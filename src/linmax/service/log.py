@@ -12,66 +12,41 @@ connection that locks the file exclusively. Four kinds of event:
 
 An id names one trial of one model, and a trial has one label. A repeated request gets the first answer; a different one
 with the same id is refused. What a model predicted just before a *learn* event follows from the log; the table
-``answers`` keeps it only to repeat it.
+``answers`` keeps it only to repeat it. Every event carries the running hash of its model (`linmax.service.chain`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 
+from linmax.service.chain import first_hash, name_hash, next_hash
 from linmax.service.log_file import open_file, prepare_file, translated
-from linmax.service.packing import CLASS, Instance, Label, Packed, SentNames, pack, unpack
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, Event, ModelRow, made_row
+from linmax.service.mark import MOST_WAL, Mark, wal_damage
+from linmax.service.packing import CLASS, Instance, Label, Packed, pack, pack_known, pack_loosely, unpack
 from linmax.service.refusals import Refusal
 
-__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Event", "EventLog", "ModelRow"]
+__all__ = ["EventLog"]
 
+logger = logging.getLogger("linmax.service")
 
-PREDICT, LEARN, LABEL, FORGET = 1, 2, 3, 4
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
 NO_INSTANCE = (None,) * 4
-INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 FIND = (
-    "SELECT e.seq, e.kind, e.votes, e.scores, e.places, e.numbers, e.served, e.label, a.predicted, a.seq "
+    "SELECT e.seq, e.kind, e.votes, e.scores, e.places, e.numbers, e.served, e.label, "
+    "a.predicted, a.seq, a.fault, a.probabilities "
     "FROM events e LEFT JOIN answers a ON a.seq = e.seq WHERE e.model = ? AND e.id = ?"
 )
-REPLAY = (
-    "SELECT e.seq, e.kind, e.label, p.served, "
-    "coalesce(e.votes, p.votes), coalesce(e.scores, p.scores), "
-    "coalesce(e.places, p.places), coalesce(e.numbers, p.numbers) "
-    "FROM events e LEFT JOIN events p ON p.seq = e.refers "
-    "WHERE e.model = ? AND e.seq > ? AND e.kind IN (2, 3) ORDER BY e.seq"
-)
-
-
-@dataclass(slots=True)
-class ModelRow:
-    """A model as the log knows it."""
-
-    number: int
-    name: str
-    description: dict[str, Any]
-    created: int
-    names: SentNames
-
-
-class Event(msgspec.Struct):
-    """What a request added to the log, or what was there already (`repeat`)."""
-
-    seq: int
-    kind: int
-    instance: Instance | None = None
-    served: Label | None = None
-    label: Label | None = None
-    repeat: bool = False
-    answered: bool = True  # `served` is known (of a learn event: it has been applied and written down)
+CLOSING = "SELECT e.seq, e.kind, e.label, a.fault FROM events e LEFT JOIN answers a ON a.seq = e.seq WHERE e.refers = ?"
 
 
 class EventLog:
@@ -86,58 +61,94 @@ class EventLog:
 
     def __init__(self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL") -> None:
         self.path = Path(path)
+        wal = _content(self.path.with_name(f"{self.path.name}-wal"))
         self.database = open_file(self.path, vfs)
         prepare_file(self.database, self.path, synchronous)
         self._pages = 0
         self.database.set_wal_hook(self._note_pages)
         execute = self.database.execute
+        self.identity: str = execute("SELECT value FROM info WHERE name = 'identity'").get
         self.models: dict[int, ModelRow] = {}
-        for number, name, description, created in execute(
-            "SELECT model, name, description, created FROM models WHERE deleted IS NULL ORDER BY model"
-        ):
-            known = execute("SELECT kind, name FROM names WHERE model = ? ORDER BY kind, number", (number,))
-            self.models[number] = _row(number, name, json.loads(description), created, known)
-        self.seq = execute("SELECT max(coalesce((SELECT max(seq) FROM events), 0), "
-                           "coalesce((SELECT max(deleted) FROM models), 0))").get  # fmt: skip
+        for row in execute("SELECT model, name, description, created, limits, base, base_hash, kept, named "
+                           "FROM models WHERE deleted IS NULL ORDER BY model"):  # fmt: skip
+            self.models[row[0]] = made_row(self.database, *row)
+        self.seq: int = execute("SELECT max(coalesce((SELECT max(seq) FROM events), 0), value) FROM info "
+                                "WHERE name = 'seq'").get  # fmt: skip
         self.at = execute("SELECT max(coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0), "
                           "coalesce((SELECT max(created) FROM models), 0))").get  # fmt: skip
-        self.answered = execute("SELECT coalesce(max(seq), 0) FROM answers").get
+        # Answers to learn events are written in order; those to predictions, which have probabilities, at once.
+        self.answered = (
+            execute("SELECT seq FROM answers WHERE probabilities IS NULL ORDER BY seq DESC LIMIT 1").get or 0
+        )
         self._stored_seq = self.seq
         self._touched: set[int] = set()
         self._undo: list[Callable[[], None]] = []
         self.commits = 0
+        self._mark = Mark(self.path.with_name("acknowledged"))
+        self._compare_with_mark(wal)
 
     def close(self) -> None:
         """Move everything from the WAL to the file, and close it."""
         try:
             self.checkpoint(truncate=True)
         finally:
-            self.database.close()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files as they are."""
+        self.database.close()
+        with contextlib.suppress(OSError):
+            self._mark.close()
+
+    def _compare_with_mark(self, wal: bytes) -> None:
+        """Say what is missing at the end of the log, and use none of its numbers again."""
+        identity, seq = self._mark.read() or (self.identity, 0)
+        if identity == self.identity and seq <= self.seq:
+            self._mark.write(self.identity, self.seq)
+            return
+        where = wal_damage(wal)
+        told = (
+            f"the log ends at event {self.seq}, but events up to {seq} were acknowledged: {seq - self.seq} are lost; "
+        )
+        if identity != self.identity:
+            told = f"this is not the log whose events up to {seq} were acknowledged in this folder: they are lost; "
+        if where is None:
+            told += "either media are damaged, or a backup was restored over another folder"
+        else:
+            kept = self.path.with_name("aside") / f"wal-{time.time_ns()}"
+            kept.parent.mkdir(mode=0o700, exist_ok=True)
+            kept.write_bytes(wal)
+            told += f"{where}, a copy of it is {kept.parent.name}/{kept.name}"
+        self.begin()
+        self.seq = max(seq, self.seq)
+        self.note_seq()
+        self.note_incident(told)
+        self.commit()
 
     # -- transactions ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start a transaction."""
         self.at = max(self.at, time.time_ns() // 1_000_000)  # ids stay in order even when the clock is set back
-        self._run("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Commit to stable storage; raises `DiskFull` if undone, `StorageFailed` if the outcome is unknown."""
         for number in self._touched:
-            rows = self.models[number].names.fresh
-            self._many("INSERT INTO names VALUES (?,?,?,?)", [(number, *row) for row in rows])
-        self._run("COMMIT")
+            self._write_names(self.models[number])
+        self.run("COMMIT")
         for number in self._touched:
-            if number in self.models:
-                self.models[number].names.keep()
+            self.models[number].names.keep()
         self._settle()
+        if self.seq != self._stored_seq:
+            self._mark.write(self.identity, self.seq)
         self._stored_seq = self.seq
         self.commits += 1
 
     def rollback(self) -> None:
         """Undo the transaction, in the file (SQLite may have done so) and here."""
         if self.database.in_transaction:
-            self._run("ROLLBACK")
+            self.run("ROLLBACK")
         for undo in reversed(self._undo):
             undo()
         for number in self._touched:
@@ -149,6 +160,18 @@ class EventLog:
     def _settle(self) -> None:
         self._touched.clear()
         self._undo.clear()
+
+    def _write_names(self, row: ModelRow) -> None:
+        fresh = row.names.fresh
+        if not fresh:
+            return
+        self.many("INSERT INTO names VALUES (?,?,?,?)", [(row.number, *name) for name in fresh])
+        named, before = row.named, row.named
+        for name in fresh:
+            named ^= name_hash(*name)
+        self.run("UPDATE models SET named = ? WHERE model = ?", (named.to_bytes(16, "big"), row.number))
+        row.named = named
+        self._undo.append(lambda: setattr(row, "named", before))
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Move the WAL into the file if it is long enough, or if `truncate` is set."""
@@ -172,48 +195,60 @@ class EventLog:
         if any(row.name == name for row in self.models.values()):
             raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
         self.seq += 1
-        last = self._run("SELECT coalesce(max(model), 0) FROM models").get
-        row = _row(last + 1, name, description, self.at)
+        self.note_seq()
+        number = self.run("SELECT coalesce(max(model), 0) + 1 FROM models").get
         text = json.dumps(description, allow_nan=False)
-        self._run("INSERT INTO models VALUES (?,?,?,?,NULL)", (row.number, name, text, row.created))
-        self.models[row.number] = row
-        self._undo.append(lambda: self.models.__delitem__(row.number))
+        start = first_hash(self.identity, number, name, text, self.at)
+        stored = (number, name, text, self.at, "{}", 0, start, 0, bytes(16))
+        self.run("INSERT INTO models VALUES (?,?,?,?,NULL,?,?,?,?,?)", stored)
+        row = self.models[number] = made_row(self.database, *stored)
+        self._undo.append(lambda: self.models.__delitem__(number))
         return row
 
     def delete(self, number: int) -> None:
         """Delete a model: its name is free at once; `purge` removes its log bit by bit."""
-        row = self._model(number)
-        self._run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
+        row = self.model(number)
+        self.seq += 1
+        self.note_seq()
+        self.run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
         del self.models[number]
         self._touched.discard(number)
         self._undo.append(lambda: self.models.__setitem__(number, row))
 
-    def purge(self, most: int = 2_000) -> int:
-        """Remove up to `most` events of deleted models; the number removed."""
-        doomed = "SELECT model FROM models WHERE deleted IS NOT NULL"
-        chosen = f"SELECT seq FROM events WHERE model IN ({doomed}) LIMIT {most}"
-        self._run(f"DELETE FROM answers WHERE seq IN ({chosen})")
-        self._run(f"DELETE FROM events WHERE seq IN ({chosen})")
-        gone = self.database.changes()
-        if gone == 0:
-            self._run(f"DELETE FROM names WHERE model IN ({doomed})")
-        return gone
+    def note_seq(self) -> None:
+        """Write the last number down where it does not follow from the events."""
+        self.run("UPDATE info SET value = ? WHERE name = 'seq'", (self.seq,))
 
-    def _model(self, number: int) -> ModelRow:
+    def note_incident(self, told: str) -> None:
+        """Remember something that an operator must know, until it is settled."""
+        logger.critical(told)
+        self.run("INSERT INTO incidents (at, told) VALUES (?,?)", (self.at, told))
+
+    def model(self, number: int) -> ModelRow:
+        """The model of this number; 404 when it was deleted."""
         if number not in self.models:
             raise Refusal(404, "the model was deleted")
         return self.models[number]
 
     # -- events ---------------------------------------------------------------------------------------
 
-    def predict(self, number: int, id: str, instance: Instance, served: Label | None) -> Event:
+    def predict(
+        self, number: int, id: str, instance: Instance, served: Label | None, probabilities: bytes | None = None
+    ) -> Event:
         """Store a prediction whose label will come later."""
-        names = self._names(number)
-        packed = pack(instance, names)
-        code = None if served is None else names.number(CLASS, served)
-        if self._insert(number, PREDICT, id, None, packed, code, None):
-            return Event(self.seq, PREDICT, instance, served)
-        first = self._find(number, id)
+        row = self._touch(number)
+        code = None if served is None else row.names.number(CLASS, served)
+        if row.pending >= row.max_pending and not self._is_known(number, id):
+            message = f"{row.pending} predictions wait for labels, the most this model keeps; label or forget some"
+            raise Refusal(429, message, retry_after=60)
+        packed = pack_known(instance, row.names) or pack_loosely(instance)
+        if self._insert(row, PREDICT, id, None, packed, code, None):
+            row.pending += 1
+            self.run("INSERT INTO pending VALUES (?,?)", (number, self.seq))
+            if probabilities is not None:
+                self.run("INSERT INTO answers VALUES (?,NULL,NULL,?)", (self.seq, probabilities))
+            return Event(self.seq, PREDICT, instance, served, hash=row.hash, probabilities=probabilities)
+        first = self.find(number, id)
         if first.kind != PREDICT:
             raise Refusal(409, f"id {id!r} was used by a learn request; choose another", field="id")
         if first.instance != instance:  # whatever the order of its names
@@ -222,11 +257,17 @@ class EventLog:
 
     def learn(self, number: int, id: str, instance: Instance, label: Label) -> Event:
         """Store an instance together with its label."""
-        names = self._names(number)
-        packed = pack(instance, names)
-        if self._insert(number, LEARN, id, None, packed, None, names.number(CLASS, label)):
-            return Event(self.seq, LEARN, instance, None, label, False, False)
-        first = self._find(number, id)
+        row = self._touch(number)
+        names = row.names
+        packed = pack_known(instance, names)
+        if (packed is None or label not in names.numbers[CLASS]) and not self._is_known(number, id):
+            row.admit(instance, label)
+            packed = pack(instance, names)
+            names.number(CLASS, label)
+        code = names.numbers[CLASS].get(label)
+        if packed is not None and code is not None and self._insert(row, LEARN, id, None, packed, None, code):
+            return Event(self.seq, LEARN, instance, None, label, False, False, hash=row.hash)
+        first = self.find(number, id)
         if first.kind != LEARN:
             raise Refusal(409, f"id {id!r} names a prediction; send its label without the instance", field="id")
         if first.instance != instance:  # whatever the order of its names
@@ -237,50 +278,92 @@ class EventLog:
 
     def label(self, number: int, id: str, label: Label) -> Event:
         """Store the label of an earlier prediction."""
-        names = self._names(number)
-        first = self._find(number, id)
+        row = self._touch(number)
+        first = self.find(number, id)
         if first.kind == LEARN:
             if first.label != label:
                 raise _conflict(id, first.label, label)
             return first
-        if self._insert(number, LABEL, None, first.seq, None, None, names.number(CLASS, label)):
-            return Event(self.seq, LABEL, first.instance, first.served, label)
-        seq, kind, code = self._run("SELECT seq, kind, label FROM events WHERE refers = ?", (first.seq,)).get
+        known = self.run(CLOSING, (first.seq,)).get
+        if known is None:
+            assert first.instance is not None
+            if label not in row.names.numbers[CLASS] or pack_known(first.instance, row.names) is None:
+                row.admit(first.instance, label)
+                pack(first.instance, row.names)  # from now on its names have numbers
+            self._insert(row, LABEL, None, first.seq, None, None, row.names.number(CLASS, label))
+            self._no_longer_pending(row, first.seq)
+            return Event(self.seq, LABEL, first.instance, first.served, label, hash=row.hash)
+        seq, kind, code, fault = known
         if kind == FORGET:
             raise Refusal(404, f"the prediction {id!r} was forgotten", field="id")
-        known = names.texts[CLASS][code]
-        if known != label:
-            raise _conflict(id, known, label)
-        return Event(seq, LABEL, first.instance, first.served, label, repeat=True)
+        told = row.names.texts[CLASS][code]
+        if told != label:
+            raise _conflict(id, told, label)
+        return Event(seq, LABEL, first.instance, first.served, label, repeat=True, fault=fault)
 
     def forget(self, number: int, id: str) -> Event:
         """Store that no label will come for this prediction."""
-        first = self._find(number, id)
+        first = self.find(number, id)
         if first.kind == LEARN:
             raise Refusal(409, f"id {id!r} has its label already", field="id")
-        if self._insert(number, FORGET, None, first.seq, None, None, None):
-            return Event(self.seq, FORGET)
-        seq, kind = self._run("SELECT seq, kind FROM events WHERE refers = ?", (first.seq,)).get
-        if kind == LABEL:
+        known = self.run(CLOSING, (first.seq,)).get
+        if known is None:
+            row = self._touch(number)
+            self._insert(row, FORGET, None, first.seq, None, None, None)
+            self._no_longer_pending(row, first.seq)
+            return Event(self.seq, FORGET, hash=row.hash)
+        if known[1] == LABEL:
             raise Refusal(409, f"id {id!r} has its label already", field="id")
-        return Event(seq, FORGET, repeat=True)
+        return Event(known[0], FORGET, repeat=True)
 
-    def write_answers(self, number: int, answers: Iterable[tuple[int, Label | None]]) -> None:
-        """Store what was predicted in these learn events."""
+    def write_answers(self, number: int, answers: Iterable[tuple[int, Label | None, str | None]]) -> None:
+        """Store what was predicted in these learn events, or why an event could not be learned."""
         if number not in self.models:
             return
-        names = self._names(number)
-        rows = [(seq, None if label is None else names.number(CLASS, label)) for seq, label in answers]
-        self._many("INSERT OR IGNORE INTO answers VALUES (?,?)", rows)
+        names = self._touch(number).names
+        rows = [(seq, None if label is None else names.number(CLASS, label), fault) for seq, label, fault in answers]
+        self.many("INSERT OR IGNORE INTO answers VALUES (?,?,?,NULL)", rows)
 
-    def _names(self, number: int) -> SentNames:
-        row = self.models.get(number) or self._model(number)
-        self._touched.add(number)
-        return row.names
+    def find(self, number: int, id: str) -> Event:
+        """The event that brought this id; 404 when there is none."""
+        found = self.run(FIND, (number, id)).get
+        if found is None:
+            raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
+        seq, kind, votes, scores, places, numbers, served, label, predicted, answered, fault, probabilities = found
+        names = self.model(number).names
+        classes = names.texts[CLASS]
+        told = predicted if kind == LEARN else served
+        return Event(
+            seq,
+            kind,
+            unpack(Packed(votes, scores, places, numbers), names),
+            None if told is None else classes[told],
+            None if label is None else classes[label],
+            repeat=True,
+            answered=kind != LEARN or answered is not None,
+            fault=fault,
+            probabilities=probabilities,
+        )
+
+    def _is_known(self, number: int, id: str) -> bool:
+        return self.run("SELECT 1 FROM events WHERE model = ? AND id = ?", (number, id)).get is not None
+
+    def _touch(self, number: int) -> ModelRow:
+        """The model, which this transaction may change."""
+        row = self.models.get(number) or self.model(number)
+        if number not in self._touched:
+            self._touched.add(number)
+            before = row.last, row.hash, row.pending
+            self._undo.append(lambda: row.go_back(*before))
+        return row
+
+    def _no_longer_pending(self, row: ModelRow, seq: int) -> None:
+        self.run("DELETE FROM pending WHERE model = ? AND seq = ?", (row.number, seq))
+        row.pending -= 1
 
     def _insert(
         self,
-        number: int,
+        row: ModelRow,
         kind: int,
         id: str | None,
         refers: int | None,
@@ -289,57 +372,29 @@ class EventLog:
         label: int | None,
     ) -> bool:
         """Append an event; whether that was new."""
-        row = (self.seq + 1, number, kind, self.at, id, refers, *(packed or NO_INSTANCE), served, label)
+        votes, scores, places, numbers = packed or NO_INSTANCE
+        seq, at = self.seq + 1, self.at
+        hash = next_hash(row.hash, (seq, kind, at, id, refers, votes, scores, served, label), places, numbers)
+        stored = (seq, row.number, kind, at, id, refers, votes, scores, places, numbers, served, label, hash)
         try:
-            self.database.execute(INSERT, row)
+            self.database.execute(INSERT, stored)
         except apsw.ConstraintError:
             return False
         except apsw.Error as error:
             raise translated(error) from error
-        self.seq += 1
+        self.seq = row.last = seq
+        row.hash = hash
         return True
 
-    def _find(self, number: int, id: str) -> Event:
-        found = self._run(FIND, (number, id)).get
-        if found is None:
-            raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
-        seq, kind, votes, scores, places, numbers, served, label, predicted, answered = found
-        names = self._model(number).names
-        classes = names.texts[CLASS]
-        instance = unpack(Packed(votes, scores, places, numbers), names)
-        told = predicted if kind == LEARN else served
-        return Event(
-            seq,
-            kind,
-            instance,
-            None if told is None else classes[told],
-            None if label is None else classes[label],
-            repeat=True,
-            answered=kind != LEARN or answered is not None,
-        )
-
-    # -- reading again --------------------------------------------------------------------------------
-
-    def replay(self, number: int, after: int) -> Iterator[tuple[Any, ...]]:
-        """All labelled trials of a model, in order: (seq, kind, label, served, votes, scores, places, numbers)."""
-        return iter(self._run(REPLAY, (number, after)))
-
-    def counts(self, number: int, after: int) -> dict[int, int]:
-        """How many events of each kind a model has after a sequence number."""
-        sql = "SELECT kind, count(*) FROM events WHERE model = ? AND seq > ? GROUP BY kind"
-        return dict(self._run(sql, (number, after)))
-
-    def last(self, number: int) -> int:
-        """The last sequence number of a model, 0 when it has none."""
-        return self._run("SELECT coalesce(max(seq), 0) FROM events WHERE model = ?", (number,)).get
-
-    def _run(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
+    def run(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
+        """Execute one statement."""
         try:
             return self.database.execute(sql, values)
         except apsw.Error as error:
             raise translated(error) from error
 
-    def _many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+    def many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+        """Execute one statement for many rows."""
         if rows:
             try:
                 self.database.executemany(sql, rows)
@@ -347,10 +402,12 @@ class EventLog:
                 raise translated(error) from error
 
 
-def _row(
-    number: int, name: str, description: dict[str, Any], created: int, known: Iterable[tuple[int, Label]] = ()
-) -> ModelRow:
-    return ModelRow(number, name, description, created, SentNames(known, description.get("max_names", 2**31)))
+def _content(path: Path) -> bytes:
+    """The WAL as it is before SQLite sees it: SQLite writes over what it cannot use."""
+    try:
+        return path.read_bytes() if path.stat().st_size <= MOST_WAL else b""
+    except FileNotFoundError:
+        return b""
 
 
 def _conflict(id: str, known: Label | None, label: Label) -> Refusal:

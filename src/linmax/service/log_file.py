@@ -1,19 +1,34 @@
-"""The SQLite file of the event log: its tables, how it is opened, and what its errors mean."""
+"""The SQLite file of the event log: its tables, how it is opened and upgraded, and what its errors mean."""
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-__all__ = ["DiskFull", "StorageFailed", "open_file", "prepare_file", "translated"]
+from linmax.service.chain import first_hash, name_hash
+
+__all__ = ["VERSION", "DiskFull", "StorageFailed", "open_file", "prepare_file", "translated"]
 
 
-VERSION = 1
-SCHEMA = """
+VERSION = 2
+COMMON = """
+CREATE TABLE info (name TEXT PRIMARY KEY, value) WITHOUT ROWID;  -- identity; seq, if it does not follow from events
+CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
+CREATE TABLE incidents (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, told TEXT NOT NULL, settled INTEGER);
+CREATE INDEX of_model ON events (model);  -- and by sequence number, as any index
+CREATE INDEX faults ON answers (seq) WHERE fault IS NOT NULL;
+"""
+SCHEMA = f"""
 CREATE TABLE models (
     model INTEGER PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, created INTEGER NOT NULL,
-    deleted INTEGER  -- the last sequence number when it was deleted
+    deleted INTEGER,  -- the last sequence number when it was deleted
+    limits TEXT NOT NULL DEFAULT '{{}}',  -- options that were changed since
+    base INTEGER NOT NULL DEFAULT 0, base_hash BLOB,  -- the running hash begins after this event
+    kept INTEGER NOT NULL DEFAULT 0,  -- events up to this one may be gone: a snapshot has them
+    named BLOB  -- hashes of all names, exclusive or
 );
 CREATE UNIQUE INDEX one_name ON models (name) WHERE deleted IS NULL;
 CREATE TABLE names (
@@ -24,11 +39,28 @@ CREATE TABLE events (
     seq INTEGER PRIMARY KEY, model INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL,
     id TEXT, refers INTEGER,
     votes INTEGER, scores INTEGER, places BLOB, numbers BLOB,
-    served INTEGER, label INTEGER
+    served INTEGER, label INTEGER, hash BLOB
 );
 CREATE UNIQUE INDEX one_trial ON events (model, id) WHERE id IS NOT NULL;
 CREATE UNIQUE INDEX one_label ON events (refers) WHERE refers IS NOT NULL;
-CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted INTEGER);
+CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted INTEGER, fault TEXT, probabilities BLOB);
+{COMMON}
+"""
+FROM_1 = f"""
+ALTER TABLE models ADD COLUMN limits TEXT NOT NULL DEFAULT '{{}}';
+ALTER TABLE models ADD COLUMN base INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE models ADD COLUMN base_hash BLOB;
+ALTER TABLE models ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE models ADD COLUMN named BLOB;
+ALTER TABLE events ADD COLUMN hash BLOB;
+ALTER TABLE answers ADD COLUMN fault TEXT;
+ALTER TABLE answers ADD COLUMN probabilities BLOB;
+{COMMON}
+INSERT INTO pending SELECT model, seq FROM events e WHERE kind = 1 AND NOT EXISTS
+    (SELECT 1 FROM events l WHERE l.refers = e.seq);
+UPDATE models SET base = coalesce((SELECT max(seq) FROM events e WHERE e.model = models.model), 0);
+INSERT INTO info VALUES ('seq', max(coalesce((SELECT max(seq) FROM events), 0),
+    coalesce((SELECT max(deleted) FROM models), 0)));
 """
 
 
@@ -55,16 +87,21 @@ def open_file(path: Path, vfs: str | None) -> apsw.Connection:
 
 
 def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> None:
-    """Lock the file for this process alone, and make its tables if it is new."""
+    """Lock the file for this process alone; make its tables if it is new, upgrade them if they are old."""
     try:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file: then space can be given back
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA synchronous = {synchronous}")
         database.execute("PRAGMA cache_size = -65536")
         database.execute("BEGIN IMMEDIATE; COMMIT")
         version = database.execute("PRAGMA user_version").get
         if version == 0:
-            database.execute(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
+            database.execute(f"BEGIN IMMEDIATE; {SCHEMA} INSERT INTO info VALUES ('seq', 0)")
+            _finish(database)
+        elif version == 1:
+            database.execute(f"BEGIN IMMEDIATE; {FROM_1}")
+            _finish(database)
         elif version != VERSION:
             raise ValueError(
                 f"{path} has version {version}, this linmax reads {VERSION}; install the linmax that wrote it"
@@ -74,6 +111,25 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
         raise ValueError(
             f"{path.parent} is in use by another linmax serve; stop that one or choose another folder"
         ) from None
-    except apsw.NotADBError:
+    except (apsw.NotADBError, apsw.CorruptError) as error:
         database.close()
-        raise ValueError(f"{path} is not a linmax log; choose another folder") from None
+        told = "is not a linmax log; choose another folder" if isinstance(error, apsw.NotADBError) else (
+            f"is damaged ({error}); restore a backup"
+        )  # fmt: skip
+        raise ValueError(f"{path} {told}") from None
+
+
+def _finish(database: apsw.Connection) -> None:
+    """Give the log its identity and the models their first hashes; commit."""
+    identity = secrets.token_hex(16)
+    database.execute("INSERT INTO info VALUES ('identity', ?)", (identity,))
+    models: list[Any] = database.execute("SELECT model, name, description, created FROM models").fetchall()
+    for number, name, description, created in models:
+        named = 0
+        for kind, place, text in database.execute("SELECT kind, number, name FROM names WHERE model = ?", (number,)):
+            named ^= name_hash(kind, place, text)
+        database.execute(
+            "UPDATE models SET base_hash = ?, named = ? WHERE model = ?",
+            (first_hash(identity, number, name, description, created), named.to_bytes(16, "big"), number),
+        )
+    database.execute(f"PRAGMA user_version = {VERSION}; COMMIT")

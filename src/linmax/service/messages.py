@@ -14,7 +14,7 @@ from starlette.types import Send
 from linmax.service.keys import Key
 from linmax.service.model import ServedModel
 from linmax.service.refusals import Refusal
-from linmax.service.service import Service
+from linmax.service.trials import Trials
 
 if TYPE_CHECKING:
     from linmax.service.app import App
@@ -55,7 +55,7 @@ class Answer(msgspec.Struct):
 
 Content = bytes | bytearray
 Handler = Callable[[Request], Awaitable[Answer]]
-Begin = Callable[[Service, ServedModel, list[Any], Callable[[list[Any]], None]], None]
+Begin = Callable[[Trials, ServedModel, list[Any], Callable[[list[Any]], None]], None]
 
 
 @dataclass(frozen=True, slots=True)

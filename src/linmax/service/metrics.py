@@ -107,7 +107,12 @@ class _State:
         service = self.service
         yield GaugeMetricFamily("linmax_ready", "1 when requests are taken", value=float(service.ready))
         yield GaugeMetricFamily("linmax_recovery_seconds", "Time of the last recovery", value=service.recovery_seconds)
-        yield CounterMetricFamily("linmax_snapshot_failures", "Snapshots not written", value=service.snapshot_failures)
+        failures = CounterMetricFamily("linmax_housekeeping_failures", "Upkeep that failed", labels=["duty"])
+        for duty, count in service.house.failures.items():
+            failures.add_metric([duty], count)
+        yield failures
+        yield GaugeMetricFamily("linmax_quarantined", "Models in quarantine", value=len(service.quarantined))
+        yield GaugeMetricFamily("linmax_incidents", "Incidents not settled", value=len(service.incidents))
         if service.ready:
             pipeline = service.pipeline
             yield GaugeMetricFamily("linmax_queue_events", "Events that wait for the disk", value=pipeline.depth)

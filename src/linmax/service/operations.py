@@ -28,7 +28,7 @@ from linmax.service.handlers import (
     show_weights,
 )
 from linmax.service.messages import Operation
-from linmax.service.service import Service
+from linmax.service.trials import Trials
 
 __all__ = ["MODEL", "OPERATIONS"]
 
@@ -39,27 +39,27 @@ LEARNING = (404, 409, 429, 503, 507)
 OPERATIONS: list[Operation] = [
     Operation(
         "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",
-        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=Service.predict,
+        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=Trials.predict,
     ),
     Operation(
         "learn", "POST", f"{MODEL}/learn", "learn", "Store an instance with its label and learn it",
-        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=Service.learn,
+        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=Trials.learn,
     ),
     Operation(
         "label", "POST", f"{MODEL}/label", "learn", "Store the label of an earlier prediction and learn it",
-        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=Service.label,
+        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=Trials.label,
     ),
     Operation(
         "predictBatch", "POST", f"{MODEL}/predict/batch", "predict", "Predict several instances",
-        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), begin=Service.predict,
+        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), begin=Trials.predict,
     ),
     Operation(
         "learnBatch", "POST", f"{MODEL}/learn/batch", "learn", "Learn several instances in this order",
-        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Service.learn,
+        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Trials.learn,
     ),
     Operation(
         "labelBatch", "POST", f"{MODEL}/label/batch", "learn", "Learn the labels of several earlier predictions",
-        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Service.label,
+        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=Trials.label,
     ),
     Operation(
         "forget", "DELETE", f"{MODEL}/predictions/{{id}}", "learn", "Give up a prediction whose label will not come",

@@ -4,6 +4,9 @@ An instance is a dict with any of ``votes`` {voter: class}, ``scores`` {rater: {
 {name: number}. Packed, it is two arrays: *places*, unsigned 32-bit numbers of names, and *numbers*, 64-bit floats,
 both little-endian. A vote is the places (voter, class); a score the places (rater, class) and a number; an attribute
 one place and a number. Votes come first, then scores, then attributes.
+
+A prediction that brings new names is packed as JSON instead: its names take no numbers, and no memory, unless its
+label comes.
 """
 
 from __future__ import annotations
@@ -13,14 +16,25 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from linmax.service.refusals import Refusal
+import msgspec
 
-__all__ = ["KINDS", "Instance", "Label", "Packed", "SentNames", "pack", "unpack"]
+__all__ = [
+    "KINDS",
+    "Instance",
+    "Label",
+    "Packed",
+    "SentNames",
+    "named_in",
+    "pack",
+    "pack_known",
+    "pack_loosely",
+    "unpack",
+]
 
 Label = str | int
 Instance = dict[str, Any]
 KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
-FIELDS = ("attributes", "votes", "scores", "label")
+LOOSE = -1  # in the place of the number of votes: the instance is JSON
 
 
 class Packed(NamedTuple):
@@ -35,6 +49,10 @@ class Packed(NamedTuple):
 class SentNames:
     """The names of one model, numbered in order of appearance; new ones can be rolled back.
 
+    Parameters
+    ----------
+    known : names that have their numbers, by kind, in order.
+
     Examples
     --------
     >>> names = SentNames()
@@ -45,8 +63,7 @@ class SentNames:
     {'attributes': {'red': 1.0, 'round': 0.5}}
     """
 
-    def __init__(self, known: Iterable[tuple[int, Label]] = (), most: int = 2**31) -> None:
-        self.most = most
+    def __init__(self, known: Iterable[tuple[int, Label]] = ()) -> None:
         self.numbers: tuple[dict[Label, int], ...] = tuple({} for _ in KINDS)
         self.texts: tuple[list[Label], ...] = tuple([] for _ in KINDS)
         self.fresh: list[tuple[int, int, Label]] = []  # not yet on stable storage
@@ -61,10 +78,6 @@ class SentNames:
         """The number of this name, a new one if necessary."""
         found = self.numbers[kind].get(name)
         if found is None:
-            if len(self) >= self.most:
-                raise Refusal(
-                    422, f"this model takes at most {self.most} names, {name!r} would be one more", field=FIELDS[kind]
-                )
             found = self.numbers[kind][name] = len(self.texts[kind])
             self.texts[kind].append(name)
             self.fresh.append((kind, found, name))
@@ -84,17 +97,26 @@ class SentNames:
 
 def pack(instance: Instance, names: SentNames) -> Packed:
     """The instance as bytes; new names get numbers."""
-    if len(instance) == 1 and "attributes" in instance:
-        attributes = instance["attributes"]
-        try:  # the usual case: attributes alone, all of them known
-            known = _packer("I", len(attributes))(*map(names.numbers[ATTRIBUTE].__getitem__, attributes))
+    return pack_known(instance, names) or _packed(instance, names.number)
+
+
+def pack_known(instance: Instance, names: SentNames) -> Packed | None:
+    """The instance as bytes, if all its names have numbers."""
+    numbers = names.numbers
+    try:
+        if len(instance) == 1 and "attributes" in instance:  # the usual case
+            attributes = instance["attributes"]
+            known = _packer("I", len(attributes))(*map(numbers[ATTRIBUTE].__getitem__, attributes))
             return Packed(0, 0, known, _packer("d", len(attributes))(*attributes.values()))
-        except KeyError:
-            pass
+        return _packed(instance, lambda kind, name: numbers[kind][name])
+    except KeyError:
+        return None
+
+
+def _packed(instance: Instance, number: Callable[[int, Label], int]) -> Packed:
     places: list[int] = []
     numbers: list[float] = []
     scores = 0
-    number = names.number
     votes = instance.get("votes") or {}
     for voter, vote in votes.items():
         places += (number(VOTER, voter), number(CLASS, vote))
@@ -110,9 +132,30 @@ def pack(instance: Instance, names: SentNames) -> Packed:
     return Packed(len(votes), scores, _packer("I", len(places))(*places), _packer("d", len(numbers))(*numbers))
 
 
+def pack_loosely(instance: Instance) -> Packed:
+    """The instance as JSON, so that its names need no numbers.
+
+    Examples
+    --------
+    >>> unpack(pack_loosely({"votes": {"ann": 3}}), SentNames())
+    {'votes': {'ann': 3}}
+    """
+    pairs = {kind: _pairs(block) for kind, block in instance.items()}
+    return Packed(LOOSE, 0, msgspec.json.encode(pairs), b"")
+
+
+def named_in(instance: Instance) -> list[set[Label]]:
+    """The names in an instance, by kind."""
+    votes, scores = instance.get("votes") or {}, instance.get("scores") or {}
+    classes = set(votes.values()).union(*scores.values())
+    return [set(instance.get("attributes") or ()), set(votes), set(scores), classes]
+
+
 def unpack(packed: Packed, names: SentNames) -> Instance:
     """The instance again, with its names in the same order."""
     votes, scores = packed.votes, packed.scores
+    if votes == LOOSE:
+        return {kind: _unpaired(pairs) for kind, pairs in msgspec.json.decode(packed.places).items()}
     places = struct.unpack(f"<{len(packed.places) // 4}I", packed.places)
     numbers = struct.unpack(f"<{len(packed.numbers) // 8}d", packed.numbers)
     instance: Instance = {}
@@ -133,6 +176,15 @@ def unpack(packed: Packed, names: SentNames) -> Instance:
             named[place]: value for place, value in zip(places[first:], numbers[scores:], strict=True)
         }
     return instance
+
+
+def _pairs(block: dict[Label, Any]) -> list[list[Any]]:
+    """A block as pairs: a label that is a whole number stays one."""
+    return [[name, _pairs(value) if isinstance(value, dict) else value] for name, value in block.items()]
+
+
+def _unpaired(pairs: list[list[Any]]) -> dict[Label, Any]:
+    return {name: _unpaired(value) if isinstance(value, list) else value for name, value in pairs}
 
 
 @lru_cache(maxsize=1024)

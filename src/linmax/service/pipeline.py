@@ -20,20 +20,22 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.log import Event, EventLog
+from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull, StorageFailed
+from linmax.service.log_rows import Event
 from linmax.service.packing import Label
 from linmax.service.refusals import Refusal
 
-__all__ = ["Entry", "Pipeline"]
+__all__ = ["SLICE", "Entry", "Pipeline"]
 
 logger = logging.getLogger("linmax.service")
 
 BATCH = 512  # entries in one transaction
-SLICE = 0.005  # seconds of applying events before other requests get a turn
+SLICE = 0.002  # seconds of work on events before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
 Write = Callable[[EventLog], Event]
+Answered = tuple[int, int, Label | None, str | None]  # model, seq, what was predicted, why it cannot be learned
 
 
 class Entry(msgspec.Struct):
@@ -47,21 +49,23 @@ class Entry(msgspec.Struct):
 class _Request(msgspec.Struct):
     entries: list[Entry]
     done: Callable[[], None]
+    applied: int = 0  # entries so far
 
 
 @dataclass(slots=True)
 class _Call:
-    """Other work for the writer, in the same transaction."""
+    """Other work for the writer, in the same transaction or after it."""
 
     function: Callable[[EventLog], Any]
     future: asyncio.Future[Any]
+    outside: bool
     result: Any = None
 
 
 @dataclass(slots=True)
 class _Batch:
-    requests: list[_Request]
-    answers: list[tuple[int, int, Label | None]]  # (model, seq, predicted) to be written down
+    requests: deque[_Request]
+    answers: list[Answered]  # to be written down
     calls: list[_Call] = field(default_factory=list)
     error: Refusal | None = None
     seconds: float = 0.0
@@ -97,8 +101,8 @@ class Pipeline:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Request] = deque()
         self._calls: list[_Call] = []
-        self._answers: list[tuple[int, int, Label | None]] = []
-        self.unwritten: dict[int, Label | None] = {}  # predicted labels of learn events, not yet written down
+        self._answers: list[Answered] = []
+        self.unwritten: dict[int, Answered] = {}  # by sequence number, not yet written down
         self._entries = 0  # waiting or being stored
         self._busy = False
         self._target = 0  # entries worth waiting for: as many as were in flight when the last batch was done
@@ -126,10 +130,10 @@ class Pipeline:
         self._waiting.append(_Request(entries, done))
         self._wake()
 
-    def call(self, function: Callable[[EventLog], Any]) -> asyncio.Future[Any]:
-        """Run a function on the log in a transaction, after all that was submitted before."""
+    def call(self, function: Callable[[EventLog], Any], *, outside: bool = False) -> asyncio.Future[Any]:
+        """Run a function on the log, after all that was submitted before: in a transaction, or `outside` of any."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._calls.append(_Call(function, future))
+        self._calls.append(_Call(function, future, outside))
         self._wake()
         return future
 
@@ -137,10 +141,10 @@ class Pipeline:
         """Wait until the answers of all applied events are stored too."""
         await self.call(_nothing)
 
-    def answered(self, model: int, seq: int, predicted: Label | None) -> None:
-        """A learn event was applied: its prediction is stored with the next commit."""
-        self._answers.append((model, seq, predicted))
-        self.unwritten[seq] = predicted
+    def answered(self, model: int, seq: int, predicted: Label | None, fault: str | None) -> None:
+        """An event was applied: its prediction, or its fault, is stored with the next commit."""
+        self._answers.append((model, seq, predicted, fault))
+        self.unwritten[seq] = self._answers[-1]
 
     async def close(self) -> None:
         """Store, apply and answer everything that waits, then end the thread."""
@@ -179,8 +183,8 @@ class Pipeline:
         self._answers = []
         self._inbox.put(batch)
 
-    def _take(self) -> list[_Request]:
-        taken: list[_Request] = []
+    def _take(self) -> deque[_Request]:
+        taken: deque[_Request] = deque()
         size = 0
         while self._waiting and (not taken or size + len(self._waiting[0].entries) <= BATCH):
             request = self._waiting.popleft()
@@ -195,8 +199,8 @@ class Pipeline:
         self._entries -= stored
         self.full = batch.error is not None
         if batch.error is None:
-            for _, seq, _ in batch.answers:
-                self.unwritten.pop(seq, None)
+            for answer in batch.answers:
+                self.unwritten.pop(answer[1], None)
             if self._observe is not None:
                 self._observe(stored, batch.seconds)
         else:
@@ -220,8 +224,10 @@ class Pipeline:
         while self._stored:
             batch = self._stored[0]
             while batch.requests:
-                request = batch.requests.pop(0)
-                self._finish(request, batch.error)
+                if not self._finish(batch.requests[0], batch.error, deadline):
+                    self._loop.call_soon(self._apply_some)
+                    return
+                batch.requests.popleft()
                 if time.monotonic() > deadline:
                     self._loop.call_soon(self._apply_some)
                     return
@@ -230,21 +236,27 @@ class Pipeline:
             self._stored.popleft()
         self._applying = False
 
-    def _finish(self, request: _Request, error: Refusal | None) -> None:
-        for entry in request.entries:
+    def _finish(self, request: _Request, error: Refusal | None, deadline: float) -> bool:
+        """Apply the entries of a request and answer it; False if time is up before its end."""
+        while request.applied < len(request.entries):
+            entry = request.entries[request.applied]
             if error is not None:
                 entry.outcome = error
             elif isinstance(entry.outcome, Event):
                 self._apply(entry)
+            request.applied += 1
+            if request.applied < len(request.entries) and time.monotonic() > deadline:
+                return False
         try:
             request.done()
         except Exception:  # it is stored and applied; others wait for their answers too
             logger.exception("an answer could not be given")
+        return True
 
     def _finish_call(self, call: _Call, error: Refusal | None) -> None:
         if call.future.done():
             return
-        result = error or call.result
+        result = call.result if call.outside else error or call.result
         if isinstance(result, BaseException):
             call.future.set_exception(result)
         else:
@@ -275,18 +287,25 @@ class Pipeline:
                     except Refusal as refusal:
                         entry.outcome = refusal
             for call in batch.calls:
-                try:
-                    call.result = call.function(log)
-                except Refusal as refusal:
-                    call.result = refusal
+                if not call.outside:
+                    self._call(call)
             log.commit()
         except DiskFull:
             log.rollback()
             batch.error = Refusal(507, "the disk is full: nothing was stored; predictions without an id go on")
+        for call in batch.calls:
+            if call.outside:
+                self._call(call)
+
+    def _call(self, call: _Call) -> None:
+        try:
+            call.result = call.function(self._log)
+        except (Refusal, OSError) as error:
+            call.result = error
 
     def _write_answers(self, batch: _Batch) -> None:
-        for model in {model for model, _, _ in batch.answers}:
-            self._log.write_answers(model, [(seq, label) for owner, seq, label in batch.answers if owner == model])
+        for model in {answer[0] for answer in batch.answers}:
+            self._log.write_answers(model, [answer[1:] for answer in batch.answers if answer[0] == model])
 
     def _checkpoint(self) -> None:
         try:

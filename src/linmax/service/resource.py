@@ -86,7 +86,7 @@ class Resource:
             assert operation.begin is not None
             key = self._admit(operation, headers)
             body = self._decode(operation, headers, content, key)
-            operation.begin(app.service, app.service.model(model), [body], finish)
+            operation.begin(app.service.trials, app.service.model(model), [body], finish)
         except Refusal as refusal:
             finish([refusal])
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The service without HTTP: models by name, requests turned into events, snapshots, recovery, shutdown."""
+"""The service without HTTP: models by name, recovery, shutdown. Trials are in `trials`, upkeep in `housekeeping`."""
 
 from __future__ import annotations
 
@@ -8,31 +8,43 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from linmax.service import bodies
-from linmax.service.bodies import LabelBody, LearnBody, Learned, NewModel, PredictBody, Predicted
+from linmax.service.bodies import NewModel
+from linmax.service.folder import private_folder
+from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
-from linmax.service.log import Event, EventLog, ModelRow
+from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
+from linmax.service.log_rows import Event, ModelRow, unstored_row
 from linmax.service.model import UNFIT, ServedModel
-from linmax.service.packing import Label, SentNames
+from linmax.service.packing import Label
 from linmax.service.pipeline import Entry, Pipeline
 from linmax.service.refusals import Refusal
+from linmax.service.replay import Interrupted, replay
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
+from linmax.service.trials import Trials
 
-__all__ = ["Service"]
+__all__ = ["Quarantined", "Service"]
 
 logger = logging.getLogger("linmax.service")
 
 CONFIRM_SECONDS = 120
 LAST_ERRORS = 20
+LAST_INCIDENTS = 20
 
-Done = Callable[[list[Any]], None]
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A model that could not be replayed: it is kept as it is, and the others are served."""
+
+    number: int
+    name: str
+    reason: str
 
 
 class Service:
@@ -54,29 +66,34 @@ class Service:
         fail: Callable[[BaseException], None] | None = None,
         vfs: str | None = None,
     ) -> None:
-        settings.data.mkdir(parents=True, exist_ok=True)
+        private_folder(settings.data)
         self.settings = settings
         self.log = EventLog(settings.data / "log.sqlite", vfs=vfs)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
         self.models: dict[str, ServedModel] = {}
+        self.quarantined: dict[str, Quarantined] = {}
+        self.incidents: list[str] = []
+        self.trials = Trials(self)
+        self.house = Housekeeping(self)
         self.ready = False
         self.stopping = asyncio.Event()
         self.replayed = 0
         self.recovery_seconds = 0.0
-        self.snapshot_failures = 0
         self.errors: deque[dict[str, Any]] = deque(maxlen=LAST_ERRORS)
         self._observe, self._fail = observe, fail
-        self._confirmations: dict[str, tuple[int, float]] = {}
-        self._unwritten: list[tuple[int, int, Label | None]] = []
-        self._housekeeping: asyncio.Task[None] | None = None
-        self._saving = asyncio.Lock()
-        self._purging = True  # an earlier run may have stopped in the middle
+        self._confirmations: dict[int, tuple[str, float]] = {}
+        self._unwritten: list[tuple[int, int, Label | None, str | None]] = []
+        self._arriving = 0  # models that are being made
 
     async def start(self) -> None:
         """Recover, then take requests."""
         began = time.perf_counter()
-        await asyncio.to_thread(self._recover)
+        try:
+            await asyncio.to_thread(self._recover)
+        except Interrupted:
+            logger.info("asked to stop while replaying the log")
+            return
         self.recovery_seconds = time.perf_counter() - began
         self.pipeline = Pipeline(
             self.log,
@@ -90,7 +107,7 @@ class Service:
             self.pipeline.answered(*note)
         self._unwritten.clear()
         self.ready = True
-        self._housekeeping = asyncio.create_task(self._keep_house())
+        self.house.begin()
         logger.info(
             "ready: %d models, %d trials replayed, %.2f s", len(self.models), self.replayed, self.recovery_seconds
         )
@@ -98,10 +115,10 @@ class Service:
     async def stop(self) -> None:
         """Answer what is waiting, write snapshots, close the log."""
         self.stopping.set()
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
+        if self.ready:
+            await self.house.end()
             for model in list(self.models.values()):
-                await self.save(model)
+                await self.house.save(model)
             await self.pipeline.close()
         try:
             self.log.close()
@@ -110,221 +127,110 @@ class Service:
         logger.info("stopped")
 
     def _recover(self) -> None:
-        for row in self.log.models.values():
-            model = ServedModel(row)
-            self.snapshots.restore(model, self.log.last(row.number))
-            self.replayed += model.replay(self.log, self._noting(row.number))
-            self.models[row.name] = model
+        for row in list(self.log.models.values()):
+            try:
+                model = ServedModel(row)
+                self.snapshots.restore(model, self.log)
+                self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
+            except Interrupted:
+                raise
+            except Exception as error:  # whatever it is, it concerns this model alone
+                self._quarantine(row, error)
+            else:
+                self.models[row.name] = model
+        sql = "SELECT told FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
+        self.incidents = [told for (told,) in self.log.run(sql, (LAST_INCIDENTS,))]
 
-    def _noting(self, number: int) -> Callable[[int, Label | None], None]:
+    def _quarantine(self, row: ModelRow, error: Exception) -> None:
+        reason = f"{error}" if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"
+        self._unwritten = [note for note in self._unwritten if note[0] != row.number]
+        self.quarantined[row.name] = Quarantined(row.number, row.name, reason)
+        logger.critical("model %s is in quarantine: %s", row.name, reason, exc_info=error)
+
+    def _noting(self, number: int) -> Callable[[int, Label | None, str | None], None]:
         written = self.log.answered
 
-        def note(seq: int, predicted: Label | None) -> None:
+        def note(seq: int, predicted: Label | None, fault: str | None) -> None:
             if seq > written:
-                self._unwritten.append((number, seq, predicted))
+                self._unwritten.append((number, seq, predicted, fault))
 
         return note
 
     # -- models ---------------------------------------------------------------------------------------
 
     def model(self, name: str) -> ServedModel:
-        """The model of this name; 404 when there is none, 503 before recovery is done."""
-        if not self.ready:
-            raise Refusal(503, "the log is being replayed; try again", retry_after=1)
+        """The model of this name; 404 when there is none, 503 before recovery is done or when it is in quarantine."""
+        self.check_ready()
         found = self.models.get(name)
         if found is None:
+            if name in self.quarantined:
+                message = f"model {name!r} is in quarantine: {self.quarantined[name].reason}; see linmax serve check"
+                raise Refusal(503, message, quarantined=True)
             raise Refusal(404, f"no model is called {name!r}")
         return found
 
-    async def create(self, body: NewModel) -> ServedModel:
-        """Make a model."""
+    def check_ready(self) -> None:
+        """503 before recovery is done."""
         if not self.ready:
             raise Refusal(503, "the log is being replayed; try again", retry_after=1)
-        if len(self.models) >= self.settings.max_models:
-            raise Refusal(429, f"there are {len(self.models)} models, the most allowed; delete one")
+
+    async def create(self, body: NewModel) -> ServedModel:
+        """Make a model."""
+        self.check_ready()
+        count = len(self.models) + len(self.quarantined) + self._arriving
+        if count >= self.settings.max_models:
+            raise Refusal(429, f"there are {count} models, the most allowed; delete one")
+        self._arriving += 1
+        try:
+            return await self._create(body)
+        finally:
+            self._arriving -= 1
+
+    async def _create(self, body: NewModel) -> ServedModel:
         description = msgspec.to_builtins(body)
         del description["name"]
-        row = ModelRow(0, body.name, description, 0, SentNames())
-        trial = ServedModel(row)  # refuses impossible options before anything is stored
-        await asyncio.to_thread(trial.warm_up)
+        trial = ServedModel(unstored_row(body.name, description))
+        try:  # what is impossible is refused before anything is stored
+            await asyncio.to_thread(trial.warm_up)
+        except UNFIT as error:
+            raise Refusal(422, str(error), field="learner") from None
         row = await self.pipeline.call(lambda log: log.create(body.name, description))
         model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
 
-    async def delete(self, model: ServedModel, confirm: str | None) -> None:
+    async def delete(self, name: str, confirm: str | None) -> None:
         """Delete a model and its log; the first request gets a word with which to confirm."""
+        found = self.quarantined.get(name) or self.model(name)
         now = time.monotonic()
-        self._confirmations = {word: (n, end) for word, (n, end) in self._confirmations.items() if end > now}
-        if confirm is None or self._confirmations.get(confirm, (None,))[0] != model.number:
+        word, end = self._confirmations.get(found.number, ("", 0.0))
+        if confirm is None or end < now or not secrets.compare_digest(confirm.encode(), word.encode()):
             word = secrets.token_urlsafe(9)
-            self._confirmations[word] = (model.number, now + CONFIRM_SECONDS)
-            told = f"this deletes {model.account.trials} trials for ever; ask again with ?confirm={word}"
+            self._confirmations[found.number] = (word, now + CONFIRM_SECONDS)
+            trials = f"{found.account.trials} trials" if isinstance(found, ServedModel) else "its trials"
+            told = f"this deletes {trials} for ever; ask again with ?confirm={word}"
             raise Refusal(428, told, field="confirm", confirm=word)
-        del self._confirmations[confirm]
-        del self.models[model.name]
+        del self._confirmations[found.number]
+        table: dict[str, Any] = self.models if isinstance(found, ServedModel) else self.quarantined
+        del table[name]
         try:
-            await self.pipeline.call(lambda log: log.delete(model.number))
+            await self.pipeline.call(lambda log: log.delete(found.number))
         except Refusal:
-            self.models[model.name] = model
+            table[name] = found
             raise
-        self._purging = True
-        async with self._saving:
-            await asyncio.to_thread(self.snapshots.remove, model.number)
-        logger.info("model %s deleted after %d trials", model.name, model.account.trials)
-
-    # -- trials ---------------------------------------------------------------------------------------
-
-    # `done` is called with one answer for each item: at once, or when everything is stored and applied.
-
-    def predict(self, model: ServedModel, items: list[PredictBody], done: Done) -> None:
-        """Serve labels; keep the instances that expect one."""
-        answers: list[Any] = []
-        kept: list[tuple[int, str, Entry]] = []
-        for position, body in enumerate(items):
-            try:
-                instance = bodies.instance_of(body, model.choices)
-                label = self._serve(model, instance)
-                if body.id is not None or body.store:
-                    id = body.id or self.ids.new()
-                    kept.append((position, id, self._keep(model, id, instance, label, len(kept))))
-                answers.append(Predicted(label=label))
-            except Refusal as refusal:
-                answers.append(refusal)
-        if not kept:
-            done(answers)
-            return
-
-        def stored() -> None:
-            model.arriving -= len(kept)
-            for position, id, entry in kept:
-                event = entry.outcome
-                if isinstance(event, Event):
-                    answers[position] = Predicted(label=event.served, id=id, seq=event.seq)
-                else:
-                    answers[position] = event
-            done(answers)
-
-        self.pipeline.submit([entry for _, _, entry in kept], stored)
-        model.arriving += len(kept)
-
-    def _serve(self, model: ServedModel, instance: dict[str, Any]) -> Label | None:
-        try:
-            return model.predict(instance)
-        except UNFIT as error:
-            raise Refusal(422, str(error), field=model.options.kind) from None
-
-    def _keep(self, model: ServedModel, id: str, instance: dict[str, Any], label: Label | None, before: int) -> Entry:
-        waiting, most = model.pending + model.arriving + before, model.options.max_pending
-        if waiting >= most:
-            message = f"{waiting} predictions wait for labels, the most this model keeps; label or forget some"
-            raise Refusal(429, message, retry_after=60)
-        number = model.number
-        return Entry(lambda log: log.predict(number, id, instance, label), model)
-
-    def learn(self, model: ServedModel, items: list[LearnBody], done: Done) -> None:
-        """Store instances with their labels, and learn them."""
-        self._teach(model, items, self._learn_entry, done)
-
-    def _learn_entry(self, model: ServedModel, body: LearnBody) -> tuple[str, Entry]:
-        instance = bodies.instance_of(body, model.choices)
-        label = bodies.checked_label(body.label, model.choices)
-        model.check(instance, label)
-        id = body.id or self.ids.new()
-        number = model.number
-        return id, Entry(lambda log: log.learn(number, id, instance, label), model)
-
-    def label(self, model: ServedModel, items: list[LabelBody], done: Done) -> None:
-        """Store labels of earlier predictions, and learn them."""
-        self._teach(model, items, self._label_entry, done)
-
-    def _label_entry(self, model: ServedModel, body: LabelBody) -> tuple[str, Entry]:
-        label = bodies.checked_label(body.label, model.choices)
-        id, number = body.id, model.number
-        return id, Entry(lambda log: log.label(number, id, label), model)
-
-    def _teach(
-        self,
-        model: ServedModel,
-        items: list[Any],
-        entry_of: Callable[[ServedModel, Any], tuple[str, Entry]],
-        done: Done,
-    ) -> None:
-        answers: list[Any] = []
-        for body in items:
-            try:
-                answers.append(entry_of(model, body))
-            except Refusal as refusal:
-                answers.append(refusal)
-
-        def stored() -> None:
-            done([self._learned(*answer) if type(answer) is tuple else answer for answer in answers])
-
-        entries = [answer[1] for answer in answers if type(answer) is tuple]
-        if entries:
-            self.pipeline.submit(entries, stored)
-        else:
-            done(answers)
-
-    def _learned(self, id: str, entry: Entry) -> Learned | Refusal:
-        event = entry.outcome
-        if not isinstance(event, Event):
-            assert event is not None
-            return event
-        assert event.label is not None
-        mistake = event.served != event.label
-        return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)
-
-    async def forget(self, model: ServedModel, id: str) -> None:
-        """Store that no label will come for this prediction."""
-        number = model.number
-        entry = Entry(lambda log: log.forget(number, id), model)
-        stored = asyncio.Event()
-        self.pipeline.submit([entry], stored.set)
-        await stored.wait()
-        if isinstance(entry.outcome, Refusal):
-            raise entry.outcome
+        await self.house.deleted(found.number)
+        logger.info("model %s deleted", name)
 
     def _apply(self, entry: Entry) -> None:
         """Called by the pipeline, in order, with what is on stable storage."""
         event, model = entry.outcome, entry.model
         assert isinstance(event, Event)
         if not event.repeat:
-            fault = model.apply(event, lambda seq, predicted: self.pipeline.answered(model.number, seq, predicted))
-            if fault is not None:
-                entry.outcome = Refusal(422, f"stored, but it cannot be learned: {fault}", field=model.options.kind)
-        elif not event.answered:
-            event.served = self.pipeline.unwritten[event.seq]
-
-    # -- housekeeping ---------------------------------------------------------------------------------
-
-    async def save(self, model: ServedModel) -> Path | None:
-        """Write a snapshot if there is something new; a failure is logged and harmless, as the log has everything."""
-        async with self._saving:
-            if model.applied == model.saved or self.models.get(model.name) is not model:
-                return None
-            state = model.state()
-            try:
-                await self.pipeline.flush()  # once in a snapshot, answers cannot be found by replaying
-                path = await asyncio.to_thread(self.snapshots.write, model.number, state)
-            except (OSError, Refusal) as error:
-                self.snapshot_failures += 1
-                logger.warning("no snapshot of %s: %s", model.name, error)
-                return None
-            model.saved = state[0]["applied_seq"]
-            return path
-
-    async def _keep_house(self) -> None:
-        last = time.monotonic()
-        while True:
-            await asyncio.sleep(1.0)
-            try:
-                while self._purging:
-                    self._purging = await self.pipeline.call(lambda log: log.purge()) > 0
-                due = time.monotonic() - last > self.settings.snapshot_seconds
-                last = time.monotonic() if due else last
-                for model in list(self.models.values()):
-                    if due or model.applied - model.saved >= self.settings.snapshot_events:
-                        await self.save(model)
-            except Refusal as refusal:
-                logger.warning("housekeeping waits: %s", refusal)
+            note = self.pipeline.answered
+            event.fault = model.apply(event, lambda *told: note(model.number, *told))
+        elif event.seq in self.pipeline.unwritten:
+            _, _, predicted, event.fault = self.pipeline.unwritten[event.seq]
+            event.served = predicted if not event.answered else event.served
+        if event.fault is not None:
+            message = f"stored, but it cannot be learned: {event.fault}"
+            entry.outcome = Refusal(422, message, field=model.options.kind)

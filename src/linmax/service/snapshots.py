@@ -1,7 +1,8 @@
 """Snapshots: the state of a model after an event, so that recovery need not start from the first event.
 
 They are files ``MODEL-SEQ.linmax``, both numbers, in their own folder. The log is the truth: a damaged snapshot is
-skipped, and deleting all of them only costs time.
+skipped, and one that is not of this log's history, which its running hash tells, is set aside. Deleting all of them
+only costs time, unless the log has been cut behind them.
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service.model import SNAPSHOT, ServedModel
+from linmax.service.log import EventLog
+from linmax.service.log_reading import hash_at
+from linmax.service.model import ServedModel
 from linmax.util import files
 
-__all__ = ["SNAPSHOTS_KEPT", "Snapshots"]
+__all__ = ["SNAPSHOT", "SNAPSHOTS_KEPT", "Snapshots"]
 
 logger = logging.getLogger("linmax.service")
 
+SNAPSHOT = "service snapshot"
 SNAPSHOTS_KEPT = 2
 NAME = re.compile(r"(\d+)-(\d+)\.linmax")
+UNREADABLE = (ValueError, KeyError, TypeError, OSError)
 
 
 class Snapshots:
-    """The snapshots in one folder."""
+    """The snapshots in one folder; what does not belong there goes to the folder ``aside`` next to it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(exist_ok=True)
+        self.folder, self.aside = folder, folder.with_name("aside")
+        folder.mkdir(mode=0o700, exist_ok=True)
         for left in folder.glob(".*"):  # left by a process that was killed while writing
             left.unlink()
 
@@ -48,20 +53,44 @@ class Snapshots:
             old.unlink()
         return path
 
-    def restore(self, model: ServedModel, last: int) -> None:
-        """Put the model into the newest state that is intact and not ahead of the log."""
+    def restore(self, model: ServedModel, log: EventLog) -> None:
+        """Put the model into the newest state that is intact and part of the log's history."""
         for seq, path in self.found(model.number):
-            if seq > last:
-                logger.warning("snapshot %s is ahead of the log, which ends at %d: passed over", path.name, last)
-                continue
             try:
-                model.restore(path)
-            except (ValueError, KeyError, TypeError, OSError) as error:
+                told, arrays = files.read(path, SNAPSHOT)
+                if not belongs(told, seq, log, model.number):
+                    self._set_aside(path, log)
+                    continue
+                model.restore(told, arrays)
+            except UNREADABLE as error:
                 logger.warning("snapshot %s is passed over: %s", path.name, error)
             else:
                 return
+
+    def _set_aside(self, path: Path, log: EventLog) -> None:
+        self.aside.mkdir(mode=0o700, exist_ok=True)
+        target = self.aside / path.name
+        path.replace(target)
+        log.begin()
+        log.note_incident(
+            f"snapshot {path.name} is not part of this log's history; it was set aside as {target.parent.name}/"
+            f"{target.name}, and the model follows from the log"
+        )
+        log.commit()
 
     def remove(self, number: int) -> None:
         """Delete all snapshots of a model."""
         for _, path in self.found(number):
             path.unlink()
+
+
+def belongs(told: Mapping[str, Any], seq: int, log: EventLog, number: int) -> bool:
+    """Whether a state is that of the model after this event of the log."""
+    if told["applied_seq"] != seq:
+        return False
+    if "hash" in told:
+        found = hash_at(log, number, seq)
+        return found is not None and found.hex() == told["hash"]
+    # Written before there were hashes: it can only be of an event from that time.
+    old = "SELECT 1 FROM events WHERE model = ? AND seq = ? AND hash IS NULL"
+    return log.run(old, (number, seq)).get is not None

@@ -45,10 +45,15 @@ class Status(Struct, kw_only=True):
 
 
 class Ready(Struct, kw_only=True):
-    """Ready; with a full disk, only for predictions that are not stored."""
+    """Ready; with a full disk, only for predictions that are not stored.
+
+    Models in quarantine are not served; `incidents` are what an operator must know and has not settled yet.
+    """
 
     status: str
     disk_full: bool
+    quarantined: list[str]
+    incidents: list[str]
 
 
 class Summary(Struct, kw_only=True):
@@ -66,10 +71,18 @@ class Summary(Struct, kw_only=True):
     created: int
 
 
+class QuarantinedView(Struct, kw_only=True):
+    """A model that could not be replayed, and why."""
+
+    name: str
+    reason: str
+
+
 class Models(Struct, kw_only=True):
-    """All models."""
+    """All models; those in quarantine are not served."""
 
     models: list[Summary]
+    quarantined: list[QuarantinedView]
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):

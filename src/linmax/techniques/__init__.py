@@ -13,6 +13,7 @@ from linmax.techniques.averaging import Averaged, average
 from linmax.techniques.combining import Combined, combine
 from linmax.techniques.recycling import Recycled, recycle
 from linmax.techniques.rivals import rivals
+from linmax.techniques.selecting import Selected, selective
 from linmax.techniques.stacking import Stacked, stack
 from linmax.techniques.technique import Technique, as_learner, as_learners, as_rule
 from linmax.techniques.voting import Voted, vote
@@ -26,6 +27,7 @@ __all__ = [
     "combine",
     "recycle",
     "rivals",
+    "selective",
     "stack",
     "vote",
 ]
@@ -38,4 +40,5 @@ REGISTRY: dict[str, Callable[..., Technique]] = {
     Voted.notation: vote,
     Combined.notation: combine,
     Stacked.notation: stack,
+    Selected.notation: selective,
 }

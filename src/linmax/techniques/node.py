@@ -105,6 +105,7 @@ class Node:
     unmixable = "no mixture of its states is known"  # why `mix` is impossible; "" if it is possible
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
+    engines: Sequence[Engine] = ()  # those that it runs by itself
 
     @cached_property
     def leaves(self) -> np.ndarray | None:

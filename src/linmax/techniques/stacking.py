@@ -65,6 +65,11 @@ class Stacking(Node):
         layout = Layout(0, len(self.children), 0, 0, 0.0)
         self.fusion = engine.like(self.stacked.fusion, layout)
 
+    @property
+    def engines(self) -> Sequence[Engine]:  # type: ignore[override]
+        """That of the fusion."""
+        return (self.fusion,)
+
     def hosts(self, experts: bool) -> bool:
         return False
 
@@ -124,6 +129,17 @@ def stack(learners: Sequence[LearnerLike], fusion: LearnerLike = "perceptron") -
 
     Each member's k scores (of its weights at 2-norm 1) are centred, divided by their running root mean square, and
     made shares in [0, 1] by softmax.
+
+    Parameters
+    ----------
+    learners
+        The members: learners or text, at least one.
+    fusion
+        The learner that weighs their scores.
+
+    See Also
+    --------
+    combine : follows the best, or lets members vote.
 
     Examples
     --------

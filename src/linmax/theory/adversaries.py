@@ -40,7 +40,25 @@ Adversary = Callable[[Vector], Vector | None]
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """What was played: the instances (trials, n) and whether each caused an update."""
+    """What was played: the instances (trials, n) and whether each caused an update.
+
+    Attributes
+    ----------
+    rows : array (trials, n)
+        The instances z that were played.
+    updated : array of bool (trials,)
+        Whether each caused an update.
+
+    See Also
+    --------
+    play, meet : how a game is made.
+
+    Examples
+    --------
+    >>> game = meet(orthogonal([1.0, 0.0, 0.0], margin=0.5), "perceptron", n=3, trials=100)
+    >>> game.updates, game.rows.shape
+    (3, (3, 3))
+    """
 
     rows: Vector
     updated: npt.NDArray[np.bool_]
@@ -64,6 +82,15 @@ def play(adversary: Adversary, weights: Callable[[], Vector], update: Callable[[
         Shows the learner one z and returns whether it updated.
     trials
         The most trials to play.
+
+    Returns
+    -------
+    Game
+        What was played.
+
+    See Also
+    --------
+    meet : the same against a rule of this package.
 
     Examples
     --------
@@ -89,6 +116,26 @@ def play(adversary: Adversary, weights: Callable[[], Vector], update: Callable[[
 
 def meet(adversary: Adversary, rule: Any, n: int, trials: int) -> Game:
     """`play` against a rule of this package, or its text, with n weights.
+
+    Parameters
+    ----------
+    adversary
+        From this module.
+    rule
+        A rule, or its text.
+    n
+        Number of weights.
+    trials
+        The most trials to play.
+
+    Returns
+    -------
+    Game
+        What was played.
+
+    See Also
+    --------
+    play : the same against any learner.
 
     Examples
     --------
@@ -130,6 +177,20 @@ def balanced_mass(n: int, relevant: int) -> Adversary:
     With n = 20000 and 3 relevant attributes it forces 183 mistakes on WMA with alpha = (1 - delta)^(-1/2),
     where Mesterharm (2001) prints 2 ln(n)/delta^2 = 178.3 (`bounds.committee_printed`), and 153 with alpha
     = sqrt((1 + delta)/(1 - delta)), for which that is true.
+
+    Source: derived here; the counter-example to Mesterharm (2001), section 4.2.
+
+    Parameters
+    ----------
+    n
+        Attributes in all.
+    relevant
+        How many of them matter; an odd number below n.
+
+    Returns
+    -------
+    Adversary
+        Sees the weights, answers with the next z, or None when it gives up.
 
     Examples
     --------
@@ -174,6 +235,24 @@ def orthogonal(u: npt.ArrayLike, margin: float, first: npt.ArrayLike | None = No
     ``u`` has unit length. The Perceptron updates about 1/margin^2 - 1 times, its bound being 1/margin^2.
     ``first`` is shown before all else: with first = -u, a flipped label, ALMA_2(1; C = 1) exceeds
     `bounds.alma_noisy_printed`.
+
+    Source: Novikoff (1962) has the bound that it reaches.
+
+    Parameters
+    ----------
+    u
+        The comparator, of unit length, with at least 3 coordinates.
+    margin
+        u.z of every instance, between 0 and 1.
+    first
+        An instance to be shown before all else.
+    seed
+        Of the directions that are free.
+
+    Returns
+    -------
+    Adversary
+        Sees the weights, answers with the next z, or None when it gives up.
 
     Examples
     --------
@@ -224,6 +303,22 @@ def worst_flips(adversary: Adversary, u: npt.ArrayLike, times: int) -> Adversary
     attributes weigh the same: then w.z is nearly 0 and nothing of the learner's progress pays for it. With
     `balanced_mass` the bound is reached within 6 per cent, its noise term included.
 
+    Source: derived here.
+
+    Parameters
+    ----------
+    adversary
+        The adversary whose instances are played between the flips.
+    u
+        The comparator.
+    times
+        How many labels are flipped.
+
+    Returns
+    -------
+    Adversary
+        Sees the weights, answers with the next z, or None when it gives up.
+
     Examples
     --------
     >>> inner = balanced_mass(n=3, relevant=1)
@@ -263,6 +358,18 @@ def sparse_target(n: int, relevant: int = 0) -> Vector:
 
     Source: Kivinen, Warmuth and Auer (1997), The Perceptron algorithm versus Winnow.
 
+    Parameters
+    ----------
+    n
+        Attributes, and instances; a power of 2.
+    relevant
+        The attribute that is the label.
+
+    Returns
+    -------
+    array (n, n)
+        The instances z, one a row.
+
     Examples
     --------
     >>> rows = sparse_target(8)
@@ -285,6 +392,18 @@ def ties(n: int) -> Vector:
     wrong, attribute 0 among them, are right; the others of them are wrong, and the rest say nothing. What
     is still alive has equal weights, so that the halves cancel. WMA with alpha to infinity is the halving
     algorithm, whose bound log2(n) is reached.
+
+    Source: Littlestone (1988), the halving algorithm.
+
+    Parameters
+    ----------
+    n
+        Attributes; a power of 2.
+
+    Returns
+    -------
+    array (log2 n, n)
+        The instances z, one a row.
 
     Examples
     --------
@@ -309,6 +428,30 @@ def turncoats(
     Up to trial ``turn`` (half of the trials) the first ``relevant`` voters are right and all others vote at
     random; from then on those first ones always vote for a wrong class, and the next ``relevant`` are
     right. No fixed weights are good throughout: all is noise to one half or the other.
+
+    Parameters
+    ----------
+    n
+        Voters.
+    relevant
+        How many are right before the turn, and how many others after it; at most n/2.
+    k
+        Classes.
+    trials
+        Number of trials.
+    turn
+        The trial at which they change sides; half of the trials by default.
+    seed
+        Of votes and labels.
+
+    Returns
+    -------
+    tuple of arrays
+        Votes (trials, n) and labels (trials,).
+
+    See Also
+    --------
+    linmax.bounds.fixed_share : what following a changing best member costs.
 
     Examples
     --------
@@ -336,6 +479,20 @@ def as_votes(rows: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
     The label is always class 0; z_i = 1 votes for it, -1 for class 1, 0 abstains. The linear-max learner
     (without thresholds) then sees exactly these z.
+
+    Parameters
+    ----------
+    rows
+        Instances (trials, n) of -1, 0 and 1.
+
+    Returns
+    -------
+    tuple of arrays
+        Votes (trials, n), -1 for an abstention, and labels, all 0.
+
+    See Also
+    --------
+    linmax.experts : takes the votes, with ``abstain=-1``.
 
     Examples
     --------

@@ -51,6 +51,10 @@ class OneByOne:
         What an instance is: "attributes" (numbers, or a dict of strengths), "votes" (one class a voter) or "scores"
         (one row of k ratings a rater).
 
+    See Also
+    --------
+    linmax.Learner : for other uses; it has names, files and late labels.
+
     Examples
     --------
     >>> import linmax
@@ -103,6 +107,19 @@ class Guaranteed:
         Mistakes that the learner made on them.
     basis
         Why the guarantee holds, in words.
+
+    See Also
+    --------
+    first_survivor, longest_survivor, two_phase, selected, drawn : make it.
+
+    Examples
+    --------
+    >>> class Last:
+    ...     answer = 0
+    ...     def predict(self, x): return self.answer
+    ...     def learn(self, x, label): self.answer = label
+    >>> print(selected(Last(), [(None, 1)] * 1000))
+    error <= 0.09173 with probability 0.95 (1000 examples, 1 mistakes; tested on the 999 examples after it)
     """
 
     hypothesis: Any
@@ -179,6 +196,15 @@ def first_survivor(
     The lecture notes on linear learners (theorem 9.1) ask for (1/error) ln(1/failure), which would do for
     one hypothesis fixed in advance, not for the first of many.
 
+    Returns
+    -------
+    Guaranteed
+        The hypothesis, its error and why that holds.
+
+    References
+    ----------
+    Littlestone (1989), From on-line to batch learning.
+
     Examples
     --------
     >>> class Last:  # says what was right last
@@ -229,6 +255,22 @@ def longest_survivor(
 
     Source: Gallant's pocket algorithm; Kearns, Li, Pitt and Valiant (1987).
 
+    Parameters
+    ----------
+    learner
+        With ``predict`` and ``learn``; it is changed.
+    examples
+        Pairs (x, label).
+    failure
+        The probability that the guarantee may fail.
+    mistakes
+        A mistake bound of the learner, if one is known.
+
+    Returns
+    -------
+    Guaranteed
+        The hypothesis, its error and why that holds.
+
     Examples
     --------
     >>> class Last:
@@ -260,6 +302,22 @@ def two_phase(
     this needs far fewer examples than `first_survivor`: about (4M + 32 ln M)/error against (M ln M)/error.
 
     Source: after Littlestone (1989), From on-line to batch learning.
+
+    Parameters
+    ----------
+    learner
+        With ``predict`` and ``learn``; it is changed.
+    examples
+        Pairs (x, label).
+    mistakes
+        A mistake bound of the learner.
+    error, failure
+        The guarantee that is wanted.
+
+    Returns
+    -------
+    Guaranteed
+        The hypothesis, its error and why that holds.
 
     Examples
     --------
@@ -301,6 +359,20 @@ def selected(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, fai
     Source: Cesa-Bianchi, Conconi and Gentile (2004), On the generalization ability of on-line learning
     algorithms.
 
+    Parameters
+    ----------
+    learner
+        With ``predict`` and ``learn``; it is changed.
+    examples
+        Pairs (x, label).
+    failure
+        The probability that the guarantee may fail.
+
+    Returns
+    -------
+    Guaranteed
+        The hypothesis, its error and why that holds.
+
     Examples
     --------
     >>> class Last:
@@ -340,6 +412,22 @@ def drawn(
     failure (`linmax.bounds.average_risk`): the cheapest guarantee that on-line mistakes give.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
+
+    Parameters
+    ----------
+    learner
+        With ``predict`` and ``learn``; it is changed.
+    examples
+        Pairs (x, label).
+    failure
+        The probability that the guarantee may fail.
+    seed
+        Of the draw.
+
+    Returns
+    -------
+    Guaranteed
+        The hypothesis, its error and why that holds.
 
     Examples
     --------

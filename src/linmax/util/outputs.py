@@ -15,7 +15,7 @@ import numpy as np
 
 from linmax.util.checks import about
 
-__all__ = ["check_output", "replace_file", "write_json"]
+__all__ = ["check_output", "check_outputs", "replace_file", "write_json"]
 
 
 def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
@@ -27,6 +27,34 @@ def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> N
         raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(target))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"no folder {target.parent}; make it first", str(target))
+    if not os.access(target.parent, os.W_OK | os.X_OK) and not _special(target):
+        raise PermissionError(errno.EACCES, f"the folder {target.parent} cannot be written to", str(target))
+
+
+def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
+    """Check all outputs of a command, and refuse one that is an input, or another output; ``-`` is no file."""
+    given = [path for path in outputs if path not in (None, "-")]
+    for place, path in enumerate(given):
+        assert path is not None
+        check_output(path)
+        if _special(Path(path)):
+            continue
+        for other in inputs:
+            if other != "-" and _same(path, other):
+                raise ValueError(f"{path} is read and cannot be written as well; give the output another name")
+        for other in given[:place]:
+            assert other is not None
+            if _same(path, other):
+                raise ValueError(f"{path} cannot hold two outputs; give each a name of its own")
+
+
+def _special(path: Path) -> bool:
+    """Whether it is a device or a pipe, which is written to and not replaced."""
+    return path.exists() and not stat.S_ISREG(path.stat().st_mode)
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

@@ -91,6 +91,10 @@ def conjunctions(x: Any, k: int, negated: bool = False, names: Sequence[str] | N
     terms : Terms
         The name of each column, for instance "x0 & ~x2"; a lazy list.
 
+    References
+    ----------
+    Valiant (1984), A theory of the learnable; Littlestone (1988), section 5.
+
     Examples
     --------
     XOR is no linear function of two variables, but one of their 2-conjunctions:

@@ -30,6 +30,10 @@ def constant(x: Any) -> Any:
     float64 array or CSR array (rows, attributes + 1)
         Sparse when x is; the constant is the last column.
 
+    See Also
+    --------
+    linmax.experts : adds a threshold for each class by itself.
+
     Examples
     --------
     >>> constant([[0, 2], [3, 0]])
@@ -63,6 +67,10 @@ def negated_literals(x: Any, domain: Literal["unit", "signed"] = "unit") -> Any:
     -------
     float64 array or CSR array (rows, 2 n)
         Sparse when x is; column n + i is the negation of column i.
+
+    References
+    ----------
+    Littlestone (1988), Learning quickly when irrelevant attributes abound, section 5.
 
     Examples
     --------

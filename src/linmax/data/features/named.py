@@ -43,6 +43,10 @@ def conjunctions_of(instance: Mapping[str, float], k: int) -> dict[str, float]:
     dict
         Strengths by name of the conjunction, short ones first.
 
+    See Also
+    --------
+    conjunctions : the same for arrays.
+
     Examples
     --------
     >>> conjunctions_of({"red": 1, "large": 0.5, "round": 0}, 2)
@@ -87,6 +91,10 @@ def pack(
         The strengths.
     vocabulary : dict
         The columns of all names, old and new, to be given again with the next instances.
+
+    See Also
+    --------
+    linmax.experts : takes dicts of attributes directly.
 
     Examples
     --------

@@ -22,6 +22,24 @@ def count_conjunctions(n: int, k: int, negated: bool = False) -> int:
 
     sum_{j=1}^{k} C(n, j), and sum_{j=1}^{k} C(n, j) 2^j with negated literals.
 
+    Parameters
+    ----------
+    n
+        Variables.
+    k
+        The most literals of a term.
+    negated
+        Whether negated literals are allowed.
+
+    Returns
+    -------
+    int
+        The number of terms.
+
+    See Also
+    --------
+    Terms : the terms themselves, in order.
+
     Examples
     --------
     >>> count_conjunctions(10, 2), count_conjunctions(10, 2, negated=True)
@@ -65,6 +83,21 @@ class Terms(Sequence[str]):
 
     It depends on k and on whether there are negated literals, not on n: new variables only add columns at
     the end.
+
+    Parameters
+    ----------
+    n
+        Variables.
+    k
+        The most literals of a term.
+    negated
+        Whether negated literals are allowed.
+    names
+        Of the variables; x0, x1, ... by default.
+
+    See Also
+    --------
+    conjunctions : the columns themselves.
 
     Examples
     --------

@@ -41,6 +41,17 @@ SHOWN = 40  # bytes of an unrecognised line in the message
 def register_format(name: str, where: str | type[StreamFormat]) -> None:
     """Add a format, by its class or by "module:class"; it is tried before all others.
 
+    Parameters
+    ----------
+    name
+        How users call it.
+    where
+        The class, or "module:class", imported when it is first needed.
+
+    See Also
+    --------
+    linmax.stream : reads the format from then on.
+
     Examples
     --------
     >>> register_format("csv", "my_package.csv:Csv")
@@ -82,8 +93,8 @@ def _classes(columns: bool) -> dict[str, type[StreamFormat]]:
     return {name: one for name, one in found.items() if one.has_columns() or not columns}
 
 
-def format_of(name: str, head: bytes, columns: bool = False) -> str:
-    """The format of a file, from its extension or else its first bytes.
+def format_of(name: str, head: bytes, columns: bool = False, prefer: str | None = None) -> str:
+    """The format of a file, from its extension or else its first bytes, else the one to ``prefer`` or its first lines.
 
     With ``columns``, only formats that have columns are considered.
 
@@ -92,6 +103,8 @@ def format_of(name: str, head: bytes, columns: bool = False) -> str:
     >>> format_of("-", b"1 3:0.5 7:1"), format_of("-", b"1 |f a b"), format_of("data.svm.gz", b"")
     ('svmlight', 'vw', 'svmlight')
     """
+    from linmax.io.sources import BOM, refuse_encoding
+
     known = _classes(columns)
     ending = _ending(name)
     claimed = [kind for kind, one in known.items() if ending in one.endings]
@@ -99,10 +112,14 @@ def format_of(name: str, head: bytes, columns: bool = False) -> str:
         raise ValueError(f"{name}: files that end in {ending} have no columns; known: {', '.join(endings(columns))}")
     if len(claimed) == 1:
         return claimed[0]
-    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = head.removeprefix(BOM).lstrip()
     for kind, one in known.items():
         if head.startswith(one.first_bytes):
             return kind
+    refuse_encoding(name, head)
+    if prefer in (claimed or known):
+        assert prefer is not None
+        return prefer
     lines = [line.strip() for line in head.split(b"\n") if line.strip() and not line.startswith(b"#")]
     if not lines:
         if ending and not claimed:

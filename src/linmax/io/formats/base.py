@@ -18,15 +18,18 @@ from linmax.io.parsing import Work
 from linmax.io.scan import PADDING
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
+from linmax.io.words import letters, words_for
 from linmax.util.lazy import Later
 
 __all__ = ["Columns", "LineFormat", "Row", "RowFormat", "ScratchFormat", "StreamFormat", "TableFormat"]
 
 packed = Later("linmax.io.parsers.packed")
-text = Later("linmax.io.parsers.text")
 
 Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
-Row = tuple[bytes, list[tuple[bytes, float]], bytes]  # label, names with their values, and a text
+Texts = bytes | list[tuple[bytes, bytes]]  # a text, or several, each with what its words begin with
+Row = tuple[bytes, list[tuple[bytes, float]], Texts]  # label, names with their values, and a text
+TEXT_OPTIONS = frozenset({"ngrams", "skips", "words"})
+COLUMN_OPTIONS = frozenset({"label", "ignore", "categorical", "text", "id"}) | TEXT_OPTIONS
 
 
 class StreamFormat:
@@ -40,19 +43,33 @@ class StreamFormat:
         First bytes by which a file of this format is recognised.
     rectangular
         Whether every row has the same columns, with visibly missing values.
+    takes
+        The options of reading that concern it, of those that do not concern every format.
+    notes
+        What it has found out about the input and the user should know.
     """
 
     endings: ClassVar[tuple[str, ...]] = ()
     first_bytes: ClassVar[tuple[bytes, ...]] = ()
     rectangular: ClassVar[bool] = False
+    takes: ClassVar[frozenset[str]] = frozenset()
+    title: ClassVar[str] = "of a format without it"
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
+        self.notes: list[str] = []
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:  # noqa: ARG003
         """Whether these may be the first lines of such a file; there is at least one, and all are non-empty."""
         return False
+
+    def refuse_options(self, name: str) -> None:
+        """Refuse options that do not concern this format."""
+        for option in self.options.given():
+            if option not in self.takes | self.options.learned:
+                shown = "no-header" if option == "header" else option
+                raise ValueError(f"{shown} does not apply to {name}, which is {self.title}; leave it out")
 
     @classmethod
     def has_columns(cls) -> bool:
@@ -68,6 +85,7 @@ class TableFormat(StreamFormat):
     """A format of typed tables."""
 
     rectangular = True
+    takes = COLUMN_OPTIONS
 
     def tables(self, source: Source) -> Iterator[Any]:
         """The tables of a file, one after the other: what `linmax.io.frames.TableReader` takes."""
@@ -75,7 +93,12 @@ class TableFormat(StreamFormat):
 
 
 class LineFormat(StreamFormat):
-    """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere."""
+    """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere.
+
+    ``sample`` is the number of lines that `begin` wants to see.
+    """
+
+    sample: ClassVar[int] = 0
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -105,6 +128,18 @@ class LineFormat(StreamFormat):
         """A namespace was met."""
         raise NotImplementedError
 
+    def new_letters(self) -> None:
+        """A letter beyond ASCII was met."""
+        raise NotImplementedError
+
+    def tag(self, block: np.ndarray, begin: int, end: int) -> str:
+        """The tag of a row, from the place that the parser noted."""
+        return block[begin:end].tobytes().decode("utf-8", "backslashreplace")
+
+    def remarks(self) -> list[str]:
+        """What was noticed while lines were taken."""
+        return []
+
 
 class ScratchFormat(LineFormat):
     """A format whose parser copies parts of a line."""
@@ -112,12 +147,18 @@ class ScratchFormat(LineFormat):
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._scratch = np.zeros(PADDING, np.uint8)
+        self.words = words_for(options.words, options.ngrams, options.skips)
 
     def room_for(self, block: np.ndarray) -> np.ndarray:
-        """Scratch as long as the block, and zeros beyond."""
-        if self._scratch.size < 2 * block.size:  # an n-gram or an empty field takes one byte more than it has
-            self._scratch = np.zeros(2 * block.size, np.uint8)
+        """Scratch for fields, their words and pairs of words, and zeros beyond."""
+        size = (3 + 4 * self.options.skips) * block.size  # a word is in 2 pairs a skip, a field has a byte more
+        if self._scratch.size < size:
+            self._scratch = np.zeros(size, np.uint8)
         return self._scratch
+
+    def new_letters(self) -> None:
+        """Make the table of letters."""
+        self.words = self.words._replace(letters=letters())
 
     def aside(self) -> np.ndarray:
         """The scratch."""
@@ -125,10 +166,18 @@ class ScratchFormat(LineFormat):
 
 
 class RowFormat(ScratchFormat):
-    """A format whose lines are read by Python, one by one, in `row`; a kernel numbers what they hold."""
+    """A format whose lines are read by Python, one by one, in `row`; a kernel numbers what they hold.
+
+    A row may set ``self.id`` to its tag.
+    """
+
+    takes = TEXT_OPTIONS
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
+        self.id = ""
+        self._ids: list[str] = []
+        self._texts = np.zeros((0, 2), np.int64)
         self._lines = np.zeros((0, 6), np.int64)
         self._names = np.zeros((0, 2), np.int64)
         self._amounts = np.zeros(0)
@@ -153,23 +202,31 @@ class RowFormat(ScratchFormat):
         if state[parsing.AT] >= state[parsing.END]:
             return parsing.ENDED
         if not self._unpacked:
-            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]))
+            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]), vocabulary)
         scratch = self.room_for(self._source)
-        return int(
+        found = int(
             packed.parse_packed(
-                block, work, vocabulary.names, classes.texts.names, self._source, scratch, text.FOLDED,
-                self.options.ngrams, self._lines, self._names, self._amounts,
+                block, work, vocabulary.names, classes.texts.names, self._source, scratch, self.words,
+                self._lines, self._names, self._amounts, self._texts,
             )
         )  # fmt: skip
+        state[parsing.TAGGED] |= any(self._ids)
+        return found
 
-    def _unpack(self, block: np.ndarray, begin: int, end: int) -> None:
+    def tag(self, block: np.ndarray, begin: int, end: int) -> str:  # noqa: ARG002
+        """What `row` has set for that line."""
+        return self._ids[begin]
+
+    def _unpack(self, block: np.ndarray, begin: int, end: int, vocabulary: Vocabulary) -> None:
         """Read all lines of the block into the arrays of `parse_packed`."""
         self._unpacked = True
         lines: list[list[int]] = []
         names: list[tuple[int, int]] = []
+        texts: list[tuple[int, int]] = []
         amounts: list[float] = []
         parts: list[bytes] = []
         size = 0
+        self._ids = []
 
         def keep(raw: bytes) -> tuple[int, int]:
             nonlocal size
@@ -180,22 +237,24 @@ class RowFormat(ScratchFormat):
         place = begin
         for raw in block[begin:end].tobytes().split(b"\n")[:-1]:
             place += len(raw) + 1
-            label, words, first, reason = (0, 0), (0, 0), len(names), 0
-            if raw.strip(b" \t\r"):
-                row = self.row(raw)
-                if isinstance(row, int):
-                    reason = row
-                else:
-                    label = keep(row[0])
-                    for name, value in row[1]:
-                        names.append(keep(name))
-                        amounts.append(value)
-                    words = keep(row[2] + b"\n")
+            label, first, told, reason = (0, 0), len(names), len(texts), 0
+            self.id = ""
+            row = self.row(raw) if raw.strip(b" \t\r") else -1
+            if isinstance(row, int):
+                reason = row
             else:
-                reason = -1
-            lines.append([*label, words[0], len(names) - first, reason, place])
+                label = keep(row[0])
+                for name, value in row[1]:
+                    names.append(keep(name))
+                    amounts.append(value)
+                for head, body in [(b"", row[2])] if isinstance(row[2], bytes) else row[2]:
+                    start = keep(body.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n")[0]
+                    texts.append((start, vocabulary.prefix(head) if head else 0))
+            self._ids.append(self.id)
+            lines.append([*label, len(texts) - told, len(names) - first, reason, place])
         self._lines = np.array(lines, np.int64).reshape(-1, 6)
         self._names = np.array(names, np.int64).reshape(-1, 2)
+        self._texts = np.array(texts, np.int64).reshape(-1, 2)
         self._amounts = np.array(amounts, float)
         joined = b"".join(parts)
         self._source = np.zeros(len(joined) + PADDING, np.uint8)

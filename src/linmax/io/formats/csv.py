@@ -1,18 +1,30 @@
-"""Tables with a header whose fields are separated by commas, quoted if necessary (RFC 4180)."""
+"""Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180)."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from typing import Any, ClassVar
 
 import numpy as np
 
 from linmax.io.batches import Classes
-from linmax.io.formats.base import Columns, ScratchFormat
+from linmax.io.formats.base import COLUMN_OPTIONS, Columns, ScratchFormat
+from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
-from linmax.io.schema import MISSING, column_kinds, dense_columns, refuse_repeated
+from linmax.io.schema import (
+    COMMA,
+    MISSING,
+    cell_type,
+    dense_columns,
+    is_number,
+    named_columns,
+    refuse_repeated,
+    schema_of,
+    text_note,
+)
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.lazy import Later
@@ -27,75 +39,109 @@ class Csv(ScratchFormat):
     """A table with a header; the label is a column; ``categorical`` columns are never numbers."""
 
     endings = (".csv",)
+    title = "a table"
     rectangular = True
-    separator: ClassVar[str] = ","
+    takes = COLUMN_OPTIONS | {"delimiter", "header"}
+    separator: ClassVar[str | None] = None  # recognised
+    sample = SAMPLE + 1
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
-        self._places: np.ndarray | None = None
+        self._columns: np.ndarray | None = None
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
-        """A comma, and no tab."""
-        return b"," in lines[0] and b"\t" not in lines[0]
+        """Fields between delimiters, which are not tabs."""
+        return delimiter_of(lines) not in (None, "\t")
 
     # -- in batches -----------------------------------------------------------------------------------------------
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
         """Read the header; type the columns by the first lines of the first file."""
-        end = head.find(b"\n") + 1 or len(head)
-        header = self._header(name, head[:end])
-        if self.settled:
-            if header != self.settled["header"]:
-                told = f"{', '.join(header[:5])} ..., not {', '.join(self.settled['header'][:5])} ..."
+        settled = self.settled if "header" in self.settled else None
+        separator = self._separator(head) if settled is None else settled.get("separator", ",")
+        end, lines, header = self._header(name, head, separator)
+        if settled is not None:
+            if header != settled["header"]:
+                told = f"{', '.join(header[:5])} ..., not {', '.join(settled['header'][:5])} ..."
                 raise ValueError(f"{name} has other columns than the data before it: {told}")
-            return end, 1
+            return end, lines
         refuse_repeated(name, header)
-        if all(map(_is_number, header)):
-            raise ValueError(f"{name} has no header, but numbers in its first line; put the columns' names there")
-        cells = self._sample(header, head[end:])
-        kinds = column_kinds(name, header, lambda column: all(map(_is_number, cells[column])), self.options)
-        self.settled = {"header": header, "kinds": kinds}
-        return end, 1
+        cells = self._sample(header, head[end:], separator)
+        comma = separator != "," and _decimal_commas(cells)
+        if comma:
+            cells = {column: [cell.replace(",", ".") for cell in found] for column, found in cells.items()}
+        schema = schema_of(name, header, lambda column: cell_type(cells[column]), self.options)
+        self.notes += [*schema.notes, *text_note(header, schema.kinds, cells)]
+        if comma:
+            self.notes.append("Numbers have a decimal comma.")
+        self.settled = {"header": header, "kinds": schema.kinds, "separator": separator, "comma": comma}
+        return end, lines
 
-    def _header(self, name: str, line: bytes) -> list[str]:
+    def _separator(self, head: bytes) -> str:
+        if self.separator is not None:
+            return self.separator
+        if self.options.delimiter is not None:
+            return self.options.delimiter
+        return delimiter_of([line for line in head.split(b"\n")[:SAMPLE] if line.strip()][:-1] or [head]) or ","
+
+    def _header(self, name: str, head: bytes, separator: str) -> tuple[int, int, list[str]]:
+        """Where the header ends, how many lines it takes, and the names of the columns."""
+        text = head.decode("utf-8", "surrogateescape")
+        lines = text.split("\n")
+        tidied = _tidied(lines, separator)
+        reader = csv.reader((f"{line}\n" for line in tidied), delimiter=separator, skipinitialspace=True)
         try:
-            header = next(csv.reader([line.decode("utf-8-sig").rstrip("\r\n")], delimiter=self.separator), [])
-        except (UnicodeDecodeError, csv.Error):
-            raise ValueError(f"{name} has no header: its first bytes are {line[:16]!r}") from None
-        header = [field.strip() for field in header]
-        if not any(header):
+            header = next(reader, [])
+        except csv.Error:
+            header = []
+        taken = "\n".join([*lines[: reader.line_num], ""])
+        try:
+            taken.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name} has no header: its first bytes are {head[:16]!r}") from None
+        if not any(field.strip() for field in header):
             raise ValueError(f"{name} has no header")
-        return header
+        if not self.options.header:
+            return 0, 0, self._numbered(len(header))
+        if all(is_number(field) for field in header):
+            raise ValueError(
+                f"{name} has no header, but numbers in its first line; name the columns there, or give --no-header"
+            )
+        return len(taken.encode()), reader.line_num, named_columns(header)
 
-    def _sample(self, header: Sequence[str], rest: bytes) -> dict[str, list[str]]:
+    def _numbered(self, many: int) -> list[str]:
+        """Names of columns without a header: their numbers; without the last, if it is a label that is left out."""
+        known = self.options.known or {}
+        names = [str(place) for place in range(1, many + 1)]
+        if self.options.unlabelled and len(known) == many + 1:
+            return [name for name, kind in known.items() if kind != "label"]
+        return names
+
+    def _sample(self, header: Sequence[str], rest: bytes, separator: str) -> dict[str, list[str]]:
         """The non-empty values in each column of the first lines."""
-        rows = [row for line in rest.split(b"\n")[:SAMPLE] if (row := self._fields(line)) is not None]
+        lines = rest.decode("utf-8", "replace").split("\n")[:SAMPLE]
+        rows = list(_rows(list(_tidied(lines, separator)), separator, len(header)))
         found: dict[str, list[str]] = {}
         for place, column in enumerate(header):
-            cells = (row[place].strip() for row in rows if len(row) == len(header))
+            cells = (row[place].strip() for row in rows)
             found[column] = [cell for cell in cells if cell.lower() not in MISSING]
         return found
 
-    def _fields(self, line: bytes) -> list[str] | None:
-        """The fields of a line, None when it has none."""
-        try:
-            return next(csv.reader([line.decode("utf-8", "replace").rstrip("\r")], delimiter=self.separator), None)
-        except csv.Error:  # the parser will say what is wrong
-            return None
-
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines."""
-        if self._places is None:
-            self._places = self._placed(vocabulary)
-        separator, scratch = ord(self.separator), self.room_for(block)
+        if self._columns is None:
+            self._columns = self._placed(vocabulary)
+        shape = parser.Shape(ord(self.settled.get("separator", ",")), bool(self.settled.get("comma", False)))
         names, labels = vocabulary.names, classes.texts.names
         return int(
-            parser.parse_table(block, work, names, labels, scratch, separator, self._places, parser.MISSING_WORDS)
+            parser.parse_table(
+                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS, self.words
+            )
         )
 
     def _placed(self, vocabulary: Vocabulary) -> np.ndarray:
-        """The kind of each column, and its place among the dense attributes or the prefix of its names."""
+        """The kind of each column, its place among the dense attributes and the prefix of its names."""
         header, kinds = self.settled["header"], self.settled["kinds"]
         self.dense_names = dense_columns(header, kinds, self.options.known)
         numbers = {
@@ -103,13 +149,30 @@ class Csv(ScratchFormat):
             "ignored": parser.IGNORED,
             "number": parser.NUMERIC,
             "category": parser.CATEGORY,
+            "text": parser.TEXT,
+            "id": parser.TAG,
         }
+        alone = kinds.count("text") == 1
         rows = []
         for column, kind in zip(header, kinds, strict=True):
             place = self.dense_names.index(column) if kind == "number" else 0
-            place = vocabulary.prefix(f"{column}=".encode()) if kind == "category" else place
-            rows.append([numbers[kind], place])
+            head = {"number": f"{column}=", "category": f"{column}=", "text": "" if alone else f"{column}^"}.get(kind)
+            rows.append([numbers[kind], place, vocabulary.prefix(head.encode()) if head else 0, 0])
         return np.array(rows, np.int64)
+
+    def tag(self, block: np.ndarray, begin: int, end: int) -> str:
+        """A field without its quotes."""
+        found = super().tag(block, begin, end).strip()
+        return found[1:-1].replace('""', '"') if found.startswith('"') and len(found) > 1 else found
+
+    def remarks(self) -> list[str]:
+        """Columns of numbers in which words were found."""
+        found = [] if self._columns is None else self._columns[:, parser.WIDENED].tolist()
+        return [
+            f"Column {column!r} has words among its numbers, the first in line {line:,}; they are taken as categories."
+            for column, line in zip(self.settled.get("header", ()), found, strict=False)
+            if line
+        ]
 
     # -- in columns -----------------------------------------------------------------------------------------------
 
@@ -122,7 +185,8 @@ class Csv(ScratchFormat):
 
     def _cells(self, source: Source) -> Columns:
         met: dict[str, str | None] = {"": None}
-        reader = csv.reader(source.text(), delimiter=self.separator, strict=True)
+        separator = self._separator(source.head())
+        reader = csv.reader(source.text(), delimiter=separator, strict=True)
         try:
             header = next(reader, [])
             cells: list[list[Any]] = [[] for _ in header]
@@ -141,9 +205,34 @@ class Csv(ScratchFormat):
         return dict(zip(header, cells, strict=True))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+def _tidied(lines: Iterable[str], separator: str) -> Iterable[str]:
+    """Lines for Python's reader: between words, several spaces are one."""
+    if separator != " ":
+        return lines
+    return (" ".join(line.split()) for line in lines)
+
+
+def _rows(lines: list[str], separator: str, width: int) -> Iterator[list[str]]:
+    """The rows that have all fields. A quote that is not closed costs one line, as in the parser."""
+    place = 0
+    while place < len(lines):
+        for end in range(place + 1, len(lines) + 1):
+            text = "\n".join(lines[place:end])
+            if text.count('"') % 2 == 0:
+                break
+        try:
+            row = next(csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=True), [])
+        except csv.Error:
+            row = []
+        if len(row) == width:
+            yield row
+        place = end if len(row) == width else place + 1
+
+
+def _decimal_commas(cells: Mapping[str, Sequence[str]]) -> bool:
+    """Whether numbers are written with a comma: one column has some, and nothing else but numbers."""
+    return any(
+        any(COMMA.fullmatch(cell) for cell in found)
+        and all(COMMA.fullmatch(cell) or (is_number(cell) and "." not in cell) for cell in found)
+        for found in cells.values()
+    )

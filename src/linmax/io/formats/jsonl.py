@@ -1,4 +1,4 @@
-"""JSON lines: ``{"label": ..., "features": {...}}`` or ``{"label": ..., "text": "..."}``, or both.
+"""JSON lines: any objects, such as ``{"label": ..., "size": 3, "colour": "red", "text": "..."}``.
 
 Read as columns, the names are the keys of the objects and of their features.
 """
@@ -9,45 +9,65 @@ import json
 from typing import Any
 
 from linmax.io import parsing
-from linmax.io.formats.base import Columns, Row, RowFormat
+from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.parsing import REASONS
+from linmax.io.schema import LABELS
 from linmax.io.sources import Source
 
 __all__ = ["JsonLines"]
 
 FEATURES, TEXT = "features", "text"
+SAMPLE = 20  # lines that are looked at
 
 
 class JsonLines(RowFormat):
-    """One object per line; ``options.label`` is the key of the label."""
+    """One object per line; ``options.label`` is the key of the label.
+
+    Every value is used: numbers as they are, true and false as 1 and 0, text as ``key=value``, and the words of
+    ``text`` and of the keys in ``options.text``. Objects within objects have names with dots, those in ``features``
+    none; numbers in lists are named by their places, texts in lists are one attribute each.
+    """
 
     endings = (".jsonl", ".ndjson", ".json")
+    title = "JSON lines"
     first_bytes = (b"{",)
+    takes = COLUMN_OPTIONS
+    sample = SAMPLE
+
+    def begin(self, name: str, head: bytes) -> tuple[int, int]:
+        """Find the key of the label among those of the first objects."""
+        if head.lstrip()[:1] == b"[":
+            raise ValueError(f"{name} is a JSON array; write one object a line, as jq -c '.[]' does")
+        objects = [found for line in head.split(b"\n")[:SAMPLE] if isinstance(found := _object(line), dict)]
+        keys = dict.fromkeys(key for found in objects for key in found)
+        if "key" not in self.settled:
+            small = {key.lower(): key for key in reversed(keys)}
+            key = self.options.label or next((small[label] for label in LABELS if label in small), LABELS[0])
+            self.settled = {"key": key}
+            if not self.options.unlabelled:
+                self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")
+        return 0, 0
 
     def row(self, raw: bytes) -> Row | int:
-        """Label, features and text of a line, or the reason for refusing it."""
+        """Label, features and texts of a line, or the reason for refusing it."""
         given = _object(raw)
         if isinstance(given, int):
             return given
-        if not (FEATURES in given or TEXT in given):
-            return parsing.NOT_AN_OBJECT
-        label, features = given.get(self.options.label or "label"), given.get(FEATURES, {})
-        text = given.get(TEXT) or ""
-        if isinstance(label, bool):
-            label = str(label).lower()
-        if isinstance(features, list):
-            features = {str(i): value for i, value in enumerate(features)}
-        if not isinstance(features, dict) or not isinstance(text, str) or isinstance(label, (dict, list)):
-            return parsing.NOT_AN_OBJECT
-        found = []
-        for name, value in features.items():
-            feature = _feature(name, value)
-            if isinstance(feature, int):
-                return feature
-            if feature is not None:
-                found.append(feature)
-        words = text.replace("\n", " ").encode("utf-8", "replace")
-        return ("" if label is None else str(label)).encode("utf-8", "replace"), found, words
+        options = self.options
+        label = given.pop(self.settled["key"], None)
+        if isinstance(label, (dict, list)):
+            return parsing.NOT_A_LABEL
+        if options.id is not None and options.id in given:
+            self.id = str(given.pop(options.id))
+        found = _Attributes({TEXT, *options.text}, {*options.ignore}, {*options.categorical})
+        features = given.pop(FEATURES, {})
+        reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
+        reason = reason or found.add("", given)
+        if reason:
+            return reason
+        alone = len(found.texts) == 1
+        texts = [(b"" if alone or name == TEXT else _raw(f"{name}^"), _raw(text)) for name, text in found.texts]
+        return _raw(_written(label)), [(_raw(name), value) for name, value in found.numbers], texts
 
     def columns(self, source: Source) -> Columns:
         """Columns in order of first appearance; None where an object lacks the key."""
@@ -98,17 +118,52 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _feature(name: str, value: Any) -> tuple[bytes, float] | int | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return f"{name}={value}".encode("utf-8", "replace"), 1.0
-    if not isinstance(value, (int, float)):
-        return parsing.NOT_A_FEATURE
-    try:
-        number = float(value)
-    except OverflowError:
-        return parsing.NOT_FINITE
-    if not abs(number) <= parsing.LARGEST:
-        return parsing.NOT_FINITE
-    return (name.encode("utf-8", "replace"), number) if number else None
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _written(value: Any) -> str:
+    """A label or a category as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+class _Attributes:
+    """What an object holds, by names with dots."""
+
+    def __init__(self, text: set[str], ignore: set[str], categorical: set[str]) -> None:
+        self.text, self.ignore, self.categorical = text, ignore, categorical
+        self.numbers: list[tuple[str, float]] = []
+        self.texts: list[tuple[str, str]] = []
+
+    def add(self, name: str, value: Any) -> int:
+        """Take a value with everything in it; the reason for refusing it, or 0."""
+        if value is None or name in self.ignore:
+            return 0
+        if isinstance(value, dict):
+            parts = [(f"{name}.{key}" if name else key, one) for key, one in value.items()]
+            return max((self.add(key, one) for key, one in parts), default=0)
+        if isinstance(value, list):
+            places = [(f"{name}.{i}" if name else str(i), one) for i, one in enumerate(value)]
+            return max(
+                (self.add(name if isinstance(one, str) and name else key, one) for key, one in places), default=0
+            )
+        if name in self.text:
+            self.texts.append((name, _written(value)))
+        elif isinstance(value, str) or name in self.categorical:
+            self.numbers.append((f"{name}={_written(value)}", 1.0))
+        else:
+            return self._number(name, value)
+        return 0
+
+    def _number(self, name: str, value: Any) -> int:
+        try:
+            number = float(value)
+        except OverflowError:
+            return parsing.NOT_FINITE
+        if not abs(number) <= parsing.LARGEST:
+            return parsing.NOT_FINITE
+        if number:
+            self.numbers.append((name, number))
+        return 0

@@ -25,6 +25,7 @@ class Svmlight(LineFormat):
     """``label index:value ...``."""
 
     endings = (".svm", ".svmlight", ".libsvm")
+    title = "svmlight"
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:

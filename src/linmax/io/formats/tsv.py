@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linmax.io.formats.base import COLUMN_OPTIONS
 from linmax.io.formats.csv import Csv
 
 __all__ = ["Tsv"]
@@ -14,6 +15,7 @@ class Tsv(Csv):
 
     endings = (".tsv",)
     separator = "\t"
+    takes = COLUMN_OPTIONS | {"header"}
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:

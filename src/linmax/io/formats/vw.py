@@ -8,6 +8,7 @@ import numpy as np
 
 from linmax.io.batches import Classes
 from linmax.io.formats.base import LineFormat
+from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
 from linmax.io.vocabulary import Vocabulary
@@ -22,6 +23,7 @@ class VowpalWabbit(LineFormat):
     """``label |namespace name:value ...``."""
 
     endings = (".vw",)
+    title = "Vowpal Wabbit's text"
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -29,8 +31,10 @@ class VowpalWabbit(LineFormat):
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
-        """A bar, unless it stands in the text behind the only tab."""
+        """A bar, unless it stands in the text behind the only tab, or between the names of columns."""
         line = lines[0]
+        if len(lines) > 1 and b" " not in line and b":" not in line and delimiter_of(lines) == "|":
+            return False
         return b"|" in line and not (line.count(b"\t") == 1 and line.index(b"\t") < line.index(b"|"))
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64
 
-from linmax.io.parsers.text import words_of
+from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
 from linmax.io.parsing import (
     ASIDE,
     AT,
     END,
     ENDED,
     FILLED,
+    LETTERS,
     MORE_TOKENS,
     NEW_CLASS,
     NO_CLASS,
@@ -25,17 +26,21 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block
-from linmax.io.vocabulary import NameTable, NameTableT
+from linmax.io.vocabulary import SIZE, NameTable, NameTableT
+from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 
 __all__ = ["parse_packed"]
 
-LABEL_FROM, LABEL_TO, TEXT, FEATURES, REASON, AFTER = range(6)
+LABEL_FROM, LABEL_TO, TEXTS, FEATURES, REASON, AFTER = range(6)
 
 
 @kernel(
-    int64(Block, WorkT, NameTableT, NameTableT, Block, Block, Block, int64, int64[:, ::1], int64[:, ::1], float64[::1])
-)
+    int64(
+        Block, WorkT, NameTableT, NameTableT, Block, Block, WordsT, int64[:, ::1], int64[:, ::1], float64[::1],
+        int64[:, ::1],
+    )
+)  # fmt: skip
 def parse_packed(
     block: np.ndarray,
     work: Work,
@@ -43,23 +48,24 @@ def parse_packed(
     labels: NameTable,
     source: np.ndarray,
     scratch: np.ndarray,
-    folded: np.ndarray,
-    most: int,
+    words: Words,
     lines: np.ndarray,
     features: np.ndarray,
     amounts: np.ndarray,
+    texts: np.ndarray,
 ) -> int:
     """Take lines until something is needed; returns what.
 
-    ``lines``: where the label is in the source; where the text begins, which a newline ends; how many features; the
-    reason to refuse the line (0 none, -1 it is empty); where the next line begins. ``features`` are names in the
-    source, ``amounts`` their values. Words are put behind the features' names, so that one scratch holds all names.
+    ``lines``: where the label is in the source; how many texts and features; the reason to refuse the line (0 none, -1
+    it is empty); where the next line begins. ``features`` are names in the source, ``amounts`` their values, ``texts``
+    where each begins, which a newline ends, and the prefix of its words. Words and names are put into one scratch.
     """
     state = work.state
     state[ASIDE] = 2
-    first, line = 0, 0
+    first, line, text = 0, 0, 0
     while line < len(lines) and lines[line, AFTER] <= state[AT]:
         first += lines[line, FEATURES]
+        text += lines[line, TEXTS]
         line += 1
     while state[ROWS] < work.labels.size:
         if state[AT] >= state[END]:
@@ -76,14 +82,15 @@ def parse_packed(
                 label = class_of(work, labels, source, entry[LABEL_FROM], entry[LABEL_TO])
                 if label < NO_CLASS:
                     return NEW_CLASS
-            count, _, size = words_of(work, source, entry[TEXT], scratch, folded, most)
-            if count < 0 or count + entry[FEATURES] > work.amounts.size:
+            count, put, room = 0, 0, 0
+            for i in range(text, text + entry[TEXTS]):
+                before = count
+                count, _, size, put = words_of(work, source, texts[i, 0], scratch, put, count, texts[i, 1], words)
+                if count < 0:
+                    return MORE_TOKENS if count == NO_ROOM else LETTERS
+                room += size + (count - before) * names.prefixes[texts[i, 1], SIZE]
+            if count + entry[FEATURES] > work.amounts.size:
                 return MORE_TOKENS
-            put = 0
-            if count:
-                put = work.tokens[0, 0]
-                for i in range(count):
-                    put = max(put, work.tokens[i, 0] + work.tokens[i, 1])
             for i in range(first, first + entry[FEATURES]):
                 length = features[i, 1] - features[i, 0]
                 for c in range(length):
@@ -91,11 +98,13 @@ def parse_packed(
                 work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = put, length, 0
                 work.amounts[count] = amounts[i]
                 put += length
-                size += length
+                room += length
                 count += 1
-            needs = put_row(work, names, scratch, block, place, count, size, SUMMED, label, 1.0, False)
+            work.tags[state[ROWS], 0], work.tags[state[ROWS], 1] = line, line + 1
+            needs = put_row(work, names, scratch, block, place, count, room, SUMMED, label, 1.0, False)
             if needs != ENDED:
                 return needs
         first += entry[FEATURES]
+        text += entry[TEXTS]
         line += 1
     return FILLED

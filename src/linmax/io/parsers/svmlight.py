@@ -29,6 +29,7 @@ from linmax.io.parsing import (
     NO_COLON,
     NO_LABEL,
     NOT_FINITE,
+    OPEN,
     ROWS,
     TURNED_DOWN,
     VALUE,
@@ -95,17 +96,21 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
         while c > 32 and c != COLON and c != COMMA and c != HASH:
             at += 1
             c = byte(block, at)
-        if c == COLON or c == COMMA:
+        label, first = NO_CLASS, at + 1
+        if c == COLON and state[OPEN]:
+            at = first = start
+        elif c == COLON or c == COMMA:
             refuse(work, block, at, NO_LABEL if c == COLON else LABELS)
             continue
-        _, end, status = read_number(work, block, start)
-        if (status != GOOD and status != HARD) or end != at:  # a hard one need not be rounded: its text is the name
-            refuse(work, block, at, LABEL_NUMBER)
-            continue
-        label = class_of(work, labels, block, start, at)
-        if label < NO_CLASS:
-            return NEW_CLASS
-        if blank(c) and put_plain_row(work, names, block, at + 1, HASH, label, 1.0):
+        else:
+            _, end, status = read_number(work, block, start)
+            if (status != GOOD and status != HARD) or end != at:  # a hard one need not be rounded: its text is the name
+                refuse(work, block, at, LABEL_NUMBER)
+                continue
+            label = class_of(work, labels, block, start, at)
+            if label < NO_CLASS:
+                return NEW_CLASS
+        if (blank(c) or first == start) and put_plain_row(work, names, block, first, HASH, label, 1.0):
             continue
         count, wrong = 0, 0
         base, marks = at, stops(block, at, COLON, HASH)

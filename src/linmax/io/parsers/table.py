@@ -1,24 +1,35 @@
-"""Lines of a table: fields between separators, quoted or not.
+"""Rows of a table: fields between separators, quoted or not; a quoted field may hold newlines.
 
-A column is ignored, the label, a number (dense; an empty field or one of ``NA nan null none ?`` is missing) or a
-category, whose value v becomes the attribute ``column=v`` with value 1 (an empty field gives none).
+A column is ignored, the label, a number (dense; an empty field or one of ``NA nan null none ?`` is missing), a
+category, whose value v becomes the attribute ``column=v`` with value 1 (an empty field gives none), a text, whose words
+are attributes, or a tag. A word in a column of numbers is a category there, and its number is missing.
+
+A quote that is not closed costs one line: the next one is read as if it stood alone.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import int64
+from numba import int64, typeof
 
 from linmax.io.decimals import GOOD, HARD, WILD
+from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
 from linmax.io.parsing import (
     ASIDE,
     ASK_NUMBER,
     AT,
+    CONTROL,
     END,
     ENDED,
     FEW_FIELDS,
     FILLED,
+    LAST,
+    LETTERS,
+    LINE,
     MANY_FIELDS,
+    MORE_BYTES,
     MORE_TOKENS,
     NEW_CLASS,
     NEWLINE,
@@ -29,7 +40,7 @@ from linmax.io.parsing import (
     ROWS,
     SPACE,
     SUMMED,
-    VALUE,
+    TAGGED,
     Work,
     WorkT,
     class_of,
@@ -41,13 +52,26 @@ from linmax.io.parsing import (
 from linmax.io.scan import Block, byte
 from linmax.io.schema import MISSING
 from linmax.io.vocabulary import SIZE, NameTable, NameTableT
+from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 
-__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "parse_table"]
+__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TAG", "TEXT", "Shape", "parse_table"]
 
-IGNORED, LABEL, NUMERIC, CATEGORY = range(4)
-QUOTE = 34
+IGNORED, LABEL, NUMERIC, CATEGORY, TEXT, TAG = range(6)
+KIND, PLACE, NAMED, WIDENED = range(4)  # what is known of a column
+QUOTE, COMMA, POINT = 34, 44, 46
+LONGEST_ROW = 2**20  # bytes within which a quote must be closed
 MISSING_WORDS = np.array([int.from_bytes(text.encode().ljust(8, b"\0"), "little") for text in MISSING], np.int64)
+
+
+class Shape(NamedTuple):
+    """How a table is written."""
+
+    separator: int
+    comma: bool  # whether numbers have a decimal comma
+
+
+ShapeT = typeof(Shape(1, False))
 
 
 @kernel(hot=True)
@@ -65,21 +89,77 @@ def is_missing(scratch: np.ndarray, start: int, length: int, missing: np.ndarray
     return False
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, int64, int64[:, ::1], int64[::1]))
+@kernel(hot=True)
+def read_field(
+    state: np.ndarray, block: np.ndarray, at: int, scratch: np.ndarray, put: int, shape: Shape, kind: int
+) -> tuple[int, int, int, int]:
+    """Copy a field to the scratch: (where it ends in the block, and in the scratch; what is wrong; lines it crosses).
+
+    What is wrong is a reason to refuse the row, or -MORE_BYTES when a quoted field goes on beyond the block.
+    """
+    start, crossed, separator = put, 0, shape.separator
+    c = byte(block, at)
+    if c != QUOTE:
+        while c != separator and c != NEWLINE and c != 0:
+            scratch[put] = POINT if c == COMMA and shape.comma and kind == NUMERIC else c
+            put += 1
+            at += 1
+            c = byte(block, at)
+        while put > start and (byte(scratch, put - 1) == SPACE or byte(scratch, put - 1) == RETURN):
+            put -= 1
+        return at, put, CONTROL if c == 0 else 0, 0
+    at += 1
+    while True:
+        c = byte(block, at)
+        if c == NEWLINE:
+            if at + 1 >= state[END] or at - state[AT] > LONGEST_ROW:
+                waits = not state[LAST] and at - state[AT] <= LONGEST_ROW
+                return at, put, -MORE_BYTES if waits else OPEN_QUOTE, crossed
+            crossed += 1
+            if kind == TEXT:
+                c = SPACE
+        elif c == 0:
+            return at, put, CONTROL, crossed
+        elif c == QUOTE:
+            at += 1
+            if byte(block, at) != QUOTE:
+                break
+        elif c == COMMA and shape.comma and kind == NUMERIC:
+            c = POINT
+        scratch[put] = c
+        put += 1
+        at += 1
+    while (byte(block, at) == SPACE and separator != SPACE) or byte(block, at) == RETURN:
+        at += 1
+    c = byte(block, at)
+    return at, put, 0 if c == separator or c == NEWLINE else OPEN_QUOTE, crossed
+
+
+@kernel(hot=True)
+def put_category(work: Work, names: NameTable, count: int, start: int, length: int, prefix: int) -> int:
+    """Note the attribute ``column=value``; returns the bytes of its name."""
+    work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = start, length, prefix
+    work.amounts[count] = 1.0
+    return length + names.prefixes[prefix, SIZE]
+
+
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, ShapeT, int64[:, ::1], int64[::1], WordsT))
 def parse_table(
     block: np.ndarray,
     work: Work,
     names: NameTable,
     labels: NameTable,
     scratch: np.ndarray,
-    separator: int,
+    shape: Shape,
     columns: np.ndarray,
     missing: np.ndarray,
+    words: Words,
 ) -> int:
-    """Take lines until something is needed; returns what.
+    """Take rows until something is needed; returns what.
 
-    ``columns`` are (kind, place among the dense attributes or prefix of the names) of each. Fields are copied to the
-    scratch, which must hold the longest line, without quotes and outer spaces.
+    ``columns`` are (kind, place among the dense attributes, prefix of the names, line of the first word in a column of
+    numbers) of each. Fields are copied to the scratch, which must hold the longest row, without quotes and outer
+    spaces.
     """
     state = work.state
     state[ASIDE] = 1
@@ -87,85 +167,88 @@ def parse_table(
         at = state[AT]
         if at >= state[END]:
             return ENDED
-        c = byte(block, at)
-        if c == NEWLINE or (c == RETURN and byte(block, at + 1) == NEWLINE):
+        while byte(block, at) == RETURN or (byte(block, at) == SPACE and shape.separator == SPACE):
+            at += 1
+        if byte(block, at) == NEWLINE:
             finished(work, block, at)
             continue
-        row, put, count, room, wrong, label, field = state[ROWS], 0, 0, 0, 0, NO_CLASS, 0
+        row, put, count, room, label, field, lines = state[ROWS], 0, 0, 0, NO_CLASS, 0, 0
+        wrong = 0
         while True:
-            while byte(block, at) == SPACE and separator != SPACE:
+            while byte(block, at) == SPACE:
                 at += 1
-            start = put
-            quoted = byte(block, at) == QUOTE
-            if quoted:
-                at += 1
-                while True:
-                    c = byte(block, at)
-                    if c == NEWLINE:
-                        wrong = OPEN_QUOTE
-                        break
-                    if c == QUOTE:
-                        at += 1
-                        if byte(block, at) != QUOTE:
-                            break
-                    scratch[put] = c
-                    put += 1
-                    at += 1
-                while byte(block, at) == SPACE or byte(block, at) == RETURN:
-                    at += 1
-            else:
-                c = byte(block, at)
-                while c != separator and c != NEWLINE:
-                    scratch[put] = c
-                    put += 1
-                    at += 1
-                    c = byte(block, at)
-                while put > start and (byte(scratch, put - 1) == SPACE or byte(scratch, put - 1) == RETURN):
-                    put -= 1
+            start, raw = put, at
+            kind = columns[field, KIND] if field < len(columns) else IGNORED
+            at, put, wrong, crossed = read_field(state, block, at, scratch, put, shape, kind)
             if wrong:
                 break
+            lines += crossed
             if field == len(columns):
                 wrong = MANY_FIELDS
                 break
-            kind, length = columns[field, 0], put - start
+            length = put - start
             scratch[put] = NEWLINE  # where a number must end
             if kind == LABEL and length:
                 label = class_of(work, labels, scratch, start, put)
                 if label < NO_CLASS:
                     return NEW_CLASS
             elif kind == NUMERIC:
-                if is_missing(scratch, start, length, missing):
-                    value = np.nan
-                else:
+                value = np.nan
+                if not is_missing(scratch, start, length, missing):
                     value, end, status = read_number(work, scratch, start)
                     if status == HARD:
                         return ASK_NUMBER
-                    if status != GOOD or end != put:
-                        wrong = NOT_FINITE if status == WILD else VALUE
+                    if status == WILD:
+                        wrong = NOT_FINITE
                         break
-                work.dense[row, columns[field, 1]] = value
+                    if status != GOOD or end != put:  # a word among numbers
+                        value = np.nan
+                        if count == work.amounts.size:
+                            return MORE_TOKENS
+                        room += put_category(work, names, count, start, length, columns[field, NAMED])
+                        count += 1
+                        if columns[field, WIDENED] == 0:
+                            columns[field, WIDENED] = state[LINE]
+                work.dense[row, columns[field, PLACE]] = value
             elif kind == CATEGORY and length:
                 if count == work.amounts.size:
                     return MORE_TOKENS
-                work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = start, length, columns[field, 1]
-                work.amounts[count] = 1.0
-                room += length + names.prefixes[columns[field, 1], SIZE]
+                room += put_category(work, names, count, start, length, columns[field, NAMED])
                 count += 1
+            elif kind == TEXT:
+                before = count
+                count, _, size, put = words_of(
+                    work, scratch, start, scratch, put + 1, count, columns[field, NAMED], words
+                )
+                if count < 0:
+                    return MORE_TOKENS if count == NO_ROOM else LETTERS
+                room += size + (count - before) * names.prefixes[columns[field, NAMED], SIZE]
+            elif kind == TAG:
+                work.tags[row, 0], work.tags[row, 1] = raw, at
+                state[TAGGED] = 1
             put += 1
             field += 1
             c = byte(block, at)
+            if shape.separator == SPACE:
+                while c == SPACE or c == RETURN:
+                    at += 1
+                    c = byte(block, at)
+            else:
+                at += c != NEWLINE
             if c == NEWLINE:
                 break
-            if c != separator:
-                wrong = OPEN_QUOTE
-                break
-            at += 1
+        if wrong == -MORE_BYTES:
+            return MORE_BYTES
         if not wrong and field < len(columns):
             wrong = FEW_FIELDS
-        if wrong:
+        if wrong == OPEN_QUOTE:
+            refuse(work, block, state[AT], wrong)
+        elif wrong:
             refuse(work, block, at, wrong)
-            continue
-        needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, 1.0, False)
-        if needs != ENDED:
-            return needs
+            state[LINE] += lines
+        else:
+            needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, 1.0, False)
+            if needs != ENDED:
+                return needs
+            state[LINE] += lines
     return FILLED

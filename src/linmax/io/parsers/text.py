@@ -1,20 +1,22 @@
-"""Label and text, a tab between them; and the words of texts, with n-grams.
+"""Label and text, a tab between them; and the words of texts, with n-grams (see `linmax.io.words`).
 
-A word is a run of two or more letters, digits, underscores or bytes beyond ASCII; ASCII letters are made small. An
-n-gram is the words with a single space between them. The value of each is how often it comes.
+An n-gram is the words with a single space between them, a pair with a gap has " * " there. The value of each is how
+often it comes.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import int64
+from numba import int64, typeof
 
 from linmax.io.parsing import (
     ASIDE,
     AT,
+    CONTROL,
     END,
     ENDED,
     FILLED,
+    LETTERS,
     MORE_TOKENS,
     NEW_CLASS,
     NEWLINE,
@@ -34,30 +36,62 @@ from linmax.io.parsing import (
 )
 from linmax.io.scan import Block, byte
 from linmax.io.vocabulary import NameTable, NameTableT
+from linmax.io.words import OWN, SHORTEST, SKIPPED, UNICODE, Words, words_for
 from linmax.jit.compiling import kernel
 
-__all__ = ["FOLDED", "parse_text"]
+__all__ = ["WordsT", "parse_text"]
+
+WordsT = typeof(words_for(UNICODE, 1, 0))
+STAR = 42
+NO_ROOM, NO_TABLE, BAD_BYTE = -1, -2, -3  # instead of a number of tokens
+LABELLED, PLAIN, EITHER = range(3)  # which lines have a label: all, none, those with a tab
 
 
-def _folded() -> np.ndarray:
-    table = np.zeros(256, np.uint8)
-    for c in range(256):
-        if c >= 128 or chr(c).isalnum() or c == 95:
-            table[c] = ord(chr(c).lower()) if c < 128 else c
-    return table
+@kernel(hot=True)
+def decoded(block: np.ndarray, at: int) -> tuple[int, int]:
+    """The code point that begins with a byte beyond ASCII, and its length; (-1, 1) when it is no UTF-8."""
+    c = byte(block, at)
+    size = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
+    if c < 0xC2 or c > 0xF4:
+        return -1, 1
+    code = c & (0x7F >> size)
+    for i in range(1, size):
+        more = byte(block, at + i)
+        if more & 0xC0 != 0x80:
+            return -1, 1
+        code = (code << 6) | (more & 0x3F)
+    return code, size
 
 
-FOLDED = _folded()  # what each byte becomes in a word; 0 = it is not part of one
-SHORTEST = 2
+@kernel(hot=True)
+def encode(scratch: np.ndarray, put: int, code: int) -> int:
+    """Write a code point as UTF-8; where the next one goes."""
+    if code < 0x80:
+        scratch[put] = code
+        return put + 1
+    if code < 0x800:
+        scratch[put], scratch[put + 1] = 0xC0 | (code >> 6), 0x80 | (code & 0x3F)
+        return put + 2
+    if code < 0x10000:
+        scratch[put], scratch[put + 1] = 0xE0 | (code >> 12), 0x80 | ((code >> 6) & 0x3F)
+        scratch[put + 2] = 0x80 | (code & 0x3F)
+        return put + 3
+    scratch[put], scratch[put + 1] = 0xF0 | (code >> 18), 0x80 | ((code >> 12) & 0x3F)
+    scratch[put + 2], scratch[put + 3] = 0x80 | ((code >> 6) & 0x3F), 0x80 | (code & 0x3F)
+    return put + 4
 
 
 @kernel(hot=True)
 def words_of(
-    work: Work, block: np.ndarray, at: int, scratch: np.ndarray, folded: np.ndarray, most: int
-) -> tuple[int, int, int]:
-    """The words and n-grams from ``at`` to the end of the line: (tokens, or -1 without room; where; bytes of names)."""
-    count, put, size = 0, 0, 0
-    begin = put
+    work: Work, block: np.ndarray, at: int, scratch: np.ndarray, put: int, count: int, prefix: int, words: Words
+) -> tuple[int, int, int, int]:
+    """Add the words from ``at`` to the end of the line to the ``count`` tokens that there are.
+
+    They are written to the scratch from ``put`` on. Returns the number of tokens, or what is missing; where the line
+    ends; the bytes of their names; the next free place.
+    """
+    first, size = count, 0
+    begin, folded, letters, inside = put, words.folded, words.letters, 0  # inside: letters of the word
     while True:
         c = byte(block, at)
         small = folded[c]
@@ -65,47 +99,93 @@ def words_of(
             scratch[put] = small
             put += 1
             at += 1
+            inside += 1
             continue
-        if put - begin >= SHORTEST:
-            if count == work.amounts.size:
-                return -1, at, size
-            work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = begin, put - begin, 0
-            work.amounts[count] = 1.0
-            size += put - begin
-            count += 1
-            scratch[put] = SPACE
-            put += 1
-            begin = put
-        else:
-            put = begin
+        alone, step = 0, 1
+        if c >= 128:
+            if letters.size == 0:
+                return NO_TABLE, at, size, put
+            code, step = decoded(block, at)
+            if code < 0:  # not UTF-8: some other encoding's letter
+                scratch[put] = c
+                put += 1
+                at += 1
+                inside += 1
+                continue
+            letter = int64(letters[code]) if code < letters.size else 0
+            if letter == SKIPPED:
+                at += step
+                continue
+            if 0 < letter < OWN:
+                put = encode(scratch, put, letter)
+                at += step
+                inside += 1
+                continue
+            alone = letter & ~OWN
+        elif c == 0:
+            return BAD_BYTE, at, size, put
+        for part in range(2 if alone else 1):  # the word that ends here, and one that is alone
+            if part:
+                put, inside = encode(scratch, put, alone), SHORTEST
+            if inside >= SHORTEST:
+                if count == work.amounts.size:
+                    return NO_ROOM, at, size, put
+                work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = begin, put - begin, prefix
+                work.amounts[count] = 1.0
+                size += put - begin
+                count += 1
+                scratch[put] = SPACE
+                put += 1
+                begin = put
+            put, inside = begin, 0
         if c == NEWLINE:
             break
-        at += 1
-    words = count
-    for n in range(2, most + 1):
-        for i in range(words + 1 - n):
+        at += step
+    singles = count - first
+    for n in range(2, words.most + 1):
+        for i in range(first, first + singles + 1 - n):
             if count == work.amounts.size:
-                return -1, at, size
+                return NO_ROOM, at, size, put
             last = i + n - 1
             length = work.tokens[last, 0] + work.tokens[last, 1] - work.tokens[i, 0]
-            work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = work.tokens[i, 0], length, 0
+            work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = work.tokens[i, 0], length, prefix
             work.amounts[count] = 1.0
             size += length
             count += 1
-    return count, at, size
+    for gap in range(1, words.skips + 1):
+        for i in range(first, first + singles - 1 - gap):
+            if count == work.amounts.size:
+                return NO_ROOM, at, size, put
+            begin = put
+            put = copied(scratch, work.tokens[i, 0], work.tokens[i, 1], put)
+            scratch[put], scratch[put + 1], scratch[put + 2] = SPACE, STAR, SPACE
+            put = copied(scratch, work.tokens[i + gap + 1, 0], work.tokens[i + gap + 1, 1], put + 3)
+            work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = begin, put - begin, prefix
+            work.amounts[count] = 1.0
+            size += put - begin
+            count += 1
+    return count, at, size, put
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, Block, int64))
+@kernel(hot=True)
+def copied(scratch: np.ndarray, start: int, length: int, put: int) -> int:
+    """Copy bytes within the scratch; where the next ones go."""
+    for i in range(length):
+        scratch[put + i] = scratch[start + i]
+    return put + length
+
+
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, WordsT, int64))
 def parse_text(
     block: np.ndarray,
     work: Work,
     names: NameTable,
     labels: NameTable,
     scratch: np.ndarray,
-    folded: np.ndarray,
-    most: int,
+    words: Words,
+    labelled: int,
 ) -> int:
-    """Take lines until something is needed; returns what. The scratch must hold the longest line."""
+    """Take lines until something is needed; returns what. The scratch must hold the words of the longest line."""
     state = work.state
     state[ASIDE] = 0
     while state[ROWS] < work.labels.size:
@@ -113,30 +193,36 @@ def parse_text(
         if at >= state[END]:
             return ENDED
         start = at
-        while byte(block, at) != TAB and byte(block, at) != NEWLINE:
+        while labelled != PLAIN and byte(block, at) != TAB and byte(block, at) != NEWLINE:
             at += 1
-        if byte(block, at) == NEWLINE:
-            empty = True
-            for i in range(start, at):
-                empty = empty and blank(byte(block, i))
-            if empty:
+        label, tab = NO_CLASS, byte(block, at) == TAB and labelled != PLAIN
+        if not tab:
+            at = start
+            while blank(byte(block, at)):
+                at += 1
+            if byte(block, at) == NEWLINE:
                 finished(work, block, at)
-            else:
+                continue
+            if labelled == LABELLED:
                 refuse(work, block, at, NO_TAB)
+                continue
+        else:
+            end = at
+            at += 1
+            while start < end and blank(byte(block, start)):
+                start += 1
+            while end > start and blank(byte(block, end - 1)):
+                end -= 1
+            if end > start:
+                label = class_of(work, labels, block, start, end)
+                if label < NO_CLASS:
+                    return NEW_CLASS
+        count, at, size, _ = words_of(work, block, at, scratch, 0, 0, 0, words)
+        if count == BAD_BYTE:
+            refuse(work, block, at, CONTROL)
             continue
-        end = at
-        while start < end and blank(byte(block, start)):
-            start += 1
-        while end > start and blank(byte(block, end - 1)):
-            end -= 1
-        label = NO_CLASS
-        if end > start:
-            label = class_of(work, labels, block, start, end)
-            if label < NO_CLASS:
-                return NEW_CLASS
-        count, at, size = words_of(work, block, at + 1, scratch, folded, most)
         if count < 0:
-            return MORE_TOKENS
+            return MORE_TOKENS if count == NO_ROOM else LETTERS
         needs = put_row(work, names, scratch, block, at, count, size, SUMMED, label, 1.0, False)
         if needs != ENDED:
             return needs

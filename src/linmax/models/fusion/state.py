@@ -16,7 +16,8 @@ from linmax.data.votes import Ballots, read_ballots
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.model import apart
+from linmax.models.model import apart, chosen
+from linmax.models.reliability import Reliability, reliability
 
 __all__ = [
     "FusionState",
@@ -240,6 +241,19 @@ class FusionState:
         """The probability of each class for each trial."""
         return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
 
+    def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
+        """How far the probabilities of these trials can be believed."""
+        place = {name: i for i, name in enumerate(self.model.classes)}
+        return reliability(self.probabilities(batch), np.array([place.get(name, -1) for name in labels.tolist()]))
+
+    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
+        """The prediction set of each trial."""
+        found = []
+        for part in self._parts(batch):
+            scores = self.model.judge(self.model.fitted(part), len(part))[1]
+            found += chosen(scores, self.model.sets(scores, coverage), self.model.classes)
+        return found
+
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
         return np.concatenate([self.model.predict(part) for part in self._parts(batch)])
@@ -449,7 +463,7 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
     ballots = read_votes(rows, by)
     if len(ballots) != 1:
-        raise ValueError(f"explain() takes one trial, got {len(ballots)}; give it a row")
+        raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
     return ballots
 
 

@@ -23,11 +23,20 @@ from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import OneTrialPath
 from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.jit.compiling import JIT
-from linmax.models.model import Columns, Model
+from linmax.models.model import Columns, Model, chosen
+from linmax.models.online.candidates import (
+    NeedsCandidates,
+    best_first,
+    choosing_model,
+    judge_candidates,
+    judged,
+    learn_candidates,
+    read_candidates,
+)
 from linmax.models.online.reading import Given, Reading, check_places, check_rows, distinct, numbered
 from linmax.models.weights import Weights
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, fraction, one_of, whole
 
 __all__ = ["KIND", "Learner"]
 
@@ -43,6 +52,7 @@ class Waiting:
     votes: dict[Any, Any]
     scores: dict[Any, dict[Any, float]]
     predicted: Any
+    candidates: list[Any] | None = None  # then the instance, and what was predicted, are in places among them
 
 
 class Learner:
@@ -107,7 +117,8 @@ class Learner:
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
         names = [] if classes is None else distinct(classes)
-        self._model = Model(learner, layout, names, settings, Columns({}, {}, {}))
+        self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
+        self._choosing = False  # whether it chooses among candidates
         self._prepare()
         self._waiting: dict[Any, Waiting] = {}
         self._labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
@@ -126,7 +137,8 @@ class Learner:
     def _renamed(self) -> None:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
-        self._reading = Reading(self.classes, self.fixed, self._bounded)
+        reading = NeedsCandidates if self._choosing else Reading
+        self._reading = reading(self.classes, self.fixed, self._bounded)
         self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
         # Open while the arrays stay where they are (see `_open`).
@@ -219,11 +231,28 @@ class Learner:
 
     # -- trials ---------------------------------------------------------------------------------------------------
 
-    def predict(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None) -> Any:
+    def predict(
+        self,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        id: Any = None,
+        candidates: Any = None,
+        reject: Any = None,
+    ) -> Any:
         """The class of an instance, None before one is known. Nothing is learned.
 
-        With an ``id`` the instance is kept until ``learn(id=..., label=...)``.
+        With an ``id`` the instance is kept until ``learn(id=..., label=...)``. With ``candidates`` only these may be
+        predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
+        "do not know", where the probability of being wrong is greater.
         """
+        if reject is not None:
+            if candidates is not None:
+                raise TypeError("reject needs probabilities of classes, which candidates have not; leave it out")
+            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
+        if candidates is not None:
+            return self._choose(candidates, (attributes, votes, scores), id)
         if scores is None and id is None:
             predicted = self._ask(attributes, votes)
             if predicted is REFUSED:
@@ -249,8 +278,36 @@ class Learner:
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
 
-    def scores(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
+    def _sure(self, attributes: Any, votes: Any, scores: Any, id: Any, reject: float) -> Any:
+        """The answer where it is wrong with this probability at most, else None."""
+        found = self.predict_proba(attributes, votes=votes, scores=scores)
+        predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
+        return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
+
+    def rank(self, candidates: Any, *, votes: Any = None, scores: Any = None) -> list[Any]:
+        """The candidates, the best first. Nothing is learned.
+
+        Examples
+        --------
+        >>> learner = Learner()
+        >>> for t in range(20):
+        ...     said = {"bm25": [0.2, 0.9, 0.1], "clicks": [0.8, 0.3, 0.4]}
+        ...     _ = learner.learn(candidates=[f"{t}a", f"{t}b", f"{t}c"], scores=said, label=f"{t}a")
+        >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
+        ['z', 'y', 'x']
+        """
+        names = self._candidates(candidates)
+        _, rated = judge_candidates(self, names, (None, votes, scores))
+        return [names[place] for place in best_first(self, rated)]
+
+    def scores(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+    ) -> dict[Any, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
+        if candidates is not None:
+            names = self._candidates(candidates)
+            rated = judge_candidates(self, names, (attributes, votes, scores))[1]
+            return dict(zip(names, rated.tolist(), strict=True))
         table = self._judge(self._reading.read(attributes, votes, scores))[1][0]
         return dict(zip(self.known, table.tolist(), strict=False))
 
@@ -259,14 +316,67 @@ class Learner:
         table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
         return dict(zip(self.known, self._model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
+    def predict_set(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
+    ) -> tuple[Any, ...]:
+        """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron")
+        >>> for trial in range(100):
+        ...     _ = learner.learn({"rain": 1.0}, label="umbrella" if trial % 10 else "hat")
+        >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
+        (('umbrella', 'hat'), ('umbrella',))
+        """
+        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
+        return chosen(table, self._model.sets(table, coverage), self.known)[0] if table.size else ()
+
+    def wants_label(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
+    ) -> bool:
+        """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
+
+        The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
+        each instance. With an ``id`` alone the instance is the one that `predict` kept.
+
+        Examples
+        --------
+        >>> learner = Learner("S(b=0.1)-perceptron", classes=["hat", "umbrella"])
+        >>> for _ in range(50):
+        ...     if learner.wants_label({"rain": 1.0}):
+        ...         _ = learner.learn({"rain": 1.0}, label="umbrella")
+        >>> learner.trials < 15, learner.predict({"rain": 1.0})
+        (True, 'umbrella')
+        """
+        blocks = attributes, votes, scores
+        if candidates is not None:
+            return self._model.wants_label(judge_candidates(self, self._candidates(candidates), blocks)[1][None])
+        given = self._reading.read(*blocks) if id is None else self._kept(id, *blocks)
+        kept = self._waiting[id].candidates if id is not None else None
+        return self._model.wants_label(self._judge(given)[1] if kept is None else judged(self, given, len(kept))[None])
+
     def learn(
-        self, attributes: Any = None, label: Any = UNSET, *, votes: Any = None, scores: Any = None, id: Any = None
+        self,
+        attributes: Any = None,
+        label: Any = UNSET,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        id: Any = None,
+        candidates: Any = None,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
         With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
         then; the update is made with the present weights.
+
+        With ``candidates`` the label is one of these, and one of these is predicted. They may be others at each trial,
+        and any number: voters name one of them, and raters rate them, by name or in their order. A learner that has
+        been given candidates wants them with every instance.
         """
+        if candidates is not None:
+            return self._learn_choice(candidates, label, (attributes, votes, scores), id)
         if scores is None and id is None:
             predicted = self._teach(attributes, votes, label)
             if predicted is REFUSED:
@@ -281,7 +391,7 @@ class Learner:
             place = self._known.get(label, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
-        if place < 0:
+        if place < 0 and not (self._choosing and id is not None):  # the instance that was kept has its candidates
             self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
@@ -296,21 +406,62 @@ class Learner:
                     if predicted is not REFUSED:
                         return predicted
                 return self._learn(given, label)
-        if not (attributes is None and votes is None and scores is None):
-            raise TypeError("learn(id=...) uses the instance that was kept; give the instance or the id, not both")
-        if id in self._labelled:
-            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
-        if id not in self._waiting:
-            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
-        kept = self._waiting[id]
-        given = Given(kept.attributes, kept.votes, kept.scores)
+        given, kept = self._kept(id, attributes, votes, scores), self._waiting[id]
+        place = self._place_of(label, kept.candidates) if kept.candidates is not None else -1
         with self._unharmed(given):
-            self._learn(given, label, kept.predicted)
+            if kept.candidates is None:
+                self._learn(given, label, kept.predicted)
+            else:
+                learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
         del self._waiting[id]
         self._labelled[id] = None
         while len(self._labelled) > self.max_pending:
             del self._labelled[next(iter(self._labelled))]
-        return kept.predicted
+        return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
+
+    # -- candidates -----------------------------------------------------------------------------------------------
+
+    def _candidates(self, candidates: Any) -> list[Any]:
+        """The candidates, checked. From the first ones on the learner chooses among candidates only."""
+        names = read_candidates(candidates)
+        if not self._choosing:
+            if self.fixed or self.trials or self._waiting:
+                told = "its classes were fixed" if self.fixed else "it has met classes that are no candidates"
+                raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
+            self._model = choosing_model(self._model)
+            self._choosing = True
+            self._prepare()
+        return names
+
+    def _choose(self, candidates: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+        if id is not None:
+            self._refuse_id(id)
+        names = self._candidates(candidates)
+        given, rated = judge_candidates(self, names, blocks)
+        place = int(best_first(self, rated)[0])
+        if id is not None:
+            self._waiting[id] = Waiting(*given, place, names)
+        return names[place]
+
+    def _learn_choice(self, candidates: Any, label: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+        if id is not None:
+            raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
+        names = read_candidates(candidates)
+        place = self._place_of(label, names)
+        self._candidates(names)
+        given, rated = judge_candidates(self, names, blocks)
+        served = int(best_first(self, rated)[0])
+        with self._unharmed(given):
+            learn_candidates(self, given, len(names), place, served)
+        return names[served]
+
+    @staticmethod
+    def _place_of(label: Any, candidates: Sequence[Any]) -> int:
+        if label is UNSET:
+            raise TypeError("learn() needs label=; to ask for a prediction call predict()")
+        if label not in candidates:
+            raise ValueError(f"label: {label!r} is not among the candidates {list(candidates)!r}")
+        return candidates.index(label)
 
     def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
@@ -384,6 +535,17 @@ class Learner:
                 f"{len(self._waiting)} instances wait for their label already, which is max_pending; learn or forget() "
                 "some first"
             )
+
+    def _kept(self, id: Any, *blocks: Any) -> Given:
+        """The instance that waits under this id; ``blocks`` are what was given beside it, which must be nothing."""
+        if any(block is not None for block in blocks):
+            raise TypeError("id= means the instance that was kept; give the instance or the id, not both")
+        if id in self._labelled:
+            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
+        kept = self._waiting[id]
+        return Given(kept.attributes, kept.votes, kept.scores)
 
     # -- instances ------------------------------------------------------------------------------------------------
 
@@ -510,7 +672,12 @@ class Learner:
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
         """The arrays of an instance whose names are all known, or None."""
         layout = self._engine.layout
-        if scores is not None or layout.raters or (self._bounded is not None and attributes is not None):
+        if (
+            self._choosing
+            or scores is not None
+            or layout.raters
+            or (self._bounded is not None and attributes is not None)
+        ):
             return None
         try:
             codes = np.array([list(self._codes(votes))], np.int32)
@@ -623,10 +790,11 @@ class Learner:
                 "votes": _pairs(kept.votes),
                 "scores": [[files.plain(name), _pairs(row)] for name, row in kept.scores.items()],
                 "predicted": files.plain(kept.predicted),
+                "candidates": kept.candidates and [files.plain(name) for name in kept.candidates],
             }
             for id, kept in self._waiting.items()
         ]
-        own = {"fixed": self.fixed, "max_pending": self.max_pending, "waiting": waiting}
+        own = {"fixed": self.fixed, "choosing": self._choosing, "max_pending": self.max_pending, "waiting": waiting}
         return own | {"model": header, "labelled": list(self._labelled)}, arrays
 
     @classmethod
@@ -641,10 +809,12 @@ class Learner:
                 _unpaired(kept["votes"]),
                 {files.named(name): _unpaired(row) for name, row in kept["scores"]},
                 files.named(kept["predicted"]),
+                kept["candidates"] and [files.named(name) for name in kept["candidates"]],
             )
             for kept in description["waiting"]
         }
         self._labelled = dict.fromkeys(description["labelled"])
+        self._choosing = bool(description["choosing"])
         self._prepare()
         return self
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from inspect import signature
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, TransformerMixin, clone, is_classifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import Bunch, _safe_indexing, check_array, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
@@ -24,6 +22,18 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import Scaling
+from linmax.models.model import chosen
+from linmax.models.sklearn.base_models import (
+    METHODS,
+    Said,
+    asked,
+    doubling,
+    fitted_like,
+    goes_on,
+    rated,
+    refuse_unweighted,
+    teach,
+)
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
@@ -41,9 +51,7 @@ from linmax.util.checks import boolean, one_of, refuse_masked
 __all__ = ["FusionClassifier"]
 
 
-METHODS = ("predict_proba", "decision_function", "predict")
 FIRST = 16  # samples that start models which have seen none
-Said = tuple[np.ndarray, Any]  # classes, and what a model says of them
 
 
 class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, OnLineClassifier):  # type: ignore[misc]
@@ -107,6 +115,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     >>> sorted(fusion.weights_), bool(fusion.score(X, y) > 0.95)
     (['bayes', 'tree'], True)
     """
+
+    _follows = True
 
     def __init__(
         self,
@@ -193,7 +203,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             if weights is not None:
                 refuse_unweighted(models, "fit")
             outputs = [(np.unique(y), said) for said in self._out_of_fold(models, methods, X, y, options)]
-            fitted = Parallel(n_jobs=self.n_jobs)(delayed(_fitted)(model, X, y, options) for _, model in models)
+            fitted = Parallel(n_jobs=self.n_jobs)(delayed(fitted_like)(model, X, y, options) for _, model in models)
         self._adopt(models, fitted, methods)
         self._keep_scale(X, known=True)
         instances = self._instances(outputs, X, classes)
@@ -274,6 +284,15 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
                 for (_, model), method in zip(models, methods, strict=True)
             )
         )
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+        """For each sample the classes that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        Coverage is kept on-line, whatever changes (see `VoteFusion.predict_set`), and so best after ``partial_fit``.
+        """
+        check_is_fitted(self)
+        table = self._judge(self._instances_of(X))[1]
+        return chosen(table, self._model.sets(table, coverage), self._model.classes)
 
     # -- what the models say --
 
@@ -425,81 +444,3 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     def _adopt(self, models: list[tuple[str, Any]], fitted: list[Any], methods: list[str]) -> None:
         self.estimators_, self.stack_method_ = list(fitted), methods
         self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))
-
-
-def asked(models: Sequence[Any], methods: Sequence[str], X: Any) -> list[Said]:
-    """What each model says of the samples, and of which classes."""
-    return [(model.classes_, getattr(model, method)(X)) for model, method in zip(models, methods, strict=True)]
-
-
-def rated(names: np.ndarray, said: Any, classes: np.ndarray, method: str) -> np.ndarray:
-    """Ratings in [0, 1] of all classes, from what a model says of those that it knows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rated(np.array(["a", "c"]), np.array([-3.0, 2.0]), np.array(["a", "b", "c"]), "decision_function")
-    array([[1., 0., 0.],
-           [0., 0., 1.]])
-    """
-    table = np.zeros((len(said), len(classes)))
-    if method == "predict":
-        table[np.arange(len(said)), np.searchsorted(classes, said)] = 1.0
-        return table
-    values = np.asarray(said, dtype=np.float64)
-    if values.ndim == 1:  # one number for two classes
-        values = np.column_stack([-values, values])
-    if values.shape[1] != len(names):
-        raise ValueError(
-            f"{method} gives {values.shape[1]} columns for {len(names)} classes; one for each class is needed, or "
-            "stack_method='predict'"
-        )
-    if method == "decision_function":
-        values = between(values)
-    table[:, np.searchsorted(classes, names)] = values
-    return table
-
-
-def between(values: np.ndarray) -> np.ndarray:
-    """Each row shifted and stretched to [0, 1]; scikit-learn marks a class that a fold lacks by the least float."""
-    told = values > np.finfo(np.float64).min
-    low = np.where(told, values, np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    high = np.where(told, values, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
-    width = np.where(high > low, high - low, 1.0)
-    return np.where(told, (np.where(told, values, low) - low) / width, 0.0)
-
-
-def goes_on(model: Any) -> bool:
-    """Whether a model can learn more; one in a ``FrozenEstimator`` is not to."""
-    return hasattr(model, "partial_fit") and not isinstance(model, FrozenEstimator)
-
-
-def teach(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray | None = None) -> None:
-    """Let one model go on learning; samples of a class that it cannot take in are left out."""
-    options: dict[str, Any] = {} if classes is None else {"classes": classes}
-    if classes is None and not isinstance(model, OnLineClassifier):
-        kept = np.flatnonzero(np.isin(y, model.classes_))
-        X, y, weights = _safe_indexing(X, kept), y[kept], None if weights is None else weights[kept]
-    if weights is not None:
-        options["sample_weight"] = weights
-    if len(y):
-        model.partial_fit(X, y, **options)
-
-
-def refuse_unweighted(models: Sequence[tuple[str, Any]], method: str) -> None:
-    """sample_weight is for all models or for none."""
-    for name, model in models:
-        if "sample_weight" not in signature(getattr(model, method)).parameters:
-            raise ValueError(f"sample_weight: the {method} of {name!r} takes none; leave it out, or drop that model")
-
-
-def doubling(begin: int, size: int) -> Iterator[np.ndarray]:
-    """All samples at once; or, when the first ``begin`` are spent, stretches as long as all before them."""
-    while begin < size:
-        end = min(2 * begin, size) if begin else size
-        yield np.arange(begin, end)
-        begin = end
-
-
-def _fitted(model: Any, X: Any, y: np.ndarray, options: dict[str, Any]) -> Any:
-    return clone(model).fit(X, y, **options)

@@ -142,6 +142,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _sparse: bool
     _carry: float
     _declared: bool
+    _follows = False  # whether the coverage of prediction sets is kept
     classes_: np.ndarray
 
     def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
@@ -149,6 +150,8 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Classes that are discovered join at their first labels, so that calls may be cut anywhere.
         met = [] if discover and not instances.layout.raters else classes.tolist()
         self._model = ExpertsModel(self.learner, instances.layout, met, Settings(discover=discover))
+        if self._follows:
+            self._model.follow()
         self.classes_, self._declared, self._carry = classes, declared, 0.0
 
     def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:

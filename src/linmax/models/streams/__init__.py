@@ -13,6 +13,7 @@ from typing import Any
 
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
+from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
 from linmax.io.options import ROWS, Position, ReadOptions
 from linmax.io.prefetch import ahead
@@ -20,6 +21,7 @@ from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.vocabulary import Vocabulary
+from linmax.io.words import KINDS
 from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole
 
@@ -27,7 +29,24 @@ __all__ = ["FORMATS", "Batch", "Position", "Refusals", "Stream", "StreamModel", 
 
 
 class Stream:
-    """Batches of a stream, to be gone through once. Made by `stream`."""
+    """Batches of a stream, to be gone through once. Made by `stream`.
+
+    Attributes
+    ----------
+    refusals : Refusals
+        Lines that could not be read so far.
+
+    See Also
+    --------
+    linmax.stream : makes it.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = linmax.stream(["ham |w hello friend", "spam |w buy now"])
+    >>> [len(batch.codes) for batch in lines], lines.refusals.counts
+    ([2], {})
+    """
 
     def __init__(self, reader: StreamReader | TableReader, prefetch: bool) -> None:
         self._reader, self._prefetch = reader, prefetch
@@ -52,6 +71,15 @@ class Stream:
         return self._reader.vocabulary
 
     @property
+    def notes(self) -> list[str]:
+        """What was found out about the input: the label, columns that are left out and why."""
+        return self._reader.notes
+
+    def remarks(self) -> list[str]:
+        """What was noticed while it was read: columns of numbers with words in them."""
+        return self._reader.remarks()
+
+    @property
     def format(self) -> str | None:
         """The format, once it is known."""
         return self._reader.kind
@@ -64,7 +92,13 @@ def stream(
     label: str | None = None,
     ignore: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    ngrams: int = 1,
+    text: Sequence[str] = (),
+    id: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    ngrams: int | None = None,
+    skips: int | None = None,
+    words: str | None = None,
     hash_bits: int | None = None,
     rows: int = ROWS,
     strict: bool = False,
@@ -84,11 +118,16 @@ def stream(
     format
         One of `FORMATS`: svmlight, vw, text, csv, tsv, parquet, arrow, jsonl, and what `register_format` has added;
         else it is told by the file's ending and content.
-    label, ignore, categorical
-        Columns of a table: the label (the last one if not given), those to leave out, and those whose numbers are
-        categories. For JSON lines ``label`` is the key of the label.
-    ngrams
-        Longest run of words of a text that is an attribute.
+    label, ignore, categorical, text, id
+        Columns of a table, or keys of JSON lines: the label (if not given, the first of ``label target class y``, else
+        the last column), those to leave out, those whose numbers are categories, those whose words are attributes, and
+        one that becomes the ``tags`` of a batch.
+    delimiter, header
+        What separates the fields of a table, recognised if not given, and whether its first line names the columns;
+        if not, they are called 1, 2, ...
+    ngrams, skips, words
+        Longest run of words of a text that is an attribute (1), how many words may lie between two that are an
+        attribute together (0), and how words are told: "unicode", or "bytes" for ASCII only.
     hash_bits
         Hash names to 2^bits columns; else they are numbered as they come, and kept.
     rows
@@ -96,13 +135,23 @@ def stream(
     strict
         Raise at the first line that cannot be read, instead of counting it in ``refusals``.
     model
-        Number names and classes as this `StreamModel` does.
+        Number names and classes as this `StreamModel` does, and read as the data were read that it has learned from,
+        where the arguments say nothing else.
     grow
-        Whether names that were not met before get a column; else they are left out.
+        Whether names that were not met before get a column; else they are left out, and rows need no label.
     prefetch
         Read ahead in another thread.
     position, settled
         Where to begin: the ``position`` and ``settled`` of the last batch.
+
+    Returns
+    -------
+    Stream
+        Batches, to be gone through once.
+
+    See Also
+    --------
+    linmax.streams.StreamModel : learns from them.
 
     Examples
     --------
@@ -117,19 +166,21 @@ def stream(
     if format is not None:
         one_of("format", format, FORMATS)
     whole("rows", rows, 1)
-    whole("ngrams", ngrams, 1)
     for name, value in [("strict", strict), ("grow", grow), ("prefetch", prefetch)]:
         boolean(name, value)
-    if isinstance(ignore, str) or isinstance(categorical, str):
-        raise TypeError("ignore and categorical must be lists of columns")
     vocabulary = model.vocabulary if model is not None else Vocabulary(hash_bits)
     classes = model.labels if model is not None else Classes()
+    reading = {
+        "label": label, "ignore": ignore, "categorical": categorical, "text": text, "delimiter": delimiter,
+        "header": header, "ngrams": ngrams, "skips": skips, "words": words,
+    }  # fmt: skip
     options = ReadOptions(
-        label=label,
-        ignore=tuple(ignore),
-        categorical=tuple(categorical),
-        ngrams=ngrams,
+        **_reading(reading, {} if model is None else model.reading),
+        id=id,
         known=None if model is None or not model.schema else dict(model.schema),
+        unlabelled=not grow,
+        classes=frozenset() if model is None else frozenset(model.classes),
+        prefer=None if model is None else model.reading.get("format"),
         grows=grow,
         strict=strict,
         rows=rows,
@@ -142,6 +193,36 @@ def stream(
     for path in paths:
         refuse_unreadable(path)
     return Stream(StreamReader(paths, format, options, vocabulary, classes), prefetch)
+
+
+def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
+    """The options of reading: those given, checked, and where there are none those that a model was learned with."""
+    found: dict[str, Any] = {}
+    for name in ("ignore", "categorical", "text"):
+        if isinstance(given[name], str):
+            raise TypeError(f"{name} must be a list of columns, got the text {given[name]!r}")
+        if given[name]:
+            found[name] = tuple(given[name])
+    for name, least in [("ngrams", 1), ("skips", 0)]:
+        if given[name] is not None:
+            found[name] = whole(name, given[name], least)
+    if given["words"] is not None:
+        found["words"] = one_of("words", given["words"], KINDS)
+    if given["header"] is not None:
+        found["header"] = boolean("header", given["header"])
+    if given["delimiter"] is not None:
+        found["delimiter"] = named_delimiter(given["delimiter"])
+    if given["label"] is not None:
+        found["label"] = given["label"]
+    kept = {name: tuple(value) if isinstance(value, list) else value for name, value in learned.items()}
+    for name in ("ngrams", "skips", "words"):
+        if learned and name in found and found[name] != kept.get(name, getattr(ReadOptions, name)):
+            raise ValueError(
+                f"{name} is {found[name]!r}, but the model was learned with "
+                f"{kept.get(name, getattr(ReadOptions, name))!r}; leave it out"
+            )
+    learned = {name: value for name, value in kept.items() if name != "format" and name not in found}
+    return learned | found | {"learned": frozenset(learned)}
 
 
 def _sorted_out(source: Any) -> tuple[Iterable[Any] | None, list[Any]]:

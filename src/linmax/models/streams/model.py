@@ -52,6 +52,10 @@ class StreamModel:
     tie, update_on_tie
         As in `linmax.run`.
 
+    See Also
+    --------
+    linmax.stream : reads what it learns from.
+
     Examples
     --------
     >>> import linmax
@@ -86,6 +90,7 @@ class StreamModel:
         self._model: Model | None = None  # made when the first batch tells what there is
         self.dense_names: tuple[str, ...] = ()
         self.schema: dict[str, str] = {}  # the kind of each column of a table
+        self.reading: dict[str, Any] = {}  # the format and the options with which its data were read
         self.columns = 0  # of the vocabulary, as far as the engine has met it
         self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
 
@@ -201,6 +206,8 @@ class StreamModel:
             self.dense_names = batch.dense_names
         if learn and not self.schema and "kinds" in batch.settled:
             self.schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
+        if learn and not self.reading:
+            self.reading = dict(batch.settled.get("reading", {}))
         indptr, columns = batch.indptr, batch.columns
         if not columns and not self.columns and self.dense_names:
             indptr = np.zeros(0, np.int64)
@@ -342,6 +349,7 @@ class StreamModel:
             "labels": self.labels.names,
             "dense_names": list(self.dense_names),
             "schema": list(self.schema.items()),
+            "reading": self.reading,
             "columns": self.columns,
             "model": header,
         }
@@ -377,6 +385,7 @@ class StreamModel:
             self.scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
             self.schema = {str(name): str(kind) for name, kind in description["schema"]}
+            self.reading = dict(description.get("reading", {}))
             self._places = np.full(len(self.labels), NOBODY, np.int32)
             if description["model"] is not None:
                 self._model = Model.from_state(description["model"], parts["model"], copied)

@@ -43,6 +43,8 @@ class Certificate:
     sampled
         Number of trials on which u was sought, when not on all. Margin, noise and bound are of all trials
         in any case.
+    expected
+        The bound is one on the mean over the learner's own draws, which a single run may exceed.
     """
 
     learner: str
@@ -58,11 +60,12 @@ class Certificate:
     vacuous: bool
     separable: bool | None
     sampled: int | None
+    expected: bool = False
 
     def __str__(self) -> str:
         lines = [
             ("mistakes", "not run" if self.mistakes is None else f"{self.mistakes} ({self.updates} updates)"),
-            ("bound", f"{_shown(self.bound)}{' (vacuous)' if self.vacuous else ''}"),
+            ("bound", f"{_shown(self.bound)}{' in the mean' * self.expected}{' (vacuous)' if self.vacuous else ''}"),
             ("margin", f"{self.margin:.6g}"),
             ("noise", f"{self.noise:.6g}"),
             ("separable", {True: "yes", False: "no", None: "not settled"}[self.separable]),

@@ -76,8 +76,8 @@ def certify(
     labels
         The right class of each instance.
     learner
-        A rule, R- (recycling), V- (voting) or VR- of a rule, or its text. "winnow", "committee" and
-        "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
+        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, or its text. "winnow",
+        "committee" and "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
     most_rows
         Above so many rows (trials times wrong classes) u is sought on a sample of the trials, which the
         certificate says; margin, noise and bound are of all trials in any case.
@@ -95,6 +95,11 @@ def certify(
     infinite where theory is silent: an alpha too large for every margin of the data, ALMA without
     projection on noisy data. The learner's own run is held against the bound: more mistakes or updates than
     it allows would be a bug of this package, and raise RuntimeError.
+
+    See Also
+    --------
+    linmax.bounds : the bounds themselves.
+    linmax.Trace.bound : the bound after each trial, for a given comparator.
 
     Examples
     --------
@@ -122,7 +127,8 @@ def certify(
         progress.tell("running the learner")
         many = isinstance(instances, Experts)
         trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
-    _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.model.updates))
+    if not found.expected:
+        _stands(found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.model.updates))
     return replace(found, mistakes=int(trace.wrong.sum()), updates=int(trace.changed.sum()))
 
 
@@ -197,6 +203,7 @@ def _certify(
         vacuous=says_nothing(bound, seen.trials),
         separable=separable,
         sampled=None if sample is seen else sample.trials,
+        expected=found.expected,
     )
 
 

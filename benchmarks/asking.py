@@ -1,0 +1,156 @@
+"""What learning costs in calls and in labels: fewer voters asked, right or wrong only, candidates, selective labels.
+
+    LINMAX_DATA=... python benchmarks/asking.py                  # all, some minutes
+    LINMAX_DATA=... python benchmarks/asking.py --only labels --shuffles 5 --seed 10
+
+labels: the votes of 29 language models on MMLU-Pro, 8,000 random questions of which a selective learner asks for some
+labels, the rest to test. candidates: two candidates never seen before in each of 300 trials. retrieval: documents that
+ten rankers score, and clicks on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import linmax
+
+LEARNED = 8000  # questions of MMLU-Pro to learn from; the others are to test
+
+
+class Questions(NamedTuple):
+    """Answers of the models to questions, in random order."""
+
+    voters: list[str]
+    votes: np.ndarray
+    labels: np.ndarray
+
+    def table(self, part: slice) -> dict[str, np.ndarray]:
+        """Votes by voter."""
+        return dict(zip(self.voters, self.votes[part].T, strict=True))
+
+
+def shuffled(seed: int, shuffles: int) -> Iterator[Questions]:
+    """MMLU-Pro in several orders."""
+    path = Path(os.environ.get("LINMAX_DATA", ".")) / "fusion_mmlu_pro" / "votes.csv"
+    if not path.is_file():
+        raise SystemExit(f"no file {path}; set LINMAX_DATA to the folder that holds fusion_mmlu_pro")
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    votes = np.array([[vote or None for vote in row[4:-1]] for row in rows], dtype=object)
+    labels = np.array([row[-1] for row in rows])
+    for shuffle in range(seed, seed + shuffles):
+        order = np.random.default_rng(shuffle).permutation(len(rows))
+        yield Questions(header[4:-1], votes[order], labels[order])
+
+
+def told(what: str, rows: list[dict[str, float]], bars: dict[str, str]) -> None:
+    """Print the median of each figure, its range, and what is asked of it."""
+    print(f"{what} ({len(rows)} runs)")
+    for key in rows[0]:
+        found = [row[key] for row in rows]
+        bar = f"   asked: {bars[key]}" if key in bars else ""
+        print(f"  {key:<34} {statistics.median(found):10.4f}   [{min(found):.4f}, {max(found):.4f}]{bar}")
+
+
+def labels(options: argparse.Namespace) -> None:
+    """Labels only when they are worth it."""
+    rows = []
+    learn, test = slice(0, LEARNED), slice(LEARNED, None)
+    for asked in shuffled(options.seed, options.shuffles):
+        fusion = linmax.VoteFusion(options.selective, classes=list("ABCDEFGHIJ"))
+        fusion.fit(asked.table(learn), asked.labels[learn])
+        accuracy = float(np.mean(fusion.predict(asked.table(test)) == asked.labels[test]))
+        whole = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(learn), asked.labels[learn])
+        full = float(np.mean(whole.predict(asked.table(test)) == asked.labels[test]))
+        rows.append({"labels": fusion.labels_used_, "test accuracy": accuracy, "with all 8,000 labels": full})
+    told(f"selective labels, {options.selective}", rows, {"labels": "<= 700", "test accuracy": ">= .720"})
+
+
+def candidates(options: argparse.Namespace) -> None:
+    """Two candidates never seen before in each of 300 trials; one rater is always right, the others are noise."""
+    for noise in (2, 4, 9):
+        _candidates(options, noise)
+
+
+def _candidates(options: argparse.Namespace, noise: int) -> None:
+    rows = []
+    for seed in range(options.seed, options.seed + options.shuffles):
+        random = np.random.default_rng(seed)
+        learner = linmax.Learner(options.ranker)
+        for t in range(300):
+            names, right = [f"{t}a", f"{t}b"], int(random.integers(2))
+            said = {f"noise {i}": random.random(2).tolist() for i in range(noise)}
+            learner.learn(candidates=names, scores=said | {"right": [1.0 - right, float(right)]}, label=names[right])
+        rows.append({"mistakes of 300": learner.mistakes})
+    told(f"two unseen candidates a trial, {noise} raters of noise, {options.ranker}", rows, {"mistakes of 300": "<= 2"})
+
+
+RANKERS, DOCUMENTS, QUERIES = 10, 50, 1000
+
+
+def retrieval(options: argparse.Namespace) -> None:
+    """Documents that ten rankers score, of which a user clicks one; relevance is one of several mixtures of signals.
+
+    Each query is about one of four topics, and relevance weighs eight hidden signals as the topic says. Each ranker
+    sees three of the signals through noise, in a unit of its own; two see nothing. The click is the most relevant
+    document, or with probability .2 one of the five next. Rivals: reciprocal-rank fusion, and the ranker best so far.
+    """
+    rows = []
+    for seed in range(options.seed, options.seed + options.shuffles):
+        random = np.random.default_rng(seed)
+        topics = random.dirichlet(np.full(8, 0.5), size=4)
+        sees = random.random((RANKERS, 8)) * (random.random((RANKERS, 8)) < 3 / 8)
+        sees[-2:] = 0.0
+        unit = 10.0 ** random.uniform(-2, 2, RANKERS)
+        learner, hits, single = linmax.Learner(options.ranker), {"fused": [], "rrf": [], "best": []}, np.zeros(RANKERS)
+        for t in range(QUERIES):
+            signals = random.random((DOCUMENTS, 8))
+            order = np.argsort(-(signals @ topics[random.integers(4)]))
+            click = int(order[0] if random.random() < 0.8 else order[random.integers(1, 6)])
+            scores = (signals @ sees.T + 0.3 * random.normal(size=(DOCUMENTS, RANKERS))) * unit
+            ranks = np.argsort(np.argsort(-scores, axis=0), axis=0)
+            names = [f"{t}/{i}" for i in range(DOCUMENTS)]
+            said = {f"ranker {i}": scores[:, i].tolist() for i in range(RANKERS)}
+            hits["fused"].append(learner.learn(candidates=names, scores=said, label=names[click]) == names[click])
+            hits["rrf"].append(int(np.argmax((1.0 / (60 + ranks)).sum(axis=1))) == click)
+            hits["best"].append(int(np.argmax(scores[:, int(np.argmax(single))])) == click)
+            single += ranks[click] == 0
+        late = slice(100, None)
+        rows.append(
+            {
+                "fused, first 100 clicks": float(np.mean(hits["fused"][:100])),
+                "fused, from 100 clicks on": float(np.mean(hits["fused"][late])),
+                "reciprocal-rank fusion": float(np.mean(hits["rrf"][late])),
+                "best single ranker so far": float(np.mean(hits["best"][late])),
+                "ahead of both": float(np.mean(hits["fused"][late]))
+                - max(float(np.mean(hits["rrf"][late])), float(np.mean(hits["best"][late]))),
+            }
+        )
+    told(f"clicks on the first of 50 documents, {options.ranker}", rows, {"ahead of both": "> 0"})
+
+
+PARTS: dict[str, Any] = {"labels": labels, "candidates": candidates, "retrieval": retrieval}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--shuffles", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0, help="of the first shuffle")
+    parser.add_argument("--selective", default="S(b=0.08)-auto", help="the learner of labels")
+    parser.add_argument("--ranker", default="auto", help="the learner of candidates")
+    options = parser.parse_args()
+    for part in [options.only] if options.only else PARTS:
+        PARTS[part](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The estimators for scikit-learn at their defaults beside scikit-learn's own: error, log loss, time of `fit`.
+
+    LINMAX_DATA=... python benchmarks/estimators.py                          # all, some minutes
+    LINMAX_DATA=... python benchmarks/estimators.py --only iris,letter --folds 3
+    LINMAX_DATA=... python benchmarks/estimators.py --part fusion
+    LINMAX_DATA=... python benchmarks/estimators.py --json now.json --rivals before.json
+
+classifier: `LinearMaxClassifier` against LogisticRegression on standardised attributes (tf-idf of words) and
+HistGradientBoostingClassifier, and the geometric means of the ratios. fusion: `FusionClassifier` against
+StackingClassifier and soft voting, over the same four models. All by 5-fold cross-validation; of the larger sets 5,000
+rows are drawn. With ``--rivals`` what the rivals did is taken from an earlier run. Nothing is tuned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from real_data import STREAMS, NoData
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, StackingClassifier, VotingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import linmax
+
+ROWS = 5000
+SMALL = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+LARGE = ("pendigits", "satimage", "shuttle", "letter", "20news")
+Figures = dict[str, float]  # error, its standard error, log loss, seconds of fit
+
+
+def problem(name: str) -> tuple[Any, np.ndarray]:
+    """Rows and labels, at most ROWS of them, drawn at random."""
+    if name in SMALL:
+        rows, labels = SMALL[name](return_X_y=True)
+    else:
+        stream = STREAMS[name]()
+        rows, labels = stream.rows, stream.labels
+    order = np.random.default_rng(0).permutation(len(labels))[:ROWS]
+    return rows[order], np.unique(labels[order], return_inverse=True)[1]
+
+
+def judged(model: Any, rows: Any, labels: np.ndarray, folds: int) -> Figures:
+    """Error over the folds, log loss, and the mean time of a fit."""
+    wrong, losses, seconds = np.zeros(len(labels)), [], []
+    classes = np.unique(labels)
+    for learn, test in StratifiedKFold(folds, shuffle=True, random_state=1).split(np.zeros(len(labels)), labels):
+        fold = clone(model)
+        start = time.perf_counter()
+        fold.fit(rows[learn], labels[learn])
+        seconds.append(time.perf_counter() - start)
+        given = fold.predict_proba(rows[test])
+        wrong[test] = fold.predict(rows[test]) != labels[test]
+        shares = np.zeros((len(test), len(classes)))
+        shares[:, np.searchsorted(classes, fold.classes_)] = given
+        shares = np.clip(shares, 1e-15, None)
+        losses.append(log_loss(labels[test], shares / shares.sum(axis=1, keepdims=True), labels=classes) * len(test))
+    error = float(wrong.mean())
+    return {
+        "error": max(error, 0.5 / len(labels)),  # so that ratios are finite
+        "standard error": float(np.sqrt(error * (1 - error) / len(labels))),
+        "log loss": sum(losses) / len(labels),
+        "fit": float(np.median(seconds)),
+    }
+
+
+def logistic(rows: Any) -> Any:
+    """LogisticRegression on attributes of a size that suits it."""
+    return make_pipeline(
+        TfidfTransformer() if sparse.issparse(rows) else StandardScaler(), LogisticRegression(max_iter=1000)
+    )
+
+
+def classifiers(rows: Any) -> dict[str, Any]:
+    """What is compared."""
+    found = {"linmax": linmax.LinearMaxClassifier(), "logistic": logistic(rows)}
+    return found if sparse.issparse(rows) else found | {"boosting": HistGradientBoostingClassifier(random_state=0)}
+
+
+def fusions(rows: Any) -> dict[str, Any]:
+    """A fusion, stacking and voting, over the same models."""
+    words = sparse.issparse(rows)
+    near = KNeighborsClassifier(metric="cosine") if words else KNeighborsClassifier()
+    models = [
+        ("logistic", logistic(rows)),
+        ("bayes", MultinomialNB() if words else make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-3))),
+        ("neighbours", make_pipeline(TfidfTransformer() if words else StandardScaler(), near)),
+        ("tree", DecisionTreeClassifier(random_state=0)),
+    ]
+    return {
+        "linmax": linmax.FusionClassifier(models),
+        "stacking": StackingClassifier(models, LogisticRegression(max_iter=1000)),
+        "voting": VotingClassifier(models, voting="soft"),
+    }
+
+
+def mean_ratio(found: dict[str, dict[str, Figures]], rival: str, what: str) -> float:
+    """The geometric mean of linmax's figures over the rival's, on the sets that it has."""
+    both = [figures for figures in found.values() if rival in figures]
+    return float(np.exp(np.mean([np.log(figures["linmax"][what] / figures[rival][what]) for figures in both])))
+
+
+def show(part: str, found: dict[str, dict[str, Figures]], console: Console) -> None:
+    """A row for each set, and the means."""
+    names = list(dict.fromkeys(name for figures in found.values() for name in figures))
+    table = Table("", *(f"{name}\n{what}" for what in ("error", "log loss", "fit, s") for name in names), title=part)
+    for data, figures in found.items():
+        cells = [
+            f"{figures[name][what]:.4f}" if name in figures else ""
+            for what in ("error", "log loss", "fit")
+            for name in names
+        ]
+        table.add_row(data, *cells)
+    console.print(table)
+    for rival in names[1:]:
+        ratios = "  ".join(f"{what} {mean_ratio(found, rival, what):.3f}" for what in ("error", "log loss", "fit"))
+        console.print(f"linmax / {rival}, geometric mean: {ratios}")
+    if part == "fusion":
+        for data, figures in found.items():
+            best = max(figures["stacking"]["error"], figures["voting"]["error"])
+            if figures["linmax"]["error"] > best + figures["linmax"]["standard error"]:
+                console.print(f"{data}: behind both by more than a standard error")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=["classifier", "fusion"], help="one of the two parts")
+    parser.add_argument("--only", default=",".join([*SMALL, *LARGE]), help="sets, with commas between them")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--rivals", type=Path, help="figures of the rivals, from an earlier --json")
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    options = parser.parse_args()
+    console, warmed = Console(width=150), load_iris(return_X_y=True)
+    linmax.LinearMaxClassifier().fit(*warmed).predict_proba(warmed[0])  # compiled code is made ready
+    known = json.loads(options.rivals.read_text()) if options.rivals else {}
+    found: dict[str, dict[str, dict[str, Figures]]] = {}
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    for part, made in ("classifier", classifiers), ("fusion", fusions):
+        if options.part not in (None, part):
+            continue
+        found[part] = {}
+        for name in options.only.split(","):
+            try:
+                rows, labels = problem(name)
+            except NoData as error:
+                console.print(f"{name}: left out; {error}")
+                continue
+            rivals = known.get(part, {}).get(name, {})
+            found[part][name] = {
+                model: judged(estimator, rows, labels, options.folds)
+                if model == "linmax" or model not in rivals
+                else rivals[model]
+                for model, estimator in made(rows).items()
+            }
+            if options.json:
+                options.json.write_text(json.dumps(found, indent=1))
+        show(part, found[part], console)
+
+
+if __name__ == "__main__":
+    main()

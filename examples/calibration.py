@@ -1,0 +1,53 @@
+"""
+Probabilities that mean what they say
+=====================================
+
+When a fusion says 80 %, it should be right in 80 of 100 such cases. Probabilities are fitted to scores that were
+given before their labels were seen, so they are honest on new questions too.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import linmax
+
+jury = linmax.jury_problem(trials=5000, seed=2)
+
+
+def table(rows):
+    return {name: votes[rows] for name, votes in jury.votes.items()}
+
+
+past, new = slice(2500), slice(2500, None)
+fusion = linmax.VoteFusion().fit(table(past), jury.labels[past])
+probabilities = fusion.predict_proba(table(new))
+says = probabilities.max(axis=1)
+right = fusion.classes_[probabilities.argmax(axis=1)] == jury.labels[new]
+shares = np.array(
+    [
+        np.mean([votes[t] == answer for votes in table(new).values()])
+        for t, answer in enumerate(fusion.predict(table(new)))
+    ]
+)
+
+bins = np.linspace(0, 1, 11)
+
+
+def reliability(confidence):
+    """Mean confidence, accuracy and size of each bin."""
+    place = np.clip(np.digitize(confidence, bins) - 1, 0, 9)
+    return np.array(
+        [(confidence[place == b].mean(), right[place == b].mean(), (place == b).sum()) for b in np.unique(place)]
+    )
+
+
+figure, axes = plt.subplots(figsize=(5.5, 5))
+axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
+for name, confidence in [("probability of the fusion", says), ("share of votes for its answer", shares)]:
+    said, held, count = reliability(confidence).T
+    error = np.sum(count * np.abs(said - held)) / count.sum()
+    axes.plot(said, held, "o-", label=f"{name} (off by {error:.3f})")
+    print(f"{name}: expected calibration error {error:.3f}")
+axes.set(xlabel="says", ylabel="is right", title="2,500 new questions")
+axes.legend()
+plt.show()

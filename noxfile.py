@@ -1,0 +1,99 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# dependencies = ["nox>=2024.10.9"]
+# ///
+"""The tasks of the project: `nox` runs all, `nox -s tests` one, `nox -l` lists them.
+
+`nox --no-venv` runs them in the environment that is active, with what is installed there; so does `.ci/run`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "uv|venv"
+nox.options.reuse_existing_virtualenvs = True
+
+
+def install(session: nox.Session, *extras: str) -> None:
+    """The project with these extras, unless the active environment is used as it is."""
+    if session.venv_backend != "none":
+        session.install("-e", f".[{','.join(extras)}]")
+
+
+@nox.session
+def style(session: nox.Session) -> None:
+    """Ruff: checks and format."""
+    install(session, "dev")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy, strict, on the sources."""
+    install(session, "dev")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Imports point one way."""
+    install(session, "dev")
+    session.run("lint-imports")
+
+
+@nox.session
+def review(session: nox.Session) -> None:
+    """The guidelines of Scientific Python; `pyproject.toml` says why some are left out."""
+    install(session, "dev")
+    session.run("repo-review", ".")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests, compiled; arguments after -- go to pytest."""
+    install(session, "dev", "docs")
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
+
+
+@nox.session
+def checked(session: nox.Session) -> None:
+    """Compiled functions on small data, and on data of any kind, with all bounds checked."""
+    install(session, "dev")
+    session.run("python", "-m", "pytest", "-n", "auto", "-m", "small or fuzz", "tests", env={"NUMBA_BOUNDSCHECK": "1"})
+
+
+@nox.session
+def interpreted(session: nox.Session) -> None:
+    """Compiled functions on small data, interpreted."""
+    install(session, "dev")
+    session.run("python", "-m", "pytest", "-n", "auto", "-m", "small", "tests", env={"NUMBA_DISABLE_JIT": "1"})
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, in build/site: every warning is an error, every link inside must lead somewhere."""
+    install(session, "dev", "docs")
+    for made in ("build/site", "docs/gallery", "docs/api/generated"):
+        shutil.rmtree(made, ignore_errors=True)
+    session.run("python", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "docs", "build/site", *session.posargs)
+    session.run("python", "docs/check_site.py", "build/site")
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """The wheel and the source distribution, in dist/, and whether their metadata are sound."""
+    if session.venv_backend != "none":
+        session.install("build", "twine", "hatchling")
+    shutil.rmtree("dist", ignore_errors=True)
+    session.run("python", "-m", "build", "--no-isolation")
+    session.run("twine", "check", "--strict", *map(str, sorted(Path("dist").iterdir())))
+
+
+if __name__ == "__main__":
+    nox.main()

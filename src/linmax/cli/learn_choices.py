@@ -1,0 +1,112 @@
+"""``linmax learn --candidates``: trials with candidates of their own."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linmax.cli.output import console
+from linmax.cli.prediction_file import STANDARD
+
+if TYPE_CHECKING:
+    from linmax.models.online import Learner
+
+__all__ = ["learn_choices"]
+
+# Options of `linmax learn` that mean nothing here, with the values that say so.
+OTHERS: dict[str, Any] = {
+    "scale": "auto", "hash_bits": None, "passes": 1, "holdout": 0, "delay": 0, "checkpoint": None, "plot": None,
+    "format": None, "ignore": "", "categorical": "", "ngrams": 1, "cluster": None, "no_thresholds": False,
+}  # fmt: skip
+
+
+def learn_choices(arguments: argparse.Namespace) -> None:
+    """Learn; show the result; save the requested files."""
+    from linmax.models.online import Learner
+    from linmax.util.outputs import check_output, replace_file, write_json
+
+    for name, value in OTHERS.items():
+        if getattr(arguments, name) not in (value, False):
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --candidates; leave it out")
+    for path in [arguments.json, arguments.model, arguments.predictions]:
+        if path not in (None, STANDARD):
+            check_output(path)
+    learner = Learner.load(arguments.start) if arguments.start else Learner(arguments.learner)
+    begun = time.perf_counter()
+    predicted: list[str] = []
+    unlabelled = _play(learner, arguments.data, arguments.label or "label", predicted, learn=True)[2]
+    if not predicted:
+        raise ValueError(f"{', '.join(arguments.data)}: there is no data")
+    trials, mistakes = learner.trials, learner.mistakes
+    figures: dict[str, Any] = {
+        "learner": str(learner.learner),
+        "trials": trials,
+        "mistakes": mistakes,
+        "progressive_error": mistakes / trials if trials else None,
+        "raters": len(learner.raters),
+        "voters": len(learner.voters),
+        "unlabelled": unlabelled,
+        "seconds": time.perf_counter() - begun,
+    }
+    if arguments.test:
+        right, wrong, _ = _play(learner, [arguments.test], arguments.label or "label", [], learn=False)
+        if not right + wrong:
+            raise ValueError(f"{arguments.test}: there is no trial with a label")
+        figures |= {"test_trials": right + wrong, "test_error": wrong / (right + wrong)}
+    if arguments.model:
+        learner.save(arguments.model)
+    if arguments.predictions:
+        text = "\n".join([*predicted, ""])
+        if arguments.predictions == STANDARD:
+            print(text, end="")
+        else:
+            replace_file(Path(arguments.predictions), text.encode())
+    if arguments.json:
+        write_json(figures, arguments.json)
+    if STANDARD not in (arguments.json, arguments.predictions):
+        _tell(arguments, figures)
+
+
+def _play(learner: Learner, data: list[str], label: str, predicted: list[str], *, learn: bool) -> tuple[int, int, int]:
+    """Go through the trials of the files: how many were right, wrong and without a label."""
+    from linmax.io.choices import read_choices
+    from linmax.io.sources import Source
+
+    right = wrong = unlabelled = 0
+    for path in data:
+        source = Source.of(path)
+        try:
+            for line, candidates, votes, scores, wanted in read_choices(source.lines(), label):
+                given = {"candidates": candidates, "votes": votes, "scores": scores}
+                try:
+                    if wanted is not None and learn:
+                        answer = learner.learn(label=wanted, **given)
+                    else:
+                        answer = learner.predict(**given)
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"line {line}: {error}") from None
+                predicted.append(str(answer))
+                unlabelled += wanted is None
+                right += wanted is not None and answer == wanted
+                wrong += wanted is not None and answer != wanted
+        except ValueError as error:
+            raise ValueError(f"{source.name}, {error}") from None
+        finally:
+            source.close()
+    return right, wrong, unlabelled
+
+
+def _tell(arguments: argparse.Namespace, figures: dict[str, Any]) -> None:
+    screen, error = console(arguments), figures["progressive_error"]
+    told = "no labels" if error is None else f"progressive error {error:.4f}"
+    screen.print(
+        f"{figures['learner']}: {told}, {figures['mistakes']:,} mistakes in {figures['trials']:,} trials with "
+        f"candidates; {figures['raters']:,} raters, {figures['voters']:,} voters; {figures['seconds']:.1f} s",
+        soft_wrap=True,
+    )
+    if figures["unlabelled"]:
+        screen.print(f"{figures['unlabelled']:,} trials without a label were predicted only.")
+    if "test_error" in figures:
+        screen.print(f"test error {figures['test_error']:.4f}")

@@ -1,0 +1,95 @@
+"""Words of texts: how they are cut out of a text, folded, and joined.
+
+A word is a run of two or more letters, digits, marks or underscores of any script; everything else, typographic quotes
+and dashes included, separates. Letters are made small, one for one; an ideograph is a word by itself. With
+``words="bytes"`` only ASCII is looked at: every byte beyond it belongs to a word and stays as it is.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["BYTES", "KINDS", "OWN", "SKIPPED", "UNICODE", "Words", "letters", "split", "words_for"]
+
+UNICODE, BYTES = KINDS = ("unicode", "bytes")
+SHORTEST = 2  # letters of a word
+LAST = 0x32000  # code points beyond are no letters of a script in use
+SKIPPED, OWN = 1, 1 << 30  # dropped within a word; a word by itself
+GAP = " * "  # between two words with others between them
+OWN_SCRIPTS = ((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, LAST))  # ideographs
+JOINERS = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060)
+
+
+class Words(NamedTuple):
+    """What the kernels need to take texts apart."""
+
+    folded: np.ndarray  # uint8 (256,): what each byte becomes in a word; 0: it separates, or begins another letter
+    letters: np.ndarray  # uint32: the same for code points beyond ASCII, see `letters`; empty until it is wanted
+    most: int  # words in a row that are an attribute
+    skips: int  # words that may lie between two that are an attribute together
+
+
+def words_for(kind: str, ngrams: int, skips: int, table: bool = False) -> Words:
+    """The settings as the kernels take them; the table of letters is made when a text needs it."""
+    found = np.zeros(256, np.uint8)
+    for c in range(128):
+        if chr(c).isalnum() or c == ord("_"):
+            found[c] = ord(chr(c).lower())
+    if kind == BYTES:
+        found[128:] = np.arange(128, 256)
+    return Words(found, letters() if table else np.zeros(0, np.uint32), ngrams, skips)
+
+
+@cache
+def letters() -> np.ndarray:
+    """For each code point the small letter that it becomes, 0 if it separates, SKIPPED, or with OWN its own word."""
+    found = np.zeros(LAST, np.uint32)
+    for code in range(128, LAST):
+        letter = chr(code)
+        if letter.isalnum() or unicodedata.category(letter) in ("Mn", "Mc", "Me", "Pc"):
+            small = letter.casefold()
+            found[code] = ord(small if len(small) == 1 else letter.lower()[0])
+    for first, last in OWN_SCRIPTS:
+        part = found[first : last + 1]
+        part[part > 0] |= OWN
+    found[list(JOINERS)] = SKIPPED
+    return found
+
+
+def split(text: str, words: Words) -> Counter[str]:
+    """The words, runs and pairs of a text with how often each comes; the kernels' slow double for single texts."""
+    table, one, singles = letters(), list[str](), list[str]()
+
+    def end() -> None:
+        word = "".join(one)
+        if len(word.encode("utf-8", "surrogateescape") if words.folded[255] else word) >= SHORTEST:
+            singles.append(word)
+        one.clear()
+
+    for letter in text:
+        code = ord(letter)
+        if code < 128:
+            folded = int(words.folded[code])
+        elif words.folded[255]:
+            folded = code
+        else:
+            folded = int(table[code]) if code < LAST else 0
+        if folded >= OWN:
+            end()
+            singles.append(chr(folded - OWN))
+        elif folded == 0:
+            end()
+        elif folded != SKIPPED:
+            one.append(chr(folded))
+    end()
+    found = Counter(singles)
+    for n in range(2, words.most + 1):
+        found.update(" ".join(singles[i : i + n]) for i in range(len(singles) + 1 - n))
+    for gap in range(1, words.skips + 1):
+        found.update(GAP.join((a, b)) for a, b in zip(singles, singles[gap + 1 :], strict=False))
+    return found

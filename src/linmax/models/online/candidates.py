@@ -1,0 +1,132 @@
+"""Candidates: the classes of one trial, which need never have been seen, and may be any number.
+
+Voters and raters have one weight, whatever the classes (Mesterharm 2001). So candidates need no names of their own in
+the model: those of a trial are its first classes, in the order in which they are given, and only these may win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Never
+
+import numpy as np
+
+from linmax.core.contract import KNOWN
+from linmax.data.arrays import Layout
+from linmax.engine.engine import Settings
+from linmax.models.model import Columns, Model
+from linmax.models.online.reading import Given, Reading
+
+if TYPE_CHECKING:
+    from linmax.models.online.learner import Learner
+
+__all__ = [
+    "NeedsCandidates",
+    "best_first",
+    "choosing_model",
+    "judge_candidates",
+    "judged",
+    "learn_candidates",
+    "read_candidates",
+]
+
+
+class NeedsCandidates(Reading):
+    """The reading of a learner that chooses among candidates: there are no other classes."""
+
+    def check_label(self, label: Any) -> Never:
+        """Refuse a label without candidates."""
+        raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
+
+    def read(self, attributes: Any, votes: Any, scores: Any) -> Never:  # noqa: ARG002
+        """Refuse an instance without candidates."""
+        raise ValueError("this learner chooses among candidates; give candidates=")
+
+
+def read_candidates(candidates: Any) -> list[Any]:
+    """The candidates of one trial as a list, checked."""
+    if isinstance(candidates, (str, bytes)) or not isinstance(candidates, Iterable):
+        raise TypeError(f"candidates must be a list of classes, got {candidates!r}")
+    names = [name.item() if isinstance(name, np.generic) else name for name in candidates]
+    if not names:
+        raise ValueError("candidates must have at least one class, got none")
+    try:
+        seen: set[Any] = set()
+        twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    except TypeError:
+        raise TypeError(f"candidates must be hashable, got {names!r}; use text, numbers or tuples") from None
+    if len(seen) < len(names):
+        raise ValueError(f"candidates: {twice!r} is given twice; give each once")
+    return names
+
+
+def choosing_model(model: Model) -> Model:
+    """A model for candidates in the place of one that has learned nothing: without thresholds, which belong to classes.
+
+    It must not look back at trials that had other candidates.
+    """
+    settings = Settings(model.engine.settings.largest, model.engine.settings.update_on_tie, discover=True)
+    made = Model(model.learner, Layout(0, 0, 0, 0, 0.0), [], settings, Columns({}, {}, {}))
+    if made.engine.memory or any(inner.memory for node in made.engine.top.walk() for inner in node.engines):
+        raise ValueError(
+            f"{model.learner} looks at earlier trials again, which had other candidates; leave R and V out, or use auto"
+        )
+    return made
+
+
+def in_places(candidates: Sequence[Any], bounded: Any, attributes: Any, votes: Any, scores: Any) -> Given:
+    """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
+    if attributes is not None:
+        raise TypeError(
+            "attributes have a weight for each class, and candidates have none of their own; rate the candidates: "
+            "scores={attribute: {candidate: number}}"
+        )
+    numbers, voted, rated = Reading(candidates, False, bounded).read(None, votes, scores)
+    place = {name: j for j, name in enumerate(candidates)}
+    return Given(
+        numbers,
+        {voter: place[choice] for voter, choice in voted.items() if choice in place},
+        {rater: {place[c]: value for c, value in row.items() if c in place} for rater, row in rated.items()},
+    )
+
+
+def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequence[Any]) -> tuple[Given, np.ndarray]:
+    """The instance as the model sees it, and the scores of the candidates. Nothing is learned."""
+    given = in_places(candidates, learner.model.bounded, *blocks)
+    return given, judged(learner, given, len(candidates))
+
+
+def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
+    """The scores of so many candidates; ``given`` in places."""
+    model = learner.model
+    if count > len(model.classes):  # more places, and nothing else
+        model.grow(model.layout, range(count))
+        learner._renamed()
+    model.engine.state.shape[KNOWN] = count
+    return learner._judge(given)[1][0, :count]
+
+
+def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
+    """Places of candidates, the highest score first; ties as the learner breaks them."""
+    if learner.model.engine.settings.largest:
+        return np.asarray(np.argsort(scores, kind="stable")[::-1])
+    return np.argsort(-scores, kind="stable")
+
+
+def learn_candidates(learner: Learner, given: Given, count: int, label: int, served: Any) -> int:
+    """Learn one trial; ``given`` and ``label`` in places. Returns the place predicted."""
+    model, met = learner.model, [len(names) for names in learner._all_names]
+    try:
+        for place in range(count):
+            learner._class(place)
+        model.grow(learner._columns(given), learner._places)
+    except ValueError:  # too wide for a rule that keeps a matrix
+        for names, size in zip(learner._all_names, met, strict=True):
+            while len(names) > size:
+                names.popitem()
+        raise
+    model.engine.state.shape[KNOWN] = count
+    try:
+        return int(learner._play(learner._instances(given), label, served))
+    finally:
+        learner._renamed()

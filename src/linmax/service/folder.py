@@ -1,0 +1,24 @@
+"""The data folder: private to its owner."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from pathlib import Path
+
+__all__ = ["private_folder"]
+
+logger = logging.getLogger("linmax.service")
+
+
+def private_folder(path: Path) -> None:
+    """Make the folder, or take it away from group and others: it holds instances, labels and hashes of keys."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        try:
+            path.chmod(mode & 0o700)
+        except OSError as error:
+            logger.warning("%s can be read by others, and that cannot be changed: %s", path, error)
+        else:
+            logger.info("%s was open to others; from now on its owner alone can read it", path)

@@ -1,0 +1,110 @@
+"""What the log knows of a model, and what a request added to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+import msgspec
+
+from linmax.service.packing import CLASS, KINDS, Instance, Label, SentNames, named_in
+from linmax.service.refusals import Refusal
+
+__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Event", "ModelRow", "made_row", "unstored_row"]
+
+PREDICT, LEARN, LABEL, FORGET = 1, 2, 3, 4
+FIELDS = ("attributes", "votes", "scores", "label")
+MOST_NAMES, MOST_PENDING = 1_000_000, 100_000
+
+
+@dataclass(slots=True)
+class ModelRow:
+    """A model as the log knows it: its names, its last event with the running hash, and what waits for a label."""
+
+    number: int
+    name: str
+    description: dict[str, Any]
+    created: int
+    limits: dict[str, Any]
+    base: int
+    base_hash: bytes
+    kept: int
+    named: int
+    names: SentNames
+    last: int
+    hash: bytes
+    pending: int
+
+    @property
+    def max_pending(self) -> int:
+        """How many predictions may wait for their label."""
+        return int(self.limits.get("max_pending", self.description.get("max_pending", MOST_PENDING)))
+
+    @property
+    def max_names(self) -> int:
+        """How many names there may be."""
+        return int(self.limits.get("max_names", self.description.get("max_names", MOST_NAMES)))
+
+    def admit(self, instance: Instance, label: Label) -> None:
+        """Refuse a trial whose new names are too many (422)."""
+        found = named_in(instance)
+        found[CLASS].add(label)
+        new = [names - self.names.numbers[kind].keys() for kind, names in zip(KINDS, found, strict=True)]
+        if len(self.names) + sum(map(len, new)) > self.max_names:
+            kind = next(kind for kind in KINDS if new[kind])
+            name = min(map(str, new[kind]))
+            message = f"this model takes at most {self.max_names} names, and has {len(self.names)}; {name!r} is new"
+            raise Refusal(422, message, field=FIELDS[kind])
+
+    def go_back(self, last: int, hash: bytes, pending: int) -> None:
+        """Undo what a transaction has added."""
+        self.last, self.hash, self.pending = last, hash, pending
+
+
+class Event(msgspec.Struct):
+    """What a request added to the log, or what was there already (`repeat`)."""
+
+    seq: int
+    kind: int
+    instance: Instance | None = None
+    served: Label | None = None
+    label: Label | None = None
+    repeat: bool = False
+    answered: bool = True  # `served` is known (of a learn event: it has been applied and written down)
+    hash: bytes = b""
+    fault: str | None = None  # why it could not be learned
+    probabilities: bytes | None = None  # as JSON, when they were served
+
+
+def unstored_row(name: str, description: dict[str, Any]) -> ModelRow:
+    """A model that the log does not know, to try things out."""
+    return ModelRow(0, name, description, 0, {}, 0, b"", 0, 0, SentNames(), 0, b"", 0)
+
+
+def made_row(
+    database: apsw.Connection,
+    number: int,
+    name: str,
+    description: str,
+    created: int,
+    limits: str,
+    base: int,
+    base_hash: bytes,
+    kept: int,
+    named: bytes,
+) -> ModelRow:
+    """The model of a row of the table, with what the other tables know of it."""
+    known = database.execute("SELECT kind, name FROM names WHERE model = ? ORDER BY kind, number", (number,))
+    last, hash = database.execute(
+        "SELECT seq, hash FROM events WHERE model = ? ORDER BY seq DESC LIMIT 1", (number,)
+    ).get or (0, None)
+    if hash is None or last <= base:
+        last, hash = max(last, base), base_hash
+    pending = database.execute("SELECT count(*) FROM pending WHERE model = ?", (number,)).get
+    told, changed = json.loads(description), json.loads(limits)
+    return ModelRow(
+        number, name, told, created, changed, base, base_hash, kept, int.from_bytes(named, "big"),
+        SentNames(known), last, hash, pending,
+    )  # fmt: skip

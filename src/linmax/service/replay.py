@@ -1,0 +1,134 @@
+"""A model brought up to date from the log: the same trials in the same order give the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+import numpy as np
+
+from linmax.models.online import Learner
+from linmax.service import log_reading
+from linmax.service.log import EventLog
+from linmax.service.log_reading import Damaged, Row
+from linmax.service.log_rows import FORGET, LABEL, PREDICT, Event
+from linmax.service.model import UNFIT, Noted, ServedModel
+from linmax.service.packing import ATTRIBUTE, CLASS, LOOSE, Packed, SentNames, unpack
+
+__all__ = ["Interrupted", "replay"]
+
+FEWEST_ROWS, MOST_ROWS = 64, 16_384  # learned together
+LARGE_VALUE = 1e6  # beyond it rows are learned one by one, so that an overflow hits the same trial in a replay
+
+
+class Interrupted(Exception):
+    """The server is asked to stop while it replays the log."""
+
+
+def replay(
+    model: ServedModel,
+    log: EventLog,
+    note: Noted,
+    *,
+    until: int | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Apply all later events of the log; returns the number of labelled trials among them.
+
+    Parameters
+    ----------
+    model : the model, fresh or from a snapshot.
+    log : the log.
+    note : called with what was predicted in a learn event, and why an event cannot be learned.
+    until : the last event to apply; by default the last one that there is.
+    stopping : asked from time to time; `Interrupted` is raised when it says yes.
+    """
+    row = log.models[model.number]
+    if model.applied < row.kept:
+        message = f"the log begins after event {row.kept}, and no snapshot reaches that far; restore a backup"
+        raise Damaged(row.kept, message)
+    names, bulk = row.names, _Bulk(model, row.names, log.answered)
+    faults = log_reading.faults(log, model.number, model.applied)
+    rows = log_reading.replay(log, model.number, model.applied, row.last if until is None else until, model.hash)
+    size, trials = FEWEST_ROWS, 0
+    while chunk := list(islice(rows, size)):
+        if stopping():
+            raise Interrupted
+        taught = [event for event, _ in chunk if event.kind not in (PREDICT, FORGET)]
+        # Long stretches without a new name or class are learned together; rows with something new one by one.
+        if not any(event.seq in faults for event in taught) and bulk.learn(taught, note):
+            size = min(2 * size, MOST_ROWS)
+        else:
+            size = FEWEST_ROWS
+            for event in taught:
+                _teach(model, event, names, note, faults.get(event.seq))
+        kinds = [event.kind for event, _ in chunk]
+        model.pending += kinds.count(PREDICT) - kinds.count(FORGET)
+        model.applied, model.hash = chunk[-1][0].seq, chunk[-1][1]
+        trials += len(taught)
+    return trials
+
+
+def _teach(model: ServedModel, row: Row, names: SentNames, note: Noted, fault: str | None) -> None:
+    classes = names.texts[CLASS]
+    assert row.label is not None
+    served = None if row.served is None else classes[row.served]
+    packed = Packed(row.votes, row.scores, row.places, row.numbers)
+    model.teach(Event(row.seq, row.kind, unpack(packed, names), served, classes[row.label]), note, fault)
+
+
+class _Bulk:
+    """Learns rows of attributes together if all their names and classes are known."""
+
+    def __init__(self, model: ServedModel, names: SentNames, written: int) -> None:
+        self.model, self.names, self.written = model, names, written
+        self._columns = np.zeros(0, np.int32)  # where the learner has the attribute of each number, -1 for nowhere
+        self._count = -1
+
+    def learn(self, rows: list[Row], note: Noted) -> bool:
+        """Learn all rows, or return that they must be learned one by one."""
+        model, learner = self.model, self.model.learner
+        if not rows:
+            return True
+        if model.choices.kind != "attributes" or model.probe.fragile:
+            return False
+        seqs, kinds, labels, served, votes, _, places, numbers = zip(*rows, strict=True)
+        if LOOSE in votes:
+            return False
+        values = np.frombuffer(b"".join(numbers), "<f8")
+        columns = self._places()[np.frombuffer(b"".join(places), "<u4")]
+        codes = np.array(labels)
+        known = self._known()[codes]
+        most = 1.0 if learner.bounded else LARGE_VALUE
+        if not values.size or np.abs(values).max() > most or columns.min() < 0 or known.min() < 0:
+            return False
+        indptr = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(place) // 4 for place in places], out=indptr[1:])
+        before = model.learner_state()
+        try:
+            predicted = learner.learn_rows(indptr, columns, values, known)
+        except UNFIT:
+            model.learner = Learner.from_state(*before)
+            return False
+        late = np.array(kinds) == LABEL
+        told = np.array([-1 if code is None else code for code in served])
+        model.account.add_many(np.where(late, told != codes, predicted != known))
+        model.pending -= int(late.sum())
+        model.late += int(late.sum())
+        if seqs[-1] > self.written:
+            for i in np.flatnonzero(~late).tolist():
+                note(seqs[i], learner.classes[predicted[i]], None)
+        return True
+
+    def _places(self) -> np.ndarray:
+        own = self.model.learner.attributes
+        if len(own) != self._count:
+            self._count = len(own)
+            place = {name: number for number, name in enumerate(own)}
+            self._columns = np.array([place.get(name, -1) for name in self.names.texts[ATTRIBUTE]], np.int32)
+        return self._columns
+
+    def _known(self) -> np.ndarray:
+        """Where the learner has each class that it may predict, -1 for nowhere."""
+        place = {name: number for number, name in enumerate(self.model.learner.known)}
+        return np.array([place.get(name, -1) for name in self.names.texts[CLASS]], np.int32)

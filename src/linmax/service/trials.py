@@ -1,0 +1,132 @@
+"""Trials: requests turned into events, and events into answers. Long batches are worked through in slices of time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from linmax.service import bodies, pipeline
+from linmax.service.bodies import LabelBody, LearnBody, Learned, PredictBody, Predicted
+from linmax.service.log_rows import Event
+from linmax.service.model import UNFIT, ServedModel
+from linmax.service.packing import Instance, Label
+from linmax.service.pipeline import Entry
+from linmax.service.refusals import Refusal
+
+if TYPE_CHECKING:
+    from linmax.service.service import Service
+
+__all__ = ["Trials"]
+
+logger = logging.getLogger("linmax.service")
+
+Done = Callable[[list[Any]], None]
+
+
+class Trials:
+    """What is done with trials. `done` is called with one answer for each item: at once, or when all are stored."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def predict(self, model: ServedModel, items: list[PredictBody], done: Done) -> None:
+        """Serve labels; keep the instances that expect one."""
+        self._each(items, lambda body: self._predicted(model, body), done)
+
+    def _predicted(self, model: ServedModel, body: PredictBody) -> Predicted | tuple[str, Entry]:
+        instance = bodies.instance_of(body, model.choices)
+        label = self._serve(model, instance)
+        if body.id is None and not body.store:
+            return Predicted(label=label)
+        id, number = body.id or self.service.ids.new(), model.number
+        return id, Entry(lambda log: log.predict(number, id, instance, label), model)
+
+    def _serve(self, model: ServedModel, instance: Instance) -> Label | None:
+        try:
+            return model.predict(instance)
+        except UNFIT as error:
+            raise Refusal(422, str(error), field=model.options.kind) from None
+
+    def learn(self, model: ServedModel, items: list[LearnBody], done: Done) -> None:
+        """Store instances with their labels, and learn them."""
+        self._each(items, lambda body: self._to_learn(model, body), done)
+
+    def _to_learn(self, model: ServedModel, body: LearnBody) -> tuple[str, Entry]:
+        instance = bodies.instance_of(body, model.choices)
+        label = bodies.checked_label(body.label, model.choices)
+        model.check(instance, label)
+        id, number = body.id or self.service.ids.new(), model.number
+        return id, Entry(lambda log: log.learn(number, id, instance, label), model)
+
+    def label(self, model: ServedModel, items: list[LabelBody], done: Done) -> None:
+        """Store labels of earlier predictions, and learn them."""
+        self._each(items, lambda body: self._to_label(model, body), done)
+
+    def _to_label(self, model: ServedModel, body: LabelBody) -> tuple[str, Entry]:
+        label = bodies.checked_label(body.label, model.choices)
+        id, number = body.id, model.number
+        return id, Entry(lambda log: log.label(number, id, label), model)
+
+    async def forget(self, model: ServedModel, ids: list[str]) -> list[Event | Refusal | None]:
+        """Store that no label will come for these predictions."""
+        entries = [Entry(lambda log, id=id: log.forget(model.number, id), model) for id in ids]  # type: ignore[misc]
+        stored = asyncio.Event()
+        self.service.pipeline.submit(entries, stored.set)
+        await stored.wait()
+        return [entry.outcome for entry in entries]
+
+    # -- shared ---------------------------------------------------------------------------------------
+
+    def _each(self, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:
+        """Work on item after item; a long list gives way to other requests now and then."""
+        results: list[Any] = []
+        left = iter(items)
+
+        def go_on() -> None:
+            deadline = time.monotonic() + pipeline.SLICE
+            for body in left:
+                try:
+                    results.append(work(body))
+                except Refusal as refusal:
+                    results.append(refusal)
+                if len(results) < len(items) and time.monotonic() > deadline:
+                    asyncio.get_running_loop().call_soon(later)
+                    return
+            self._store(results, done)
+
+        def later() -> None:
+            try:
+                go_on()
+            except Exception as error:
+                if not isinstance(error, Refusal):
+                    logger.error("a batch failed", exc_info=error)
+                    error = Refusal(500, "the server failed; its log says why")
+                done([error] * len(items))
+
+        go_on()
+
+    def _store(self, results: list[Any], done: Done) -> None:
+        """Submit the entries among the results; then they become answers."""
+        entries = [result[1] for result in results if type(result) is tuple]
+
+        def stored() -> None:
+            done([_answer(*result) if type(result) is tuple else result for result in results])
+
+        if entries:
+            self.service.pipeline.submit(entries, stored)
+        else:
+            done(results)
+
+
+def _answer(id: str, entry: Entry) -> Predicted | Learned | Refusal:
+    event = entry.outcome
+    if not isinstance(event, Event):
+        assert event is not None
+        return event
+    if event.label is None:
+        return Predicted(label=event.served, id=id, seq=event.seq)
+    mistake = event.served != event.label
+    return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)

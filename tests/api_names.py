@@ -1,0 +1,49 @@
+"""The public names: what users type after ``linmax.``, modules opened."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import linmax
+
+__all__ = ["DESCRIPTIONS", "missing_parts", "public_names"]
+
+# What a learner is described by. Functions that make one return it, which the site says for all of them.
+DESCRIPTIONS = {"Rule", "Averaged", "Recycled", "Voted", "Combined", "Stacked", "Selected"}
+DESCRIPTIONS |= {"Softmax", "RobustSoftmax", "NaiveBayes", "RecentLabel"}
+
+NOT_IN_ALL = {"river"} if importlib.util.find_spec("river") else set()  # needs an extra
+
+
+def public_names() -> Iterator[tuple[str, Any]]:
+    """Each public name, such as "bounds.perceptron", with what it is."""
+    for name in sorted({*linmax.__all__, *NOT_IN_ALL} - {"__version__"}):
+        value = getattr(linmax, name)
+        if isinstance(value, ModuleType):
+            yield from ((f"{name}.{inner}", getattr(value, inner)) for inner in value.__all__)
+        else:
+            yield name, value
+
+
+def missing_parts(value: Any) -> list[str]:
+    """What the docstring of a class or function does not have."""
+    text = inspect.getdoc(value) or ""
+    try:
+        signature = inspect.signature(value)
+    except ValueError:
+        return ["signature"]
+    arguments = [name for name in signature.parameters if name not in ("self", "args", "kwargs")]
+    nothing = {None, "None", inspect.Signature.empty, *DESCRIPTIONS}
+    returns = not inspect.isclass(value) and signature.return_annotation not in nothing
+    made = inspect.isclass(value) and "Attributes\n----------" in text  # made by the library, not by users
+    checks = {
+        "Parameters": not arguments or made or "Parameters\n----------" in text,
+        "Returns": not returns or "Returns\n-------" in text or "Yields\n------" in text,
+        "Examples": ">>> " in text,
+        "References": any(mark in text for mark in ("References\n------", "See Also\n------", "Source: ")),
+    }
+    return [part for part, there in checks.items() if not there]

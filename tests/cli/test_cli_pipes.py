@@ -1,0 +1,138 @@
+"""Pipes that pause, close and break, and signals at any moment: lines are answered as they come, and nothing is lost."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from linmax.cli import main
+from linmax.models.streams import StreamModel, progressive
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX pipes and signals")
+
+LINES = ["a |f x y\n", "b |f z w\n"]
+SECONDS = 60  # more than any of this takes
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model of two classes, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("data.vw").write_text("".join(LINES * 20))
+    assert main(["learn", "data.vw", "--model", "m", "--learner", "perceptron", "--quiet"]) == 0
+    return tmp_path / "m"
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The command as a process with pipes, which ends with the test."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "linmax.cli", *arguments]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[bytes], text: str = "") -> bytes:
+    """Send text and wait for a line."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(text.encode())
+    return process.stdout.readline()
+
+
+def test_lines_are_answered_as_they_come(model: Path) -> None:
+    with running("predict", "m", "-") as process:
+        for _ in range(3):
+            assert said(process, "|f x\n") == b"a\n"
+            assert said(process, "|f w\n") == b"b\n"
+        assert said(process, "|f x\n|f z\n|f") == b"a\n"
+        assert said(process) == b"b\n"
+        assert said(process, " w z\n") == b"b\n"
+        assert process.communicate(timeout=SECONDS)[0] == b""
+    assert process.returncode == 0
+
+
+def test_lines_are_answered_while_learning_and_from_a_packed_pipe(model: Path) -> None:
+    with running("learn", "-", "--predictions", "-", "--quiet", "--learner", "perceptron") as process:
+        assert said(process, "a |f x\n") == b"\n"  # no class is known
+        assert said(process, "b |f z\n") == b"a\n"
+        assert said(process, "b |f z\n") == b"b\n"
+    with running("predict", "m", "-") as process:
+        assert process.stdin is not None
+        process.stdin.write(gzip.compress(b"|f x\n|f w\n"))
+        assert said(process) == b"a\n"
+        assert said(process) == b"b\n"
+
+
+def test_a_table_waits_for_its_first_rows_only() -> None:
+    with running("learn", "-", "--predictions", "-", "--quiet", "--learner", "perceptron") as process:
+        assert process.stdin is not None
+        process.stdin.write(b"x,y\n")
+        time.sleep(0.2)
+        assert said(process, "1,p\n") == b"\n"
+        assert said(process, "2,q\n") == b"p\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_on_a_quiet_pipe_saves_the_model(number: signal.Signals, model: Path) -> None:
+    with running("learn", "-", "--model", "n", "--predictions", "p", "--learner", "perceptron") as process:
+        assert process.stdin is not None
+        said(process, "".join(LINES))
+        while b" 2 " not in said(process):
+            pass
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == 128 + number
+    assert b"What was learned from 2 trials is saved in n." in out
+    assert errors in (b"linmax: interrupted\n", b"linmax: asked to end\n")
+    assert StreamModel.load("n").trials == 2
+    assert Path("p.part").read_text().splitlines() == ["", "a"]
+
+
+def test_signals_at_random_moments_leave_a_whole_model(model: Path) -> None:
+    draw = random.Random(1)
+    Path("many.vw").write_text("".join(f"{draw.choice('abc')} | w{draw.randrange(999)} v{i}\n" for i in range(60_000)))
+    for _ in range(6):
+        Path("n").unlink(missing_ok=True)
+        arguments = ["many.vw", "--model", "n", "--learner", "perceptron", "--passes", "50", "--quiet"]
+        with running("learn", *arguments, "--checkpoint", "c", "--every", "20000") as process:
+            time.sleep(draw.uniform(0.3, 1.5))
+            process.send_signal(draw.choice([signal.SIGINT, signal.SIGTERM]))
+            process.communicate(timeout=SECONDS)
+        if Path("n").exists():
+            assert StreamModel.load("n").trials > 0
+        if Path("c").exists():
+            assert progressive.Progressive.load("c")[0].model.trials > 0
+        left = {path.name for path in Path().iterdir()} - {"data.vw", "many.vw", "m", "n", "c"}
+        assert not left, "nothing else stays behind"
+
+
+@pytest.mark.parametrize("failing", ["play", "_count"])
+def test_without_memory_the_model_is_saved(
+    failing: str, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("long.vw").write_text("".join(LINES * 5000))
+    done = getattr(progressive.Progressive, failing)
+
+    def fail(self: progressive.Progressive, *given: object) -> object:
+        if self.counts.trials:
+            raise MemoryError
+        return done(self, *given)
+
+    monkeypatch.setattr(progressive.Progressive, failing, fail)
+    assert main(["learn", "long.vw", "--model", "n", "--learner", "perceptron", "--quiet"]) == 1
+    assert "out of memory" in capsys.readouterr().err
+    assert StreamModel.load("n").trials >= 4096

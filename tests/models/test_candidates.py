@@ -1,0 +1,200 @@
+"""Candidates: only these may win, seen before or not, any number of them, through every interface."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.cli import main
+from linmax.io.choices import read_choices
+
+Trial = tuple[list[str], dict[str, list[float]], dict[str, str], str]
+
+
+def trials(size: int, seed: int = 0) -> list[Trial]:
+    """Two to five candidates; one rater is always right, one voter mostly; the others are noise."""
+    random = np.random.default_rng(seed)
+    found = []
+    for t in range(size):
+        names = [f"{t}/{i}" for i in range(random.integers(2, 6))]
+        right = int(random.integers(len(names)))
+        scores = {"noise": random.random(len(names)).tolist()}
+        scores["right"] = [float(i == right) for i in range(len(names))]
+        voted = names[right] if random.random() < 0.8 else names[0]
+        found.append((names, scores, {"voter": voted, "other": "nobody"}, names[right]))
+    return found
+
+
+def taught(learner: str, given: list[Trial]) -> tuple[linmax.Learner, list[Any]]:
+    model = linmax.Learner(learner)
+    told = [model.learn(candidates=c, scores=s, votes=v, label=label) for c, s, v, label in given]
+    return model, told
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron", "winnow(1.5)", "A-perceptron", "arow", "S-perceptron"])
+def test_few_mistakes_and_only_candidates(learner: str) -> None:
+    given = trials(200)
+    model, told = taught(learner, given)
+    assert all(answer in names for answer, (names, *_) in zip(told, given, strict=True))
+    wrong = sum(answer != label for answer, (*_, label) in zip(told, given, strict=True))
+    assert wrong == model.mistakes <= 6
+    assert model.trials == 200
+    weights = model.weights["raters"]
+    assert weights["right"] > abs(weights["noise"])
+
+
+@pytest.mark.small
+def test_the_first_trial_learns() -> None:
+    learner = linmax.Learner("perceptron")
+    scores = {"right": [0.0, 1.0], "wrong": [1.0, 0.0]}
+    assert learner.learn(candidates=["a", "b"], scores=scores, label="b") == "a"
+    assert learner.learn(candidates=["x", "y", "z"], scores={"right": [0.0, 0.0, 1.0]}, label="z") == "z"
+    assert learner.rank(["p", "q"], scores=scores) == ["q", "p"]
+    assert learner.scores(candidates=["p", "q"], scores=scores) == {"p": -1.0, "q": 1.0}
+
+
+@pytest.mark.small
+def test_the_rule_is_that_of_the_reference() -> None:
+    """The Perceptron on z = x^label - x^rival, by hand."""
+    given = trials(12 if not linmax.jit.compiling.JIT else 100, seed=5)
+    model, told = taught("perceptron", given)
+    weights: dict[str, float] = {}
+    for (names, scores, votes, label), answer in zip(given, told, strict=True):
+        ratings = {name: dict(zip(names, row, strict=True)) for name, row in scores.items()}
+        ratings |= {name: {vote: 1.0} for name, vote in votes.items()}
+        total = [sum(weights.get(r, 0.0) * row.get(c, 0.0) for r, row in ratings.items()) for c in names]
+        place = names.index(label)
+        assert answer == names[int(np.argmax(total))]
+        rival = max((j for j in range(len(names)) if j != place), key=lambda j: (total[j], -j))
+        if total[place] <= total[rival]:
+            for rater, row in ratings.items():
+                weights[rater] = weights.get(rater, 0.0) + row.get(label, 0.0) - row.get(names[rival], 0.0)
+    found = {**model.weights["raters"], **model.weights["voters"]}
+    assert found == {name: pytest.approx(weights[name]) for name in found}
+
+
+def test_run_is_the_same() -> None:
+    given = trials(60)
+    model, told = taught("auto", given)
+    names, scores, votes, labels = (list(block) for block in zip(*given, strict=True))
+    trace = linmax.run("auto", linmax.choices(names, votes=votes, scores=scores), labels)
+    assert trace.predictions.tolist() == told
+    assert trace.mistakes[-1] == model.mistakes
+    assert trace.model.weights["raters"] == model.weights["raters"]
+    with pytest.raises(ValueError, match="trial 1: label: 'x' is not among the candidates"):
+        linmax.run("auto", linmax.choices(names[:2], scores=scores[:2]), [labels[0], "x"])
+
+
+@pytest.mark.parametrize("learner", ["auto", "S-perceptron"])
+def test_saved_and_by_id(learner: str, tmp_path: Path) -> None:
+    given = trials(40)
+    whole, told = taught(learner, given)
+    parts, _ = taught(learner, given[:20])
+    parts.predict(candidates=["x", "y"], scores={"right": [1.0, 0.0]}, id=1)
+    parts.save(tmp_path / "model")
+    parts = linmax.Learner.load(tmp_path / "model")
+    again = [parts.learn(candidates=c, scores=s, votes=v, label=label) for c, s, v, label in given[20:]]
+    assert again == told[20:]
+    assert parts.mistakes == whole.mistakes
+    assert parts.wants_label(id=1) in (True, False)
+    with pytest.raises(ValueError, match="label: 'z' is not among the candidates"):
+        parts.learn(id=1, label="z")
+    assert parts.learn(id=1, label="y") == "x"
+    assert parts.mistakes == whole.mistakes + 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"candidates": ["a", "a"]}, "candidates: 'a' is given twice"),
+        ({"candidates": []}, "at least one class, got none"),
+        ({"candidates": "ab"}, "candidates must be a list of classes, got 'ab'"),
+        ({"candidates": [["a"]]}, "must be hashable"),
+        ({"candidates": ["a", "b"], "label": "c"}, "label: 'c' is not among the candidates"),
+        ({"candidates": ["a", "b"], "attributes": {"x": 1.0}}, "rate the candidates"),
+        ({"candidates": ["a", "b"], "id": 3}, "leave candidates= out"),
+        ({"candidates": ["a", "b"], "scores": {"r": [1.0]}}, "2 numbers in the order of the classes"),
+        ({}, "this learner chooses among candidates"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_learned(given: dict[str, Any], words: str) -> None:
+    learner = linmax.Learner("perceptron")
+    learner.learn(candidates=["a", "b"], scores={"r": [0.0, 1.0]}, label="b")
+    before = learner.weights.arrays.flat.copy()
+    with pytest.raises((TypeError, ValueError), match=words):
+        learner.learn(**{"scores": {"r": [1.0, 0.0]}, "label": "a"} | given)
+    assert (learner.weights.arrays.flat == before).all()
+    assert learner.trials == 1
+
+
+@pytest.mark.small
+def test_learners_that_cannot() -> None:
+    with pytest.raises(ValueError, match="R-perceptron looks at earlier trials again"):
+        linmax.Learner("R-perceptron").predict(candidates=["a"], votes={"v": "a"})
+    with pytest.raises(ValueError, match="its classes were fixed"):
+        linmax.Learner("perceptron", classes=["a", "b"]).predict(candidates=["a"], votes={"v": "a"})
+    learner = linmax.Learner("perceptron")
+    learner.learn(votes={"v": "a"}, label="a")
+    with pytest.raises(ValueError, match="it has met classes that are no candidates"):
+        learner.predict(candidates=["a"], votes={"v": "a"})
+
+
+VW = """shared |s user=1
+1:1.0 |a right:1.0 noise:0.5
+2:0.0 |a noise
+3:2.0 |b:2 other:0.25 |a noise:-1
+
+1 | x
+2 | y:3
+"""
+
+
+@pytest.mark.small
+def test_blocks_of_vowpal_wabbit() -> None:
+    first, second = read_choices(VW.encode().splitlines())
+    assert first.candidates == ["1", "2", "3"]
+    assert first.label == "2"
+    assert first.scores == {"a^right": {"1": 1.0}, "a^noise": {"1": 0.5, "2": 1.0, "3": -1.0}, "b^other": {"3": 0.5}}
+    assert second.label is None
+    assert second.scores == {"x": {"1": 1.0}, "y": {"2": 3.0}}
+    with pytest.raises(ValueError, match="line 1: a candidate's line needs a |"):
+        next(read_choices([b"1:0 a b"]))
+    with pytest.raises(ValueError, match="line 1: 'x' is no number"):
+        next(read_choices([b"1:x | a"]))
+    same = next(read_choices([b"0:1 | a", b"0:0 | b"]))  # names that tell nothing apart
+    assert (same.candidates, same.label, same.scores) == (["0", "1"], "1", {"a": {"0": 1.0}, "b": {"1": 1.0}})
+
+
+def test_the_command_reads_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = trials(80)
+    objects = tmp_path / "trials.jsonl"
+    lines = [{"candidates": c, "scores": s, "votes": v, "label": label} for c, s, v, label in given]
+    objects.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    model, told = tmp_path / "ranker.linmax", tmp_path / "told.txt"
+    arguments = ["--candidates", "--model", str(model), "--predictions", str(told), "--test", str(objects)]
+    assert main(["learn", str(objects), *arguments]) == 0
+    expected = taught("auto", given)
+    assert told.read_text().split() == expected[1]
+    assert f"{expected[0].mistakes} mistakes in 80 trials with candidates" in capsys.readouterr().out
+    assert linmax.Learner.load(model).mistakes == expected[0].mistakes
+    blocks = tmp_path / "trials.vw"
+    text = ""
+    for names, scores, _, label in given:
+        for i, name in enumerate(names):
+            text += f"{name}:{0 if name == label else 1} | noise:{scores['noise'][i]!r} right:{scores['right'][i]!r}\n"
+        text += "\n"
+    blocks.write_text(text)
+    assert main(["learn", str(blocks), "--candidates", "--learner", "perceptron", "--json", "-"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    alone = taught("perceptron", [(c, s, {}, label) for c, s, _, label in given])[0]
+    assert (figures["trials"], figures["mistakes"]) == (80, alone.mistakes)
+    assert main(["learn", str(objects), "--candidates", "--passes", "2"]) == 2
+    objects.write_text('{"label": 1}\n')
+    assert main(["learn", str(objects), "--candidates"]) == 2
+    assert "line 1" in capsys.readouterr().err

@@ -1,0 +1,219 @@
+"""One history: what was restored, damaged or cannot be replayed is found, set aside and said, and nothing else suffers."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("apsw", reason="needs the extra 'serve'")
+
+from harness import read_log, replayed
+from local import Local
+
+from linmax.service.chain import first_hash, next_hash
+
+M = "/v1/models/m"
+FIXTURE = Path(__file__).parent / "data" / "version-1"
+
+
+def made(local, learner="perceptron", name="m", **options):
+    assert local.call("POST", "/v1/models", {"name": name, "learner": learner, **options}).status == 201
+
+
+def teach(local, first, count, model="m", shift=0.0):
+    for i in range(first, first + count):
+        body = {"attributes": {f"f{i % 7}": 1.0 + shift, f"g{i % 5}": 0.5}, "label": "xyz"[i % 3], "id": f"{shift}-{i}"}
+        assert local.call("POST", f"/v1/models/{model}/learn", body).status == 200
+
+
+def agrees(folder, local, learner="perceptron"):
+    """The service's weights are those of an off-line replay of its log."""
+    local.call("GET", "/ready")
+    expected, mistakes = replayed(read_log(folder)["m"], learner=learner)
+    shown = local.call("GET", M).body
+    assert (shown["trials"], shown["mistakes"]) == (expected.trials, mistakes)
+    assert local.service.models["m"].learner.weights == expected.weights
+
+
+def copied(source, target):
+    shutil.copytree(source, target, dirs_exist_ok=True)
+
+
+def test_a_restored_backup(tmp_path):
+    """Fifty labels, a copy, a hundred more, the copy put back, others instead: nothing of the hundred is left."""
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    with Local(data) as local:
+        made(local)
+        teach(local, 0, 50)
+    copied(data, backup)
+    with Local(data) as local:
+        teach(local, 50, 100)
+    copied(backup, data)
+    local = Local(data).__enter__()
+    teach(local, 50, 130, shift=1.0)
+    local.abandon()
+    with Local(data) as local:
+        copied(data, tmp_path / "look")
+        agrees(tmp_path / "look", local)
+        told = local.call("GET", "/ready").body["incidents"]
+        assert any("snapshot 1-151.linmax is not part of this log's history" in line for line in told)
+        assert (data / "aside" / "1-151.linmax").exists()
+        assert local.call("GET", "/metrics").body.decode().count("\nlinmax_incidents 1.0") == 1
+
+
+def test_a_log_put_back_without_its_mark_says_what_is_missing(tmp_path):
+    data = tmp_path / "data"
+    with Local(data) as local:
+        made(local)
+        teach(local, 0, 20)
+    shutil.copy(data / "log.sqlite", tmp_path / "old.sqlite")
+    with Local(data) as local:
+        teach(local, 20, 30)
+    shutil.copy(tmp_path / "old.sqlite", data / "log.sqlite")
+    with Local(data) as local:
+        told = local.call("GET", "/ready").body["incidents"]
+        assert any(
+            "the log ends at event 21, but events up to 51 were acknowledged: 30 are lost" in line for line in told
+        )
+        assert local.call("GET", M).body["trials"] == 20
+        teach(local, 90, 1)
+        assert local.call("GET", M).body["applied_seq"] == 52  # no number is used twice
+    with Local(data) as local:  # said until it is settled, and only once
+        assert len(local.call("GET", "/ready").body["incidents"]) == len(told)
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5])
+def test_a_flipped_bit_in_the_wal_is_said(tmp_path, place):
+    data = tmp_path / "data"
+    local = Local(data).__enter__()
+    made(local)
+    teach(local, 0, 60)
+    shutil.copytree(data, tmp_path / "crashed")  # as a kill would leave it
+    local.abandon()
+    data = tmp_path / "crashed"
+    wal = data / "log.sqlite-wal"
+    content = bytearray(wal.read_bytes())
+    at = 20 if place == 0.0 else int(len(content) * place)
+    content[at] ^= 1
+    wal.write_bytes(content)
+    with Local(data) as local:
+        told = local.call("GET", "/ready").body["incidents"]
+        assert len(told) == 1
+        assert "events up to 61 were acknowledged" in told[0]
+        assert ("this is not the log" in told[0]) == (place == 0.0)  # its beginning was in the WAL too
+        assert "the WAL is damaged at byte" in told[0]
+        kept = data / told[0].rsplit(" ", 1)[1]
+        assert kept.read_bytes() == content
+        if place:
+            shutil.copytree(data, tmp_path / "look")
+            agrees(tmp_path / "look", local)
+
+
+def test_a_damaged_event_puts_its_model_alone_into_quarantine(tmp_path):
+    with Local(tmp_path) as local:
+        for name in "mn":
+            made(local, name=name)
+            teach(local, 0, 10, name)
+    for path in (tmp_path / "snapshots").iterdir():
+        path.unlink()
+    database = sqlite3.connect(tmp_path / "log.sqlite")
+    seq = database.execute("SELECT seq FROM events WHERE model = 1 LIMIT 1 OFFSET 4").fetchone()[0]
+    database.execute("UPDATE events SET numbers = zeroblob(length(numbers)) WHERE seq = ?", (seq,))
+    database.commit()
+    database.close()
+    with Local(tmp_path) as local:
+        ready = local.call("GET", "/ready")
+        assert (ready.status, ready.body["quarantined"]) == (200, ["m"])
+        answer = local.call("POST", f"{M}/predict", {"attributes": {"f1": 1.0}})
+        assert answer.status == 503
+        assert f"event {seq} is damaged" in answer.body["error"]["message"]
+        assert local.call("GET", "/v1/models").body["quarantined"][0]["name"] == "m"
+        teach(local, 20, 3, "n")
+        assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 409
+        word = local.call("DELETE", M).body["error"]["confirm"]
+        assert local.call("DELETE", f"{M}?confirm={word}").status == 204
+        made(local)
+
+
+def test_what_cannot_be_learned_is_refused_for_ever_and_bricks_nothing(tmp_path):
+    bad = {"attributes": {"a": 1000.0}, "label": "y", "id": "bad"}
+    with Local(tmp_path) as local:
+        made(local, "quasi-additive(sinh)")
+        made(local, name="other")
+        for i in range(6):
+            local.call("POST", f"{M}/learn", {"attributes": {"a": 0.5, "b": 1.0 * (i % 2)}, "label": "xy"[i % 2]})
+        before = local.service.models["m"].learner.weights.arrays.flat.tobytes()
+        first = local.call("POST", f"{M}/learn", bad)
+        assert first.status == 422
+        assert local.service.models["m"].learner.weights.arrays.flat.tobytes() == before
+        assert local.call("POST", f"{M}/learn", bad).body == first.body
+        late = {"attributes": {"a": 900.0}, "id": "late"}
+        assert local.call("POST", f"{M}/predict", late).status == 200
+        second = local.call("POST", f"{M}/label", {"id": "late", "label": "y"})
+        assert second.status == 422
+        shutil.copytree(tmp_path, tmp_path.with_name("killed"))
+    with Local(tmp_path.with_name("killed")) as local:
+        assert local.call("GET", "/ready").body["quarantined"] == []
+        assert local.service.models["m"].learner.weights.arrays.flat.tobytes() == before
+        assert local.call("POST", f"{M}/learn", bad).body == first.body
+        assert local.call("POST", f"{M}/label", {"id": "late", "label": "y"}).body == second.body
+        assert local.service.models["m"].unlearned == 2
+    with Local(tmp_path.with_name("killed")) as local:  # from the snapshot
+        assert local.call("POST", f"{M}/learn", bad).body == first.body
+        assert local.call("POST", f"{M}/label", {"id": "late", "label": "y"}).body == second.body
+
+
+def test_the_hash_is_what_the_documents_say(tmp_path):
+    """Computed again from the file by its description."""
+    with Local(tmp_path) as local:
+        made(local)
+        teach(local, 0, 5)
+        local.call("POST", f"{M}/predict", {"attributes": {"new": 1.0}, "id": "p"})
+        local.call("POST", f"{M}/label", {"id": "p", "label": "x"})
+    database = sqlite3.connect(tmp_path / "log.sqlite")
+    identity = database.execute("SELECT value FROM info WHERE name = 'identity'").fetchone()[0]
+    running = first_hash(identity, *database.execute("SELECT model, name, description, created FROM models").fetchone())
+    sql = (
+        "SELECT seq, kind, at, id, refers, votes, scores, served, label, places, numbers, hash FROM events ORDER BY seq"
+    )
+    for *fields, places, numbers, hash in database.execute(sql):
+        running = next_hash(running, fields, places, numbers)
+        assert running == hash
+    database.close()
+
+
+class TestUpgrade:
+    """A folder written by version 1, with snapshots, a tail behind them, and predictions that wait."""
+
+    told = json.loads(FIXTURE.with_suffix(".json").read_text())
+
+    @pytest.mark.parametrize("snapshots", [True, False])
+    def test_everything_goes_on(self, tmp_path, snapshots):
+        data = tmp_path / "data"
+        shutil.copytree(FIXTURE, data)
+        if not snapshots:
+            shutil.rmtree(data / "snapshots")
+        for _ in range(2):  # upgraded, and then opened as it is
+            with Local(data) as local:
+                assert local.call("GET", "/ready").body["incidents"] == []
+                for name, summary in self.told["summaries"].items():
+                    shown = local.call("GET", f"/v1/models/{name}").body
+                    assert {key: shown[key] for key in summary} == summary
+                    assert local.call("GET", f"/v1/models/{name}/weights").body == self.told["weights"][name]
+                for path, body, answer in self.told["answers"]:
+                    if body.get("id") != "p9":  # was forgotten
+                        assert local.call("POST", f"/v1/models/{path}", body).body == answer
+                local.call("GET", "/v1/models/words")
+        with Local(data) as local:
+            answer = local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"})
+            assert answer.status == 200
+            assert (
+                local.call("POST", "/v1/models/words/learn", {"attributes": {"w1": 1.0}, "label": "pos"}).status == 200
+            )
+        for path in (data / "snapshots").iterdir():
+            path.unlink()
+        with Local(data) as local:
+            assert local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"}).body == answer.body
+            assert local.call("GET", "/ready").body["quarantined"] == []
