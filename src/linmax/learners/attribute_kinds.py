@@ -22,6 +22,7 @@ __all__ = ["DENSE", "MIXED", "SPARSE", "UNDECIDED", "Kinds"]
 UNDECIDED, DENSE, SPARSE, MIXED = range(4)
 SHARE = 0.1  # of attributes that are not 0, from which on they are numbers
 DOUBT = 1.2  # over the root of the trials: the share that is asked for at first
+MILLION = 1_000_000
 COLUMNS = 2048  # attributes that are taken for numbers, at most
 
 Whole = int32[::1]
@@ -85,14 +86,15 @@ def gather(
 
 class Kinds:
     """State: places of the attributes among those met, -1 before; the attributes met, the numbers that were not 0, the
-    trials looked at, what was decided, what the user decided, and whether words came in a dense array.
+    trials looked at, what was decided, what the user decided, whether words came in a dense array, and the
+    share that it was decided from, in millionths.
     """
 
     names = ("dense_places", "sparse_places", "counts")
 
     def __init__(self, fixed: int = UNDECIDED) -> None:
         self.dense_places, self.sparse_places = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self.counts = np.array([0, 0, 0, fixed, fixed, 0])
+        self.counts = np.array([0, 0, 0, fixed, fixed, 0, 0])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -119,6 +121,11 @@ class Kinds:
         """Of the attributes met that were not 0 in the trials looked at."""
         return float(self.counts[1] / max(1, self.counts[0] * self.counts[2]))
 
+    @property
+    def share_seen(self) -> float:
+        """The same, as it was when it was last decided."""
+        return float(self.counts[6]) / MILLION
+
     def decide(self, instances: Instances) -> bool:
         """Decide from what was met so far; whether that is something new."""
         kind = self.fixed
@@ -126,6 +133,7 @@ class Kinds:
             enough = max(SHARE, DOUBT / math.sqrt(max(1, int(self.counts[2]))))
             numbers = self.share >= enough and self.counts[0] <= COLUMNS
             kind = DENSE if numbers else SPARSE
+            self.counts[6] = int(MILLION * self.share)
         if kind == SPARSE and instances.indptr.size and instances.dense.shape[1]:
             kind = MIXED  # columns of numbers beside words: as they came
         changed = kind != self.kind

@@ -24,12 +24,14 @@ from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
 from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Mixture
+from linmax.learners.pair_members import PairMembers
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes
 
 __all__ = ["KINDS", "AttributePool", "GroupLearner", "PoolMember", "RunningPool", "slots"]
 
 CHUNK = 1024  # trials whose scores are kept at a time
 FOUR = 4  # numbers of classes that the members have room for are multiples of it
+WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
 STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
 KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
@@ -85,6 +87,8 @@ class RunningPool(Running):
         return found | self.fusion.arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        if "kinds.counts" not in arrays:
+            arrays = _as_now(arrays)
         self._begin()
         self.fusion.restore(arrays)
         for name, part in (("kinds", self.kinds), ("first", self.first)):
@@ -294,6 +298,21 @@ class RunningPool(Running):
             for m, name in enumerate(group.members)
         ]
 
+    def decided(self) -> dict[str, str | int | float]:
+        """What the attributes were taken for, and what that was decided from."""
+        kinds = self.kinds
+        if kinds.kind == UNDECIDED:
+            return {}
+        found: dict[str, str | int | float] = {"attributes are": WORDS[kinds.kind]}
+        found["decided by"] = "the learner" if kinds.fixed else "the data"
+        if kinds.counts[2]:
+            found |= {"trials looked at": int(kinds.counts[2]), "share not 0": round(kinds.share_seen, 4)}
+        pairs = [group for group in self.groups.values() if isinstance(group, PairMembers) and group.ready]
+        if pairs:
+            numbers = int(np.count_nonzero(pairs[-1].levels[:, 0]))
+            found |= {"columns of numbers": numbers, "columns of few values": len(pairs[-1].levels) - numbers}
+        return found
+
     def linear_form(self, dense: int, sparse: int, k: int, slots: np.ndarray | None = None) -> np.ndarray:
         """sum_m w_m W_m / r_m: the weights of the linear members for attributes as they scale them, as they are fused.
 
@@ -335,6 +354,27 @@ class RunningPool(Running):
         return np.array(
             [mine[name] + m for name, group in other.groups.items() for m in range(len(group.members))], int
         )
+
+
+def _as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A state as it was stored before the groups had names: nothing was decided, attributes were as they came."""
+    found, names = dict(arrays), []
+    for place, kind in enumerate(arrays["order"].tolist()):
+        names += ["dense"] if kind else ["sparse", "recent"]
+        found |= {
+            f"{names[-1] if kind else 'sparse'}.{key}": own for key, own in _under(f"team{place}", arrays).items()
+        }
+    found["recent.recent"] = arrays["recent"]
+    kinds, first = Kinds(SPARSE if names == ["sparse", "recent"] else MIXED), FirstTrials()
+    first.close()
+    found |= {f"kinds.{key}": own for key, own in kinds.arrays.items()}
+    found |= {f"first.{key}": own for key, own in first.arrays.items()}
+    found = {key: own for key, own in found.items() if not key.startswith("team")}
+    present = sorted({key.partition(".")[0] for key in found if "." in key} - {"kinds", "first"})
+    if "sparse" not in names:
+        del found["recent.recent"]
+        present.remove("recent")
+    return found | {"order": np.array([present.index(name) for name in names], np.int64)}
 
 
 def _under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
