@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -340,7 +341,7 @@ class RunningPool(Running):
         for name in dict.fromkeys(name for part, _ in mixture.counted for name in part.state.groups):
             self._join(name, self._make(name))
         for name, group in self.groups.items():
-            group.mix(placed.of(lambda state, name=name: state.groups.get(name)), _width(mixture.k))
+            group.mix(placed.of(partial(_group_of, name)), _width(mixture.k))
         places = [self._members_of(part.state) for part in mixture.parts]
         base = None if mixture.base is None else self._members_of(mixture.base.state)
         self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
@@ -354,6 +355,10 @@ class RunningPool(Running):
         return np.array(
             [mine[name] + m for name, group in other.groups.items() for m in range(len(group.members))], int
         )
+
+
+def _group_of(name: str, state: RunningPool) -> Group | None:
+    return state.groups.get(name)
 
 
 def _as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -49,9 +49,9 @@ def measure(
             for i in range(used):
                 away = column[i] - value
                 distances[i] += away * away * factor
-    least = np.float32(np.inf)
+    least = np.inf
     for i in range(used):
-        least = min(least, distances[i])
+        least = min(least, float(distances[i]))
     return least
 
 
@@ -130,8 +130,8 @@ class NearestRows(Group):
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         used = self.places[USED]
-        found = {"stats": self.stats, "memory": self.memory[:, :used], "classes": self.classes[:used]}
-        return found | {"places": np.append(self.places, self.classes.size)}
+        found: dict[str, np.ndarray] = {"stats": self.stats, "memory": self.memory[:, :used]}
+        return found | {"classes": self.classes[:used], "places": np.append(self.places, self.classes.size)}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         *places, room = arrays["places"].tolist()

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linmax.data.features.bins import quantile_edges
 from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Apart, Mixture, mix_by_precision
 from linmax.learners.pair_features import ACTIVE, BINS, LOW, MEAN, VARIANCE, place_keys, play_pairs
 
-__all__ = ["Bins", "PairMembers", "quantile_edges"]
+__all__ = ["Bins", "PairMembers"]
 
 LARGEST = 1 << 24  # bytes of a table
 SMALLEST = 1 << 8  # rows of a table
@@ -28,16 +29,6 @@ class Bins(NamedTuple):
     levels: np.ndarray
     silent: np.ndarray  # the bin that says nothing, or -1
     rank: np.ndarray  # attributes, the most telling first
-
-
-def quantile_edges(values: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
-    """Edges of at most so many bins, and whether they are quantiles: otherwise each value has a bin of its own."""
-    ordered = np.sort(values)
-    steps = np.flatnonzero(ordered[1:] > ordered[:-1])
-    if steps.size < bins:
-        return 0.5 * (ordered[steps] + ordered[steps + 1]), False
-    edges = ordered[np.arange(1, bins) * ordered.size // bins]
-    return edges[edges > np.concatenate([ordered[:1], edges[:-1]])], True
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
