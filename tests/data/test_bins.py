@@ -41,5 +41,6 @@ def test_winnow_over_pairs_of_bins_keeps_its_bound() -> None:
     literals, binning = bins(rows, 4)
     features, terms = conjunctions(literals, 2, names=binning.names)
     labels = ((rows[:, 0] == 1) & (rows[:, 1] == 2)) | ((rows[:, 2] == 0) & (rows[:, 3] == 3))
-    machine = linmax.LinearThreshold("threshold-winnow(2)").fit(features, labels)
+    machine = linmax.LinearThreshold(linmax.rules.winnow(2, threshold=len(terms)))
+    machine.run(features, labels)
     assert machine.mistakes <= 2 + 3 * 2 * (1 + np.log2(len(terms)))

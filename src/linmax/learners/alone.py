@@ -47,12 +47,21 @@ def binned_pairs(bins: int = 16) -> BinnedPairs:
     bins
         Of each attribute, at most; one with fewer values has a bin for each value.
 
+    Returns
+    -------
+    BinnedPairs
+        The learner.
+
     Notes
     -----
     The edges are set from the first trials (again at 64, 256 and 512 of them, and what was learned is learned once
     more) and follow slow change from then on. Pairs are made of the 20 most telling bins of a row that speak; the
     expansion is hashed, and never stored. The same features as a table, for any rule and with the bounds of rules
     that depend on the logarithm of their number only, are those of `linmax.features.bins` and `conjunctions`.
+
+    References
+    ----------
+    Littlestone (1988), Learning quickly when irrelevant attributes abound, section 5: conjunctions as attributes.
 
     Examples
     --------
@@ -68,9 +77,18 @@ def binned_pairs(bins: int = 16) -> BinnedPairs:
 def nearest() -> Nearest:
     """Predict from the nearest among the rows that were not predicted surely when they came.
 
+    Returns
+    -------
+    Nearest
+        The learner.
+
     Notes
     -----
     At most 4,096 rows are remembered, fewer of many attributes. Distances are taken after division by the deviations.
+
+    References
+    ----------
+    Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 
     Examples
     --------

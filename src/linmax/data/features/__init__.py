@@ -1,8 +1,8 @@
 """Feature maps: attributes that make a problem linear, from attributes that do not.
 
-``bins`` cuts numbers into literals of 0 and 1. ``constant`` appends the attribute 1 (a threshold), ``negated_literals`` the complements, ``conjunctions``
-every conjunction of at most k literals; ``conjunctions_of`` and ``pack`` do the same for instances ``{name:
-strength}`` over attributes that are not known beforehand. A k-DNF formula of K terms over the n'
+``bins`` cuts numbers into literals of 0 and 1; ``constant`` appends the attribute 1 (a threshold), ``negated_literals``
+the complements, ``conjunctions`` every conjunction of at most k literals; ``conjunctions_of`` and ``pack`` do the same
+for instances ``{name: strength}`` over attributes that are not known beforehand. A k-DNF formula of K terms over the n'
 conjunctions is a disjunction, which Winnow learns with 2 + 3 K (1 + lg n') mistakes.
 
 References

@@ -23,10 +23,29 @@ __all__ = ["Binning", "bins", "quantile_edges"]
 
 @dataclass(frozen=True)
 class Binning:
-    """Where attributes were cut, and what their bins are called: what `bins` needs to cut further rows alike."""
+    """Where attributes were cut, and what their bins are called: what `bins` needs to cut further rows alike.
 
-    edges: tuple[np.ndarray, ...]  # of each attribute, rising: bin b has the values from edge b - 1 to below edge b
-    names: tuple[str, ...]  # of the bins of all attributes
+    Parameters
+    ----------
+    edges
+        Those of each attribute, rising: bin b has the values from edge b - 1 to below edge b.
+    names
+        Of the bins of all attributes.
+
+    See Also
+    --------
+    bins
+
+    Examples
+    --------
+    >>> import linmax
+    >>> _, binning = linmax.features.bins([[1.0], [2.0]], names=["a"])
+    >>> binning.names
+    ('a < 1.5', 'a >= 1.5')
+    """
+
+    edges: tuple[np.ndarray, ...]
+    names: tuple[str, ...]
 
 
 def quantile_edges(values: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
