@@ -29,10 +29,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.simulation import Simulation
 
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
+MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
+    ("1", "1.0", "true", "yes"), True
+)
 STEP = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
 REST = """
@@ -54,11 +58,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
+    add("--wrong", metavar="COLUMN", help="a column that is true where the label is only known not to be the one given")
     add("--learner", metavar="TEXT", default=LEARNER, help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
+    add("--ask", metavar="ROWS", type=int, help="try asking voters one by one, after so many rows with all votes")
+    add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, accuracy that may be given up")
+    add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
     add("--plot", metavar="OUT", help="draw the mistake curves as .png, .svg or .pdf")
     add_json_option(parser)
@@ -73,10 +81,12 @@ def run(arguments: argparse.Namespace) -> None:
     if not screen.is_terminal:
         screen.width = PIPED
     voters, sides, labels = _read(arguments)
+    marked = _marked(arguments, voters)
     classes, notes = _classes(arguments, voters, labels)
     votes, order, held = _laid_out(arguments, voters, len(labels))
     table, names = _with_sides(votes, sides, order), [*voters, *sides]
     y = _objects(labels)[order]
+    wrong = None if marked is None else _objects(marked)[order].astype(bool)
     start = time.perf_counter()
     from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
@@ -86,7 +96,8 @@ def run(arguments: argparse.Namespace) -> None:
     with _progress(screen, learned) as advance, beside:
         for begin in range(0, learned, STEP):
             end = min(learned, begin + STEP)
-            fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end])
+            mask = None if wrong is None else wrong[begin:end]
+            fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end], wrong=mask)
             advance(end - begin)
     test = (_ballots(table[learned:], names), y[learned:]) if held else (None, None)
     told = fusion.report(*test)
@@ -98,10 +109,50 @@ def run(arguments: argparse.Namespace) -> None:
     screen.print()
     screen.print(told)
     _save(screen, arguments, fusion)
+    asked = _asked(arguments, fusion, dict(zip(names, table.T, strict=True)), y, list(voters))
+    if asked is not None:
+        screen.print(str(asked), soft_wrap=True, markup=False)
     if arguments.json:
         figures = {"version": __version__, "data": arguments.votes, "classes": classes, **told.to_dict()}
+        figures |= {"asking": asked.to_dict()} if asked is not None else {}
         figures |= {"seconds": round(seconds, 3), "model": arguments.model, "plot": arguments.plot}
         outputs.write_json(figures, arguments.json)
+
+
+def _asked(
+    arguments: argparse.Namespace, fusion: OnLineFusion, table: Mapping[str, Any], y: np.ndarray, voters: list[str]
+) -> Simulation | None:
+    """What asking one by one would have cost and lost, if it is wanted."""
+    if arguments.ask is None:
+        return None
+    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.simulation import simulate_asking
+
+    options = {"classes": fusion.classes, "by": fusion.by}
+    return simulate_asking(
+        lambda: OnLineFusion(arguments.learner, **options),
+        table,
+        y,
+        voters,
+        first=arguments.ask,
+        tolerance=arguments.tolerance,
+        costs=_costs(arguments.costs),
+    )
+
+
+def _costs(path: str | None) -> dict[str, float] | None:
+    if path is None:
+        return None
+    import json
+    from pathlib import Path
+
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"--costs {path}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"--costs {path}: an object {{voter: number}} is needed, got {found!r}")
+    return found
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -169,6 +220,23 @@ def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     return voters, sides, labels
+
+
+def _marked(arguments: argparse.Namespace, voters: Columns) -> list[bool] | None:
+    """For each row whether its label is only known to be wrong, if there is a column that says so."""
+    if arguments.wrong is None:
+        return None
+    if arguments.test_fraction or arguments.ask:
+        raise ValueError("--wrong leaves rows without their label; it does not go with --test-fraction or --ask")
+    if arguments.wrong not in voters:
+        raise ValueError(f"{shown_name(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}")
+    found = []
+    for row, value in enumerate(voters.pop(arguments.wrong), start=1):
+        said = MARKS.get("" if value is None else str(value).strip().lower())
+        if said is None:
+            raise ValueError(f"row {row}: {arguments.wrong} must be true or false, got {value!r}")
+        found.append(said)
+    return found
 
 
 def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:

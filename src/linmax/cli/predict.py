@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predict batch by batch; an output file is moved into place when it is complete."""
-    from linmax.util.outputs import check_outputs
+    from linmax.util.outputs import check_outputs, claimed
 
     whole("top", arguments.top, 0)
     what = arguments.output or ("probabilities" if arguments.top else "labels")
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{what} are several numbers a line; write them --as csv, jsonl or parquet")
     refused_share(arguments)
     check_outputs([arguments.out, arguments.json], [arguments.model, *arguments.data])
-    with unbroken():
+    with unbroken(), claimed([arguments.out]):
         _predict(arguments, what, form)
 
 
@@ -143,8 +143,14 @@ def _none(model: StreamModel, what: str) -> Any:
 @contextmanager
 def _target(path: str | None) -> Iterator[BinaryIO]:
     """Where to write: standard output, or a draft that is moved into place when all went well."""
+    from linmax.util.outputs import is_special
+
     if path is None:
         yield sys.stdout.buffer
+        return
+    if is_special(Path(path)):  # a device or a pipe, which must not be replaced by a file
+        with about(path), open(path, "wb") as device:
+            yield device
         return
     draft = Path(path).with_name(f"{Path(path).name}.part")
     with about(path):

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -18,7 +19,9 @@ from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report
+from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.state import (
     FusionState,
     VoteBatch,
@@ -40,7 +43,7 @@ THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 
 
-class OnLineFusion:
+class OnLineFusion(Frugal):
     """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
 
     def __init__(
@@ -71,12 +74,23 @@ class OnLineFusion:
         self._state = self._learn(None, votes, y, discover=False)
         return self
 
-    def partial_fit(self, votes: Any, y: Any) -> Self:
+    def partial_fit(self, votes: Any, y: Any, *, wrong: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
 
         A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
         are cut into calls.
+
+        Parameters
+        ----------
+        votes, y
+            The trials and their labels.
+        wrong
+            A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
+            drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
+        if wrong is not None:
+            self._state = learned_with_wrong(self, votes, y, wrong)
+            return self
         state = getattr(self, "_state", None)
         if state is None or self.abstain is not None or not state.learn_row(votes, y):
             self._state = self._learn(state, votes, y, discover=True)
@@ -90,6 +104,8 @@ class OnLineFusion:
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
         distinct, inverse = unique_labels(labels)
+        known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
+        ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
         if unknown:
