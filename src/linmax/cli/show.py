@@ -68,6 +68,7 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     if members:
         both = len({member.sparse for member in members}) > 1
         kinds = {True: " (sparse)" if both else "", False: " (dense)" if both else ""}
+        found["decided"] = model.decided or None
         found["members"] = {member.name + kinds[member.sparse]: member.weight for member in members}
     try:
         weights = model.weights

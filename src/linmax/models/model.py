@@ -35,6 +35,7 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
+from linmax.learners.attributes import RunningPool
 from linmax.models.calibration import Calibration
 from linmax.models.reliability import Reliability, reliability
 from linmax.models.weights import WeightArrays, Weights
@@ -187,6 +188,13 @@ class Model:
     def weights(self) -> Weights:
         """A copy of the weights that it predicts with now, by name, up to one positive factor."""
         return self.weights_of(self.engine.top)
+
+    @property
+    def pool(self) -> RunningPool | None:
+        """The pool for attributes at work, if the learner is one."""
+        top = self.engine.top
+        running = getattr(top, "attributes", None) or getattr(top, "running", None)
+        return running if isinstance(running, RunningPool) else None
 
     def weights_of(self, node: Node) -> Weights:
         """The weights of one part of the learner (see `Member`)."""
