@@ -36,6 +36,7 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
+from linmax.learners.attributes import RunningPool
 from linmax.models.calibration import Calibration
 from linmax.models.reliability import Reliability, reliability
 from linmax.models.weights import WeightArrays, Weights
@@ -190,6 +191,13 @@ class Model:
         """A copy of the weights that it predicts with now, by name, up to one positive factor."""
         return self.weights_of(self.engine.top)
 
+    @property
+    def pool(self) -> RunningPool | None:
+        """The pool for attributes at work, if the learner is one."""
+        top = self.engine.top
+        running = getattr(top, "attributes", None) or getattr(top, "running", None)
+        return running if isinstance(running, RunningPool) else None
+
     def weights_of(self, node: Node) -> Weights:
         """The weights of one part of the learner (see `Member`)."""
         stored, log_scale = node.shown(self.engine)
@@ -319,6 +327,11 @@ class Model:
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
         return self._calibration.probabilities(self.record, scores / self.engine.top.unit(self.engine))
+
+    @property
+    def calibration(self) -> tuple[float, float]:
+        """Sharpness, for scores of their usual size, and guess rate of the probabilities."""
+        return self._calibration.fitted(self.record)
 
     @property
     def follows(self) -> bool:

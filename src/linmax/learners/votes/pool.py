@@ -18,6 +18,7 @@ from linmax.learners.votes.mixture import (
     AGREED,
     FIRST,
     FULL,
+    KEPT,
     LOGITS,
     OUTSET,
     RIDGE,
@@ -222,6 +223,22 @@ class RunningVotes(Running):
         for kind, block in enumerate(np.split(np.arange(int(self.blocks[:2].sum())), [voters])):
             seen = VOTERS + block[pool.seen[VOTERS + block] == 1]
             pool.sums[AGREED, kind] = pool.weights[AGREED, seen].sum()
+
+    @property
+    def members(self) -> dict[str, float]:
+        """How far the mixture follows each member at present, by what it is; the shares add up to 1."""
+        found: dict[str, float] = {}
+        for m, share in enumerate(self.pool.mixture.tolist()):
+            name = "robust softmax, refitted now and then"
+            if m == AGREED:
+                if not share:
+                    continue
+                name = "logit that starts from how far voters agree"
+            elif m < LOGITS:
+                memory = "all trials" if KEPT[m] == 1.0 else f"about {1.0 / (1.0 - KEPT[m]):,.0f} trials"
+                name = f"logit of {memory}, prior {RIDGE[m]:g}"
+            found[name] = found.get(name, 0.0) + share
+        return found
 
     def hypothesis(self) -> np.ndarray:
         """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.
