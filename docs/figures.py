@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 mpl.use("agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -43,7 +43,7 @@ def measured(name: str) -> dict:
 def cold_start() -> None:
     """Accuracy after so many labels."""
     found = measured("cold_start")
-    figure, axes = plt.subplots(figsize=(8, 4.2))
+    _, axes = plt.subplots(figsize=(8, 4.2))
     for number, (name, row) in enumerate(found["median"].items()):
         axes.plot(found["labels"], row, "o-", color=f"C{number}", label=name)
         axes.plot(found["labels"], found["worst"][name], ":", color=f"C{number}")
