@@ -9,6 +9,8 @@ quality  error on held-out rows of the default learner and the averaged Perceptr
 speed    seconds a pass on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
          the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
          the model on paper, up to 10^12 examples.
+fixed    seconds of a pass that remain when the rows go to zero: 32 shards of two rows, 10 classes, 100,000 names, in
+         this process and on 1 and 2 workers; then the model's curve up to 64 workers.
 memory   peak memory of the workers over shards of growing size.
 
 Wall-clock time: run it on a machine that does nothing else. The load is printed beside the results.
@@ -34,11 +36,18 @@ from rich.console import Console
 from rich.table import Table
 
 from linmax import cluster, stream
+from linmax.cluster import Fit
 from linmax.cluster.costs import Measured, estimate
+from linmax.cluster.groups import Plan
+from linmax.cluster.merging import merge_since
+from linmax.cluster.mixing import Job
+from linmax.cluster.shards import shards_of
+from linmax.cluster.tree import FAN
+from linmax.cluster.workers import workers_of
 
 PASSES, SHARDS = 5, 8
 LEARNER = "A-perceptron"
-PARTS = ("quality", "speed", "memory")
+PARTS = ("quality", "speed", "fixed", "memory")
 NETWORK = 1e9  # bytes a second, for the extrapolation: ten gigabits
 
 
@@ -57,6 +66,8 @@ def main() -> None:
             figures["quality"] = quality(screen, Path(folder), share)
         if "speed" in given.only:
             figures["speed"] = speed(screen, Path(folder), given.rows // share)
+        if "fixed" in given.only:
+            figures["fixed"] = fixed(screen)
         if "memory" in given.only:
             figures["memory"] = memory(screen, Path(folder), given.rows // share)
     if given.json:
@@ -197,14 +208,16 @@ def epoch_seconds(paths: list[str], places: dict[str, Any]) -> dict[str, float]:
 
 
 def constants(shards: dict[int, list[str]], sizes: list[int], found: dict[str, Any]) -> Measured:
-    """From one core: seconds a trial. From one worker and the smallest job: what a task costs beside them."""
-    result = cluster.fit(LEARNER, shards[sizes[0]], passes=2, scale="none")
-    state = float(sum(array.nbytes for array in result.model.state()[1].values()))
-    mixing = result.passes[1].mixing / (SHARDS * state)
+    """From one core: seconds a trial. From one worker and the smallest job: what a shard costs beside them."""
+    model = cluster.fit(LEARNER, shards[sizes[0]], scale="none").model
+    state = float(sum(array.nbytes for array in model.state()[1].values()))
+    began = time.perf_counter()
+    merge_since(model, [StreamModel.from_state(*model.state()) for _ in range(FAN)])
+    mixing = (time.perf_counter() - began) / (FAN * state)
     a_trial = (found["one core"][-1] - found["one core"][0]) / (sizes[-1] - sizes[0])
     beside = max(0.0, found["1 workers"][0] - sizes[0] * a_trial - SHARDS * state * mixing)
-    # The price of a task and of a byte cannot be told apart here; all of it is put on the bytes.
-    return Measured(a_trial, state, (SHARDS + 1) * state / max(beside, 1e-9), 0.0, mixing)
+    moved = max(1e-9, found["2 workers"][0] - (found["1 workers"][0] / 2))
+    return Measured(a_trial, state, 2 * FAN * state / moved, beside / SHARDS, mixing)
 
 
 def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
@@ -217,6 +230,27 @@ def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
         found.append({"examples": examples, "workers": workers, "serial": cost.serial, "total": cost.total})
         hours = f"{cost.serial / 3600:,.1f}", f"{cost.total / 3600:,.2f}"
         table.add_row(f"{examples:.0e}", f"{workers:,}", *hours, f"{cost.moved / 1e9:,.1f}")
+    screen.print(table)
+    return found
+
+
+# -- what remains without rows -----------------------------------------------------------------------------------------
+
+
+def fixed(screen: Console, shards: int = 32, passes: int = 7) -> dict[str, float]:
+    """Median seconds of a pass over hardly any rows, from a model that has met all names."""
+    model = StreamModel(LEARNER, scale="none")
+    for batch in stream(list(made(60_000, 0)), model=model):
+        model.learn(batch)
+    parts = [list(made(2, 1 + seed)) for seed in range(shards)]
+    table, found = Table("where", "seconds", title=f"a pass over {shards} shards of two rows"), {}
+    with cluster.connect("local:1") as one, cluster.connect("local:2") as two:
+        for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
+            plan = Plan(shards, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}")
+            job = Job(shards_of(parts), plan, None, None, workers_of(client))
+            job.run(Fit(model, []), passes)
+            found[name] = float(np.median([done.learning + done.mixing for done in job.result.passes[1:]]))
+            table.add_row(name, f"{found[name]:.3f}")
     screen.print(table)
     return found
 

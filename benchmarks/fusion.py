@@ -4,12 +4,14 @@
     LINMAX_DATA=... python benchmarks/fusion.py --only mmlu
     LINMAX_DATA=... python benchmarks/fusion.py --only trec --orders 1
     LINMAX_DATA=... python benchmarks/fusion.py --only bars
+    LINMAX_DATA=... python benchmarks/fusion.py --only probabilities --seed 10
     LINMAX_DATA=... python benchmarks/fusion.py --learner "AR-perceptron" --json fusion.json
 
 mmlu: the answers of 29 language models to MMLU-Pro; 8,000 random questions to learn, the rest to test; medians over the
 shuffles. trec: 68 rules that mostly abstain, and the words of the question; the training part to learn, in random
 orders, the test part to test; means over the orders. bars: few labels, voters that change, labels that are a sharp
 function of the votes, many workers who speak rarely, and what a trial costs, each beside what is asked of `auto`.
+probabilities: calibration error and log loss on the test part of mmlu, coverage and size of prediction sets.
 There is nothing to tune, but the constants of the pool for votes were chosen on the first five shuffles of mmlu, and
 ``--seed 5`` was looked at once; ``--seed 10`` shows others. Accuracies are shares of right answers: on-line, each trial
 predicted before its label was seen, and on the test part.
@@ -161,11 +163,7 @@ def plurality(votes: np.ndarray, k: int) -> np.ndarray:
 
 def bars(learner: str, seeds: range) -> list[Row]:
     """Each figure, median over the shuffles, beside what is asked: at least (+) or at most (-) so much."""
-    with (folder("fusion_mmlu_pro") / "votes.csv").open(newline="", encoding="utf-8") as file:
-        _, *rows = csv.reader(file)
-    places = {letter: c for c, letter in enumerate("ABCDEFGHIJ")}
-    votes = np.array([[places.get(vote, -1) for vote in row[4:-1]] for row in rows])
-    labels = np.array([places[row[-1]] for row in rows])
+    votes, labels = read_mmlu()
     found = [*few_labels(learner, votes, labels, seeds), *reversal(learner, votes, labels, seeds)]
     for noise, asked in ((0.0, -30.0), (0.4, -0.402)):
         found.append(majority(learner, noise, asked, seeds))
@@ -204,11 +202,7 @@ def reversal(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range) 
     after, half = [], LEARNED // 2
     for seed in seeds:
         order = np.random.default_rng(seed).permutation(len(labels))[:LEARNED]
-        given, right = votes[order], labels[order]
-        ranks = np.argsort((given == right[:, None]).mean(axis=0))
-        swapped = np.empty_like(ranks)
-        swapped[ranks] = ranks[::-1]
-        given[half:] = given[half:, swapped]
+        given, right = reversed_half_way(votes[order], labels[order]), labels[order]
         wrong = linmax.run(learner, linmax.experts(votes=given, abstain=-1, classes=range(10)), right).wrong
         after.append((wrong[half : half + 500].mean(), wrong[half:].mean()))
     soon, whole = np.median(after, axis=0)
@@ -278,6 +272,78 @@ def costs(learner: str, votes: np.ndarray, labels: np.ndarray) -> list[Row]:
     ]
 
 
+# -- probabilities and sets ---------------------------------------------------------------------------------------
+
+
+def probabilities(learner: str, seeds: range) -> list[Row]:
+    """Calibration error and log loss on the test part after so many labels; coverage and size of 90 % sets on-line.
+
+    Coverage is the least and the largest over any 1,000 trials in a row after the first 500, in any shuffle.
+    """
+    votes, labels = read_mmlu()
+    judged: dict[int, list[tuple[float, float]]] = {200: [], 1000: [], LEARNED: []}
+    sets: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(labels))
+        learn, test = order[:LEARNED], order[LEARNED:]
+        fusion, seen = linmax.VoteFusion(learner, classes=range(10), abstain=-1), 0
+        for size, found in judged.items():
+            fusion.partial_fit(votes[learn[seen:size]], labels[learn[seen:size]])
+            told = fusion.report(votes[test], labels[test]).test_reliability
+            found.append((told.calibration_error, told.log_loss))
+            seen = size
+        for changes, found in sets.items():
+            given = reversed_half_way(votes[learn], labels[learn]) if changes else votes[learn]
+            found.append(covered(learner, given, labels[learn]))
+    rows = []
+    for size, found in judged.items():
+        error, loss = np.median(found, axis=0)
+        asked = {200: -0.03, 1000: -0.02}.get(size)
+        rows.append({"what": f"calibration error after {size:,d} labels", "found": error, "asked": asked})
+        rows.append({"what": f"log loss after {size:,d} labels", "found": loss, "asked": None})
+    for changes, found in sets.items():
+        told = "voters reversed half-way" if changes else "no change"
+        least, most, size = zip(*found, strict=True)
+        rows.append({"what": f"90 % sets, {told}: least coverage of 1,000", "found": min(least), "asked": 0.88})
+        rows.append({"what": f"90 % sets, {told}: largest coverage of 1,000", "found": max(most), "asked": -0.92})
+        mean = statistics.median(size)
+        rows.append({"what": f"90 % sets, {told}: mean size", "found": mean, "asked": None if changes else -3.8})
+    return rows
+
+
+def covered(learner: str, votes: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
+    """Least and largest coverage of 1,000 trials in a row, and mean size, of sets given before each label."""
+    one = linmax.Learner(learner, classes=range(10))
+    inside, sizes = [], []
+    table = np.where(votes < 0, None, votes.astype(object)).tolist()
+    for row, label in zip(table, labels.tolist(), strict=True):
+        found = one.predict_set(votes=row, coverage=0.9)
+        inside.append(label in found)
+        sizes.append(len(found))
+        one.learn(votes=row, label=label)
+    shares = np.convolve(inside[500:], np.full(1000, 1e-3), "valid")
+    return float(shares.min()), float(shares.max()), float(np.mean(sizes[500:]))
+
+
+def reversed_half_way(votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The same votes, but half-way the best voter's become the worst one's, and so on."""
+    half, changed = len(labels) // 2, votes.copy()
+    ranks = np.argsort((votes == labels[:, None]).mean(axis=0))
+    swapped = np.empty_like(ranks)
+    swapped[ranks] = ranks[::-1]
+    changed[half:] = votes[half:, swapped]
+    return changed
+
+
+def read_mmlu() -> tuple[np.ndarray, np.ndarray]:
+    """Votes and labels of MMLU-Pro as numbers; -1 abstains."""
+    with (folder("fusion_mmlu_pro") / "votes.csv").open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    places = {letter: c for c, letter in enumerate("ABCDEFGHIJ")}
+    votes = np.array([[places.get(vote, -1) for vote in row[4:-1]] for row in rows])
+    return votes, np.array([places[row[-1]] for row in rows])
+
+
 # -- showing ------------------------------------------------------------------------------------------------------
 
 
@@ -312,7 +378,7 @@ def show_bars(title: str, rows: list[Row]) -> None:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("mmlu", "trec", "bars"))
+    parser.add_argument("--only", choices=("mmlu", "trec", "bars", "probabilities"))
     parser.add_argument("--learner", default="auto")
     parser.add_argument("--shuffles", type=int, default=5, help="of mmlu (default: 5)")
     parser.add_argument("--orders", type=int, default=3, help="of trec (default: 3)")
@@ -329,6 +395,10 @@ def main() -> None:
     if arguments.only in (None, "bars"):
         found["bars"] = bars(arguments.learner, range(arguments.seed, arguments.seed + arguments.shuffles))
         show_bars(f"What is asked of the pool for votes, median of {arguments.shuffles} runs", found["bars"])
+    if arguments.only in (None, "probabilities"):
+        seeds = range(arguments.seed, arguments.seed + arguments.shuffles)
+        found["probabilities"] = probabilities(arguments.learner, seeds)
+        show_bars(f"Probabilities and sets on MMLU-Pro, {arguments.shuffles} shuffles", found["probabilities"])
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2, default=float) + "\n")
 

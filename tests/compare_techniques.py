@@ -50,10 +50,12 @@ class Watchful(LinearMax):
     """A linear-max learner that also doubts decisions by what is left of weights that cancelled.
 
     With ``crumbs`` even ties are doubted: weights that should be equal may differ by rounding, when they came about
-    in different ways (ALMA's opposite steps, sums of hypotheses).
+    in different ways (ALMA's opposite steps, sums of hypotheses). When weights are ``rounded`` a tie is doubted if the
+    classes have the same score from different terms, such as a + a and 2 a.
     """
 
     crumbs = False
+    rounded = False
 
     def decide(self, weights: Vector, x: Vector, without: int = -1) -> int:
         self._watch(weights, x, [j for j in self.known if j != without])
@@ -68,11 +70,13 @@ class Watchful(LinearMax):
         if len(classes) < 2 or ((weights == weights[:1]).all() and not self.updates):
             return
         width = min(len(weights), x.shape[1])
-        scores = sorted(total(weights[:width] * x[j, :width]) for j in classes)
-        gap = min(b - a for a, b in pairwise(scores))
+        terms = [weights[:width] * x[j, :width] for j in classes]
+        scored = sorted((total(some), sorted(some[some != 0.0].tolist())) for some in terms)
         size = largest * float(np.abs(x).max(initial=0.0))
-        if 0.0 < gap < 1e-12 * size or (gap == 0.0 and self.crumbs):
-            doubt.smallest = min(doubt.smallest, gap / (size or 1.0))
+        for (low, some), (high, others) in pairwise(scored):
+            gap = high - low
+            if 0.0 < gap < 1e-12 * size or (gap == 0.0 and (self.crumbs or (self.rounded and some != others))):
+                doubt.smallest = min(doubt.smallest, gap / (size or 1.0))
 
 
 @contextmanager
@@ -86,17 +90,20 @@ def doubting_ties(linear: Any, doubted: bool) -> Iterator[None]:
 class WatchfulAverage(Average):
     """An average whose ties are doubted unless it is free of rounding.
 
-    So is a hypothesis of which only rounding is left, when it is divided by its size.
+    So is a hypothesis of which only rounding is left, when it is divided by its size, and an average whose terms cancel.
     """
 
     inexact = False
     peak = 0.0
+    highest = 0.0
 
     def trial(self, x: Vector, label: int) -> int:
         predicted = super().trial(x, label)
         largest = float(np.abs(self.base.hypothesis()).max(initial=0.0))
         self.peak = max(self.peak, largest)
-        if self.scale != "raw" and largest < 1e-12 * self.peak:
+        average = float(np.abs(self.snapshot().weights).max(initial=0.0))
+        self.highest = max(self.highest, average)
+        if (self.scale != "raw" and largest < 1e-12 * self.peak) or (self.inexact and average < 1e-12 * self.highest):
             doubt.smallest = 0.0
         return predicted
 
@@ -141,6 +148,7 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
         watchful = type("WatchfulLift", (Watchful, lift_of(described)), {}) if described.rivals != "best" else Watchful
         linear = watchful(TrueSasb if described.name == "sasb" else case.reference, k, **options)
         linear.crumbs = crumbs or case.graded or described.name in ("alma", "p_norm")
+        linear.rounded = not case.exact
         return linear
     if isinstance(described, Averaged):
         averaged = WatchfulAverage(slow_of(described.base, k, crumbs, **options), described.scale, described.fade)

@@ -125,6 +125,80 @@ def test_the_order_in_which_tasks_end_changes_no_bit(paths):
     assert bits(cluster.fit("A-perceptron", paths, passes=2, client=Backwards()).model) == bits(here.model)
 
 
+@pytest.mark.parametrize("shards", [1, 2, 5, 16, 21])
+def test_the_number_of_workers_changes_no_bit(shards):
+    """However the shards are divided among them: the tree is fixed by the number of shards."""
+    parts = [list(lines(seed, 8)) for seed in range(shards)]
+    one = cluster.fit("A-perceptron", parts, passes=2)
+    for count in (2, 3, 7, 32):
+        many = cluster.workers.Here()
+        many.count = count
+        result = cluster.fit("A-perceptron", parts, passes=2, client=many)
+        assert bits(result.model) == bits(one.model)
+        assert [[c.trials for c in p.shards] for p in result.passes] == [[8] * shards] * 2
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "arow", "A-winnow(1.2)", "auto"])
+@pytest.mark.parametrize("mix", ["uniform", "trials", "mistakes"])
+def test_the_tree_gives_what_one_merge_of_all_shards_gives(learner, mix):
+    parts = [list(lines(seed, 10 + 5 * seed)) for seed in range(6)]
+    tree = cluster.fit(learner, parts, mix=mix, scale="max").model
+    models = []
+    for part in parts:
+        models.append(StreamModel(learner, scale="max"))
+        for batch in linmax.stream(part, model=models[-1]):
+            models[-1].learn(batch)
+    flat = linmax.merge(models, mix)
+    scores = []
+    for model in (tree, flat):
+        (batch,) = linmax.stream(list(lines(9, 50)), model=model, grow=False)
+        scores.append(model.scores(batch)[:, [model.classes.index(name) for name in sorted(tree.classes)]])
+    close = 1e-5 if learner == "auto" else 1e-8  # parts of the pool are in single precision
+    np.testing.assert_allclose(*scores, rtol=close, atol=close)
+    assert (tree.trials, tree.updates, tree.mistakes) == (flat.trials, flat.updates, flat.mistakes)
+
+
+def test_subtrees_that_were_kept_are_not_learned_again(tmp_path):
+    parts = [list(lines(seed, 20)) for seed in range(9)]
+    paths = [str(tmp_path / f"{seed}.svm") for seed in range(9)]
+    for path, part in zip(paths, parts, strict=True):
+        Path(path).write_text("\n".join(part) + "\n")
+    good = Path(paths[5]).read_text()
+    Path(paths[5]).write_text("no good\n")
+    with pytest.raises(cluster.ShardError, match="the results of the other 8 are kept"):
+        cluster.fit("A-perceptron", paths, checkpoint=tmp_path / "kept")
+    kept = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert kept == ["shard-4.linmax", "shard-6.linmax", "shard-7.linmax", "shards-0-3.linmax", "shards-8-8.linmax"]
+    Path(paths[5]).write_text(good)
+    ran = []
+    result = cluster.fit("A-perceptron", paths, checkpoint=tmp_path / "kept", resume=True, watch=ran.append)
+    assert [one.done for one in ran] == [9]
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", parts).model)
+    Path(paths[3]).write_text(good)
+    with pytest.raises(ValueError, match=r"3\.svm has changed since"):
+        cluster.fit("A-perceptron", paths, checkpoint=tmp_path / "kept", resume=True, passes=2)
+
+
+def test_a_piece_of_a_collection_is_computed_once(tmp_path, client):
+    def counted(rows):
+        with (tmp_path / "computed").open("a") as file:
+            file.write("x")
+        return rows
+
+    parts = [dask.delayed(counted)(list(lines(seed, 20))) for seed in range(3)]
+    cluster.fit("perceptron", parts, passes=4, client=client)
+    assert (tmp_path / "computed").read_text() == "xxx"
+
+
+def test_an_asynchronous_client_is_refused(paths):
+    class Asynchronous:
+        asynchronous = True
+        submit = scheduler_info = None
+
+    with pytest.raises(TypeError, match="asynchronous=False"):
+        cluster.fit("perceptron", paths, client=Asynchronous())
+
+
 def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
     """They pass their names on, but only as they were given them."""
     base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
@@ -440,7 +514,9 @@ def test_the_cost_model_adds_up():
     two = estimate(measured, trials=10**7, shards=8, workers=2)
     assert one.serial == pytest.approx(10.0)
     assert two.learning == pytest.approx(4 * (10**7 / 8 * 1e-6 + 0.01))
-    assert two.moved == pytest.approx(10 * 8e6)
+    assert two.moved == pytest.approx(4 * 8e6)
+    few, many = (estimate(measured, trials=0, shards=64, workers=workers) for workers in (16, 64))
+    assert many.moving + many.mixing < 1.6 * (few.moving + few.mixing)  # by levels of the tree, not by workers
     assert two.total == pytest.approx(two.learning + two.moving + two.mixing)
     even = two.break_even
     at = estimate(measured, trials=even, shards=8, workers=2)

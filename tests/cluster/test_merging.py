@@ -69,6 +69,33 @@ OTHERS = ["p-norm(3)", "alma(3, alpha=0.9)", "sasb", "adagrad", "ftrl(l1=0.01)",
 TECHNIQUES = ["A-perceptron", "A(scale=l1)-winnow(1.3)", "AR-perceptron", "combine(perceptron, A-arow, winnow(1.2))"]
 
 
+def guessing(seed, trials):
+    """A learner of labels that mean nothing."""
+    random, learner = np.random.default_rng(seed), Learner("A-perceptron")
+    for _ in range(trials):
+        learner.learn({"a": random.normal(), "b": random.normal()}, label=int(random.integers(3)))
+    return learner
+
+
+@pytest.mark.small
+def test_a_model_with_no_share_is_left_out_altogether():
+    one, other = guessing(0, 20), guessing(1, 30)
+    merged = merge([one, other], [1.0, 0.0])
+    assert merged.trials == 20
+    assert merged.scores({"a": 0.3, "b": -2.0}) == one.scores({"a": 0.3, "b": -2.0})
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("how", ["trials", "mistakes"])
+def test_by_trials_and_by_mistakes_the_order_of_merging_only_rounds(how):
+    a, b, c = (guessing(seed, 10 + 20 * seed) for seed in range(3))
+    at = {"a": 0.3, "b": -2.0}
+    one, other, flat = merge([merge([a, b], how), c], how), merge([a, merge([b, c], how)], how), merge([a, b, c], how)
+    for model in (other, flat):
+        for name, score in one.scores(at).items():
+            assert model.scores(at)[name] == pytest.approx(score, rel=1e-9)
+
+
 @pytest.mark.parametrize("rule", ADDITIVE)
 def test_additive_rules_mix_their_weights(rule):
     models = [taught(rule, seed) for seed in (1, 2, 3)]

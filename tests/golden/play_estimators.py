@@ -66,7 +66,7 @@ def weighted(text: str) -> dict[str, Any]:
     """Sample weights, and classes declared at the start."""
     table, labels = given("dense")
     weights = np.floor(8.0 * streams.chance(31, len(labels))) / 4.0
-    fit = linmax.LinearMaxClassifier(text, passes=2, scale="standard").fit(table, labels, sample_weight=weights)
+    fit = linmax.LinearMaxClassifier(text, max_iter=2, scale="standard").fit(table, labels, sample_weight=weights)
     cut = linmax.LinearMaxClassifier(text).partial_fit(table[:80], labels[:80], classes=["ash", "elm", "fir", "oak"])
     cut.partial_fit(table[80:], labels[80:], sample_weight=weights[80:])
     return {"fit": told(fit, table), "cuts": told(cut, table)}

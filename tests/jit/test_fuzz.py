@@ -320,7 +320,7 @@ def test_scikit_learn(rng: np.random.Generator, number: int, folder: Path) -> No
     """`LinearMaxClassifier` by fit and partial_fit, dense and sparse, classes that join."""
     text = LEARNERS[number % len(LEARNERS)]
     wide = int(rng.choice([1, 2, 8, 65, 200]))
-    model = linmax.LinearMaxClassifier(text, passes=int(rng.integers(1, 3)), random_state=0)
+    model = linmax.LinearMaxClassifier(text, max_iter=int(rng.integers(1, 3)), random_state=0)
     most = int(rng.choice([2, 3, 9, 25]))
     for step in range(int(rng.integers(1, 5))):
         size = int(rng.choice([2, 3, 16, 40]))

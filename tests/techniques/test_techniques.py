@@ -136,7 +136,7 @@ def learners() -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.small
-@settings(max_examples=200 if JIT else 15, deadline=None, derandomize=True)
+@settings(max_examples=200 if JIT else 15, deadline=None)
 @given(learners(), small_problems(), st.sampled_from(OPTIONS))
 def test_equals_reference_on_anything(learner: Any, given: Problem, options: dict[str, Any]) -> None:
     follow_technique(learner, given, **options)

@@ -27,11 +27,18 @@ class TestPlotMistakes:
         assert [text.get_text() for text in axes.texts] == ["many  2", "few  1", "none  0"]
         heights = [text.xy[1] for text in axes.texts]
         ends = [line.get_ydata()[-1] / axes.get_ylim()[1] for line in axes.lines]
-        assert heights == pytest.approx(ends)
+        assert heights == pytest.approx(sorted(ends, reverse=True))
+
+    def test_colours_go_by_learner_and_not_by_rank(self):
+        one = plot_mistakes({"a": [0, 1], "b": [1, 2]}).axes[0]
+        other = plot_mistakes({"a": [1, 9], "b": [1, 2]}).axes[0]
+        colours = [{text.get_text()[0]: text.get_color() for text in axes.texts} for axes in (one, other)]
+        assert colours[0] == colours[1]
+        assert [text.get_text()[0] for text in other.texts] == ["a", "b"]
 
     def test_label_has_the_colour_of_its_curve(self):
         axes = plot_mistakes({str(i): [i] for i in range(9)}).axes[0]
-        assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines]
+        assert [text.get_color() for text in axes.texts] == [line.get_color() for line in reversed(axes.lines)]
         looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
         assert len(looks) == 9
 

@@ -51,6 +51,7 @@ from linmax.bounds.large_margin import (
     second_order_perceptron,
 )
 from linmax.bounds.others import (
+    adaptive_coverage,
     best_beta,
     best_share_rate,
     elimination,
@@ -73,6 +74,7 @@ from linmax.bounds.zero_threshold import (
 )
 
 __all__ = [
+    "adaptive_coverage",
     "alma",
     "alma_noisy_printed",
     "alma_printed",

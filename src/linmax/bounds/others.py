@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from linmax.bounds.arguments import amount, count, fraction, lowest_point, number
+from linmax.bounds.arguments import above, amount, count, fraction, lowest_point, number
 
 __all__ = [
+    "adaptive_coverage",
     "best_beta",
     "best_share_rate",
     "elimination",
@@ -324,3 +325,22 @@ def most_restarts(trials: int, wait: int) -> int:
     """
     trials_, wait_ = int(count("trials", trials, 0)), int(count("wait", wait, 1))
     return (trials_ // wait_ + 1).bit_length() - 1
+
+
+def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
+    """How far the share of misses of adaptive conformal inference can be from that asked for:
+    (max(a, 1 - a) + g) / (T g).
+
+    Conditions: the sets of T trials have the levels a_1 = a = ``miss``, a_{t+1} = a_t + g (a - e_t), e_t being 1 if the
+    set of trial t misses the label and else 0, g the ``step``; sets of level 0 or less hold all classes, those of level
+    1 or more none. For every sequence of trials, whoever chose it, and any scores.
+
+    Source: Gibbs and Candes (2021), proposition 4.1: the levels stay within [-g, 1 + g], and their sum telescopes.
+
+    Examples
+    --------
+    >>> round(adaptive_coverage(trials=8000, step=0.01), 4)
+    0.0114
+    """
+    g, asked = above("step", step, 0.0, 0.02), fraction("miss", miss)
+    return (max(asked, 1.0 - asked) + g) / (count("trials", trials, 1) * g)

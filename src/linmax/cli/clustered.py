@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,12 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--cluster", metavar="ADDRESS", help="learn the files in parallel: local, local:N or a Dask scheduler's address"
     )
-    add("--mix", metavar="HOW", default="uniform", help="with --cluster, shares of the files: uniform or mistakes")
+    add(
+        "--mix",
+        metavar="HOW",
+        default="uniform",
+        help="with --cluster, shares of the files: uniform, trials or mistakes",
+    )
     add("--resume", action="store_true", help="with --cluster, go on from the folder --checkpoint")
 
 
@@ -62,6 +68,9 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         "attributes",
         soft_wrap=True,
     )
+    for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
+        if counts.refused:
+            print(f"linmax: {name}: {counts.refused:,} lines were refused", file=sys.stderr)
     if arguments.test:
         screen.print(f"test error {figures['test_error']:.4f}")
     if arguments.json:

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("models", metavar="MODEL", nargs="+", help="files saved by linmax learn, or by Learner.save")
     add("-o", "--output", metavar="OUT", required=True, help="where to save the merged model")
-    add("--how", metavar="H", default="uniform", help="shares: uniform, mistakes, or numbers such as 1,2,1")
+    add("--how", metavar="H", default="uniform", help="shares: uniform, trials, mistakes, or numbers such as 1,2,1")
     add("--multiplicative", metavar="M", default="log", help="how Winnows are mixed: log (default) or plain")
     add_json_option(parser)
 

@@ -6,6 +6,7 @@ or SIGTERM, or pull the plug. Without keys, it serves only this machine.
 
   linmax serve --data DIR
   linmax serve keys add --data DIR NAME --scopes predict,learn
+  linmax serve check DIR
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 
 from linmax.cli.output import add_json_option
+from linmax.cli.serve_folder import ACTIONS, configure_actions, run_action
 
 __all__ = ["configure", "run"]
 
@@ -33,13 +35,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--snapshot-seconds", type=float, default=300.0, metavar="S", help="and after S seconds (default: 300)")
     add("--max-body", type=int, default=2**20, metavar="BYTES", help="largest request body (default: 1048576)")
     add("--max-models", type=int, default=100, metavar="N", help="most models (default: 100)")
+    add("--memory", type=float, default=0.0, metavar="MB", help="for all models (default: a quarter of the machine's)")
+    add("--model-memory", type=float, default=0.0, metavar="MB", help="for one model (default: half of --memory)")
+    add("--keep-events", type=int, metavar="N", help="of each model, behind its snapshots (default: all)")
+    add("--keep-days", type=float, metavar="D", help="of each model, behind its snapshots (default: all)")
     add("--queue", type=int, default=8192, metavar="N", help="most events that may wait for the disk (default: 8192)")
     add("--gather", type=float, default=2.0, metavar="MS", help="wait for company before a commit (default: 2 ms)")
     add("--log-requests", action="store_true", help="log every request, not only faults")
     add("--workers", type=int, default=1, help=argparse.SUPPRESS)
     add_json_option(parser)
-    actions = parser.add_subparsers(dest="action", metavar="keys", title="keys")
+    actions = parser.add_subparsers(dest="action", metavar="COMMAND", title="other commands")
     _configure_keys(actions.add_parser("keys", help="add, list or revoke keys"))
+    configure_actions(actions)
 
 
 def _configure_keys(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +68,9 @@ def run(arguments: argparse.Namespace) -> None:
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f"linmax serve needs {', '.join(missing)}; install them with pip install 'linmax[serve]'")
+    if arguments.action in ACTIONS:
+        run_action(arguments)
+        return
     if arguments.data is None:
         raise ValueError("--data DIR is missing: the folder of the log, the snapshots and the keys")
     if arguments.action == "keys":
@@ -86,8 +96,14 @@ def _serve(arguments: argparse.Namespace) -> None:
         gather=checks.at_least("--gather", arguments.gather, 0.0) / 1e3,
         max_body=checks.whole("--max-body", arguments.max_body, 100),
         max_models=checks.whole("--max-models", arguments.max_models, 1),
+        memory=int(checks.at_least("--memory", arguments.memory, 0.0) * 2**20),
+        model_memory=int(checks.at_least("--model-memory", arguments.model_memory, 0.0) * 2**20),
         snapshot_events=checks.whole("--snapshot-events", arguments.snapshot_events, 1),
         snapshot_seconds=checks.positive("--snapshot-seconds", arguments.snapshot_seconds, 300),
+        keep_events=None if arguments.keep_events is None else checks.whole("--keep-events", arguments.keep_events, 0),
+        keep_seconds=None
+        if arguments.keep_days is None
+        else checks.at_least("--keep-days", arguments.keep_days, 0.0) * 86_400,
         log_requests=arguments.log_requests,
     )
     logs.set_up()
@@ -95,6 +111,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _keys(arguments: argparse.Namespace) -> None:
+    from linmax.service.folder import private_folder
     from linmax.service.keys import KeyFile
 
     file = KeyFile(arguments.data)
@@ -112,8 +129,10 @@ def _keys(arguments: argparse.Namespace) -> None:
     for scope in scopes:
         if scope not in SCOPES:
             raise ValueError(f"--scopes must be of {', '.join(SCOPES)}, got {scope!r}")
-    if arguments.rate is not None and not arguments.rate > 0:
-        raise ValueError(f"--rate must be > 0, got {arguments.rate:g}; try 100")
-    arguments.data.mkdir(parents=True, exist_ok=True)
+    if arguments.rate is not None and not 0 < arguments.rate < float("inf"):
+        raise ValueError(f"--rate must be a number > 0, got {arguments.rate:g}; try 100, or leave it out for no limit")
+    if not (arguments.name.isprintable() and 0 < len(arguments.name) <= 100):
+        raise ValueError(f"NAME must be 1 to 100 printable characters, got {arguments.name!r}")
+    private_folder(arguments.data)
     print(file.add(arguments.name, scopes, arguments.rate))
     print("this key is shown once; only its hash is kept", file=sys.stderr)

@@ -5,7 +5,8 @@ Without a client everything runs in this process, with the same results to the l
 
 from linmax.cluster.fusing import fuse
 from linmax.cluster.learning import learn
-from linmax.cluster.mixing import Fit, Pass, Progress, fit
+from linmax.cluster.mixing import fit
+from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.shards import ShardError
 from linmax.cluster.sweeping import Swept, sweep
 from linmax.cluster.workers import connect

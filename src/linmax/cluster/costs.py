@@ -2,9 +2,10 @@
 
 One pass over T trials in S shards on W workers, with a model of M bytes:
 
-    learning  ceil(S / W) (T / S * c + h)     c seconds a trial, h of overhead a task
-    moving    (S + W) M / b                   the model to each worker, and one back from each task, at b bytes a second
-    mixing    S M a                           a seconds a byte, in the driver
+    learning  ceil(S / W) (T / S * c + h)     c seconds a trial, h of overhead a shard
+    moving    4 (1 + L) M / b                 L = ceil(log_4 W): the model to each worker and up the levels of the tree
+                                              above them, four at a time through one line of b bytes a second
+    mixing    (ceil(S / W) + 4 L) M a         a seconds a byte: the shards of a worker, then what meets at each level
 
 One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T; at
 the *break-even* number of trials both take the same time. This compares one pass with one pass; mixing may need more
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+from linmax.cluster.tree import FAN, top
 
 __all__ = ["Cost", "Measured", "estimate"]
 
@@ -47,6 +50,10 @@ class Cost:
         return self.learning + self.moving + self.mixing
 
 
+def _levels(workers: int) -> int:
+    return top(workers)[0]
+
+
 def estimate(measured: Measured, trials: float, shards: int, workers: int) -> Cost:
     """The cost of a pass.
 
@@ -55,12 +62,12 @@ def estimate(measured: Measured, trials: float, shards: int, workers: int) -> Co
     >>> box = Measured(1e-6, 1e6, 1e8, 0.01, 1e-9)
     >>> cost = estimate(box, trials=1e7, shards=8, workers=2)
     >>> round(cost.serial, 2), round(cost.total, 2), round(cost.break_even)
-    (10.0, 5.15, 296000)
+    (10.0, 5.13, 256000)
     """
-    rounds = math.ceil(shards / workers)
-    moved = float(shards + workers) * measured.state_bytes
-    moving = moved / measured.bytes_per_second
-    mixing = shards * measured.state_bytes * measured.mix_seconds_per_byte
+    rounds, levels = math.ceil(shards / workers), _levels(workers)
+    moved = 2.0 * workers * measured.state_bytes
+    moving = (1 + levels) * FAN * measured.state_bytes / measured.bytes_per_second if workers > 1 else 0.0
+    mixing = (rounds + FAN * levels) * measured.state_bytes * measured.mix_seconds_per_byte
     fixed = rounds * measured.task_seconds + moving + mixing
     saved = 1.0 - rounds / shards
     return Cost(

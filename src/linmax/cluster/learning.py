@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from linmax.cluster.mixing import Fit, Progress, fit
+from linmax.cluster.mixing import fit
+from linmax.cluster.results import Fit, Progress
 from linmax.cluster.shards import shards_of
 from linmax.cluster.workers import connect
 

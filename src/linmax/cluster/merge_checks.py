@@ -22,11 +22,12 @@ __all__ = [
     "refuse_different",
     "refuse_unmergeable",
     "refuse_unmixable_nodes",
+    "shares_by",
     "shares_of",
 ]
 
 Mergeable = TypeVar("Mergeable", Learner, StreamModel)
-HOW = ("uniform", "mistakes")
+HOW = ("uniform", "trials", "mistakes")
 
 
 def refuse_unmergeable(learner: Any) -> None:
@@ -80,16 +81,27 @@ def shares_of(models: Sequence[Any], base: Any, how: str | Sequence[float]) -> n
     """mu_i: at least 0, with the sum 1."""
     if isinstance(how, str):
         one_of("how", how, HOW)
-        before = (0, 0, 0) if base is None else (base.trials, base.updates, base.mistakes)
-        learned = np.array([float(model.trials > before[0]) for model in models])
-        updates = np.array([float(model.updates - before[1]) for model in models])
-        mistakes = np.array([float(model.mistakes - before[2]) for model in models])  # pools count no updates
-        for shares in ([updates, mistakes] if how == "mistakes" else []) + [learned, np.ones(len(models))]:
-            if shares.sum() > 0.0:
-                return shares / shares.sum()
+        trials, updates, mistakes = (0, 0, 0) if base is None else (base.trials, base.updates, base.mistakes)
+        return shares_by(
+            how,
+            [
+                (model.trials > trials, model.trials - trials, model.updates - updates, model.mistakes - mistakes)
+                for model in models
+            ],
+        )
     shares = np.array([finite("how", share) for share in how], float)
     if len(shares) != len(models) or (shares < 0.0).any() or not shares.sum() > 0.0:
         raise ValueError(
             f"how must be {', '.join(map(repr, HOW))}, or {len(models)} numbers >= 0 that are not all 0, got {how!r}"
         )
     return shares / shares.sum()
+
+
+def shares_by(how: str, counts: Sequence[tuple[float, float, float, float]]) -> np.ndarray:
+    """mu_i from what each model counts for: models that learned anything, trials, updates, mistakes."""
+    learned, trials, updates, mistakes = np.array(counts, float).T
+    kinds = {"uniform": [], "trials": [trials], "mistakes": [updates, mistakes]}[how]  # pools count no updates
+    for shares in [*kinds, learned, np.ones(len(counts))]:
+        if shares.sum() > 0.0:
+            break
+    return np.asarray(shares / shares.sum())

@@ -59,8 +59,9 @@ def merge(
     models
         `linmax.Learner` objects, or `linmax.streams.StreamModel` objects, that learned from different examples.
     how
-        Shares of the models: "uniform" over those that learned anything, "mistakes" in proportion to their updates
-        (for a mistake-driven rule its mistakes, ties included; for a pool its mistakes), or one number >= 0 a model.
+        Shares of the models: "uniform" over those that learned anything, "trials" in proportion to the trials they
+        learned from, "mistakes" in proportion to their updates (for a mistake-driven rule its mistakes, ties included;
+        for a pool its mistakes), or one number >= 0 a model; a model with the share 0 is left out altogether.
     multiplicative
         For the Winnows: "log" mixes the logarithms of the weights, "plain" the weights.
 
@@ -81,6 +82,9 @@ def merge(
     P = sum mu_i P_i and w = P^-1 sum mu_i P_i w_i with the precisions P. An averaged hypothesis is the sum of all
     hypotheses that met a trial over the number of all trials.
 
+    With "trials" and "mistakes" it does not matter, but for rounding, in which order models are merged: merging two and
+    then a third gives what merging all three does. With "uniform" it does: two models that were merged count as one.
+
     References
     ----------
     McDonald, Hall and Mann (2010), Distributed training strategies for the structured perceptron.
@@ -98,6 +102,13 @@ def merge(
     >>> both.predict({"sun": 1.0}), both.predict({"noon": 1.0})
     ('coat', 'hat')
     """
+    if not isinstance(how, str):
+        models = checked_models(models)
+        shares = shares_of(models, None, how)
+        models, how = (
+            [model for model, share in zip(models, shares, strict=True) if share],
+            shares[shares > 0.0].tolist(),
+        )
     return merge_since(None, models, how, multiplicative)
 
 

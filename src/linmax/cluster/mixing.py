@@ -8,139 +8,23 @@ from __future__ import annotations
 import json
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
+from linmax.cluster.checkpoints import Folder
+from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
-from linmax.cluster.merging import merge_since
-from linmax.cluster.shards import (
-    Refused,
-    Shard,
-    ShardCounts,
-    ShardError,
-    State,
-    learn_shard,
-    refuse_untold,
-    same_names,
-    shards_of,
-)
-from linmax.cluster.workers import TaskOutcome, workers_of
+from linmax.cluster.results import Fit, Pass, Progress
+from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
+from linmax.cluster.tree import Node, children, covered, top
+from linmax.cluster.workers import Workers, workers_of
 from linmax.engine.notation import as_learner
-from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
-from linmax.util import files
 from linmax.util.checks import boolean, one_of, whole
 
-__all__ = ["Fit", "Pass", "Progress", "fit"]
-
-CHECKPOINT, RESULT = "cluster checkpoint", "shard result"
-LATEST = "latest.linmax"
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One pass: the counts of each shard, in their order, and how long learning and mixing took.
-
-    Attributes
-    ----------
-    shards : list
-        What happened in each shard, in their order: trials, mistakes, updates.
-    learning, mixing : float
-        Seconds.
-
-    See Also
-    --------
-    fit : makes them.
-
-    Examples
-    --------
-    >>> import linmax
-    >>> lines = ["1 1:1", "2 2:1"] * 20
-    >>> result = linmax.cluster.fit("perceptron", [lines, lines])
-    >>> result.passes[0].trials
-    80
-    """
-
-    shards: list[ShardCounts]
-    learning: float
-    mixing: float
-
-    @property
-    def trials(self) -> int:
-        """Of all shards."""
-        return sum(counts.trials for counts in self.shards)
-
-    @property
-    def mistakes(self) -> int:
-        """Of all shards, each predicting with the model that it had."""
-        return sum(counts.mistakes for counts in self.shards)
-
-
-@dataclass
-class Fit:
-    """What `fit` returns: the model, and what happened in each pass.
-
-    Attributes
-    ----------
-    model : StreamModel
-        The model, ready to predict and to go on learning.
-    shards : list of str
-        Their names.
-    passes : list of Pass
-        What happened in each pass.
-
-    See Also
-    --------
-    fit : makes it.
-
-    Examples
-    --------
-    >>> import linmax
-    >>> lines = ["1 1:1", "2 2:1"] * 20
-    >>> linmax.cluster.fit("perceptron", [lines, lines]).model.classes
-    ['1', '2']
-    """
-
-    model: StreamModel
-    shards: list[str]
-    passes: list[Pass] = field(default_factory=list)
-
-    def __repr__(self) -> str:
-        told = f"{self.passes[-1].mistakes:,} mistakes in the last" if self.passes else "none yet"
-        return f"<{self.model.learner} mixed from {len(self.shards)} shards, {len(self.passes)} passes: {told}>"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress after each shard: the number of the pass (from 0), shards done in it, and all shards.
-
-    Attributes
-    ----------
-    number : int
-        Of the pass, from 0.
-    done, shards : int
-        Shards learned in this pass, and all.
-
-    See Also
-    --------
-    fit : reports it to ``watch``.
-
-    Examples
-    --------
-    >>> import linmax
-    >>> lines = ["1 1:1", "2 2:1"] * 20
-    >>> seen = []
-    >>> result = linmax.cluster.fit("perceptron", [lines, lines], watch=seen.append)
-    >>> seen[-1]
-    Progress(number=0, done=2, shards=2)
-    """
-
-    number: int
-    done: int
-    shards: int
+__all__ = ["fit"]
 
 
 def fit(
@@ -177,7 +61,7 @@ def fit(
     passes
         How many times every shard is gone through.
     mix
-        Shares of the shards: "uniform", or "mistakes": in proportion to their updates in this pass.
+        Shares of the shards: "uniform", "trials", or "mistakes": in proportion to their updates in this pass.
     multiplicative
         "log" or "plain", see `linmax.merge`.
     checkpoint
@@ -203,6 +87,10 @@ def fit(
     With S shards and shares mu_i, pass n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner's pass over shard i. For the
     Perceptron, data separable with margin gamma and any shares: sum over passes of sum_i mu_i k_i <= R^2 / gamma^2,
     k_i the updates on shard i. No bound is known to us for the other rules. With one shard this is the serial run.
+
+    A worker learns a run of neighbouring shards and mixes them as it goes; what different workers learned is mixed on
+    workers too, in a tree that the number of shards fixes. The bits depend neither on the workers nor on timing, and
+    this process holds one model. Partitions of Dask collections are computed once and stay on the workers.
 
     References
     ----------
@@ -235,24 +123,27 @@ def fit(
         described, scale=scale, thresholds=thresholds, hash_bits=hash_bits, tie=tie, update_on_tie=update_on_tie
     )
     options = dict(reading or {})
-    job = Job(parts, mix, multiplicative, options, Folder.opened(checkpoint, boolean("resume", resume)), watch)
-    result = job.start(model)
     workers = workers_of(client)
-    while len(result.passes) < passes:
-        job.one_pass(workers, result)
-    return result
+    plan = Plan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}")
+    job = Job(parts, plan, Folder.opened(checkpoint, boolean("resume", resume)), watch, workers)
+    job.run(job.start(model), passes)
+    return job.result
 
 
-@dataclass
 class Job:
-    """What stays the same from pass to pass."""
+    """One run: the shards, where they are learned, and the model that goes from pass to pass."""
 
-    shards: list[Shard]
-    mix: str
-    multiplicative: str
-    reading: dict[str, Any]
-    folder: Folder | None
-    watch: Callable[[Progress], None] | None
+    def __init__(
+        self,
+        shards: list[Shard],
+        plan: Plan,
+        folder: Folder | None,
+        watch: Callable[[Progress], None] | None,
+        workers: Workers,
+    ) -> None:
+        self.shards, self.plan, self.folder, self.watch, self.workers = shards, plan, folder, watch, workers
+        self.sources = [workers.hold(shard.source) for shard in shards]
+        self.result: Fit
 
     def settings(self, model: StreamModel) -> dict[str, Any]:
         """What must not change between a checkpoint and its continuation."""
@@ -261,159 +152,135 @@ class Job:
         return {name: described[name] for name in names} | {
             "scale": model.scaling.asked,
             "shards": [shard.name for shard in self.shards],
-            "mix": self.mix,
-            "multiplicative": self.multiplicative,
-            "reading": json.loads(json.dumps(self.reading, sort_keys=True)),
+            "fingerprints": [shard.fingerprint for shard in self.shards],
+            "mix": self.plan.mix,
+            "multiplicative": self.plan.multiplicative,
+            "reading": json.loads(json.dumps(self.plan.reading, sort_keys=True)),
         }
 
     def start(self, model: StreamModel) -> Fit:
         """From the checkpoint, or from nothing."""
         fresh = Fit(model, [shard.name for shard in self.shards])
-        return fresh if self.folder is None else self.folder.load(fresh, self.settings(model))
+        self.fixed = self.settings(model)
+        return fresh if self.folder is None else self.folder.load(fresh, self.fixed)
 
-    def one_pass(self, workers: Any, result: Fit) -> None:
-        """Learn from every shard, mix, keep."""
-        number, started = len(result.passes), time.perf_counter()
-        done = {} if self.folder is None else self.folder.kept(number, self.settings(result.model))
-        outcomes = self._learn(workers, number, result.model.state(), done)
-        failed = {place: why for place, outcome in outcomes.items() if (why := _why(outcome))}
-        if failed:
-            self._fail(number, result, outcomes, failed)
-        results = [outcomes[place].result for place in range(len(self.shards))]
+    def run(self, result: Fit, passes: int) -> None:
+        """The passes that are still to be made."""
+        self.result = result
+        if len(result.passes) >= passes:
+            return
+        base = self.workers.keep(started(result.model.state(), len(self.shards)))
+        while len(result.passes) < passes:
+            base = self._one_pass(base)
+            if self.folder is not None or len(result.passes) == passes:
+                (mixed,) = self.workers.fetch(base).mixed.values()
+                result.model = StreamModel.from_state(*mixed.state)
+            if self.folder is not None:
+                self.folder.save(result, self.fixed)
+
+    def _one_pass(self, base: Any) -> Any:
+        """Learn from every shard and mix: the task that holds the mixed model."""
+        number, began = len(self.result.passes), time.perf_counter()
+        kept = Group() if self.folder is None else self.folder.kept(number, self.fixed)
+        holders = self._learn(base, number, kept)
         learned = time.perf_counter()
-        models = [self._model(state, result.model.vocabulary) for state, _ in results]
-        self._refuse_columns(models)
-        merged = merge_since(result.model, models, self.mix, self.multiplicative)
-        counts = [counts for _, counts in results]
-        result.model = merged
-        result.passes.append(Pass(counts, learned - started, time.perf_counter() - learned))
-        if self.folder is not None:
-            self.folder.save(result, self.settings(merged))
+        mixed = self._mixed(base, holders, top(len(self.shards)))
+        self._refuse_columns([self._report(mixed)])
+        counts = {place: one for _, report in holders for place, one in report.counts.items()}
+        self.result.passes.append(
+            Pass([counts[place] for place in sorted(counts)], learned - began, time.perf_counter() - learned)
+        )
+        return mixed
 
-    def _learn(
-        self, workers: Any, number: int, state: State, done: Mapping[int, TaskOutcome]
-    ) -> dict[int, TaskOutcome]:
-        places = [place for place in range(len(self.shards)) if place not in done]
-        model = workers.keep(state)
-        tasks = [
-            workers.submit(learn_shard, model, self.shards[place].source, self.reading, name=f"pass{number}-{place}")
-            for place in places
-        ]
-        ended = len(done)
+    def _learn(self, base: Any, number: int, kept: Group) -> list[tuple[Any, Report]]:
+        """Groups that together hold every shard, with their reports."""
+        size, done = len(self.shards), covered(kept.mixed, len(self.shards))
+        left = [place for place in range(size) if place not in done]
+        many = max(1, min(self.workers.count, len(left)))
+        runs = [left[len(left) * i // many : len(left) * (i + 1) // many] for i in range(many)]
+        ended = Counter(number, len(done), size, self.watch)
+        holders: list[tuple[Any, Report]] = [(self.workers.keep(kept), report_on(kept))] if kept.mixed else []
+        with self.workers.watching(self.plan.topic, ended):
+            groups = [self._group(base, number, places, worker) for worker, places in enumerate(runs) if places]
+            outcomes = self.workers.gather([self._told(group) for group in groups])
+        died = [place for places, outcome in zip(runs, outcomes, strict=False) if outcome.error for place in places]
+        failed: dict[int, str] = {}
+        holders += [(group, one.result) for group, one in zip(groups, outcomes, strict=True) if not one.error]
+        for place in died:  # one by one, to find the one that kills
+            group = self._group(base, number, [place], None)
+            (outcome,) = self.workers.gather([self._told(group)])
+            if outcome.error:
+                failed[place] = outcome.error
+            else:
+                holders.append((group, outcome.result))
+        failed |= {place: why for _, report in holders for place, why in report.failed.items()}
+        if failed:
+            self._fail(number, holders, failed)
+        ended.finish()
+        self._refuse_columns([report for _, report in holders])
+        return holders
 
-        def told(_: int) -> None:
-            nonlocal ended
-            ended += 1
-            if self.watch is not None:
-                self.watch(Progress(number, ended, len(self.shards)))
+    def _group(self, base: Any, number: int, places: Sequence[int], worker: int | None) -> Any:
+        sources = [self.sources[place] for place in places]
+        name = f"pass{number}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
+        return self.workers.submit(learn_group, base, self.plan, list(places), *sources, name=name, worker=worker)
 
-        return dict(done) | dict(zip(places, workers.gather(tasks, told), strict=True))
+    def _told(self, group: Any) -> Any:
+        return self.workers.submit(report_on, group, name="report")
 
-    def _fail(self, number: int, result: Fit, outcomes: Mapping[int, TaskOutcome], failed: Mapping[int, str]) -> None:
+    def _report(self, group: Any) -> Report:
+        (outcome,) = self.workers.gather([self._told(group)])
+        if outcome.error:
+            raise RuntimeError(f"the models could not be mixed: {outcome.error}")
+        report: Report = outcome.result
+        return report
+
+    def _mixed(self, base: Any, holders: Sequence[tuple[Any, Report]], node: Node) -> Any:
+        """The task that holds the model of a node: a group, or a mixture of those below."""
+        size = len(self.shards)
+        for group, report in holders:
+            if node in report.nodes:
+                return group
+        below = [self._mixed(base, holders, child) for child in children(node, size)]
+        groups = list({id(group): group for group in below}.values())
+        return self.workers.submit(mix_groups, base, self.plan, node, *groups, name=f"mix{node[0]}-{node[1]}")
+
+    def _fail(self, number: int, holders: Sequence[tuple[Any, Report]], failed: Mapping[int, str]) -> None:
         kept = ""
         if self.folder is not None:
-            good = {place: outcome for place, outcome in outcomes.items() if place not in failed}
-            self.folder.keep(number, good, self.settings(result.model))
-            kept = f"; the results of the other {len(good)} are kept in {self.folder.path}, resume when it is put right"
-        named = {self.shards[place].name: why for place, why in failed.items()}
+            good = 0
+            for group, _ in holders:
+                fetched = self.workers.fetch(group)
+                self.folder.keep(number, fetched, self.fixed)
+                good += len(covered(fetched.mixed, len(self.shards)))
+            kept = f"; the results of the other {good} are kept in {self.folder.path}, resume when it is put right"
+        named = {self.shards[place].name: why for place, why in sorted(failed.items())}
         told = "; ".join(f"{name}: {why}" for name, why in list(named.items())[:5])
         raise ShardError(f"{len(failed)} of {len(self.shards)} shards failed in pass {number + 1}: {told}{kept}", named)
 
-    def _model(self, state: State, names: Vocabulary) -> StreamModel:
-        """The model of a shard, ready to be merged; if it met no new names, it shares those it started with."""
-        return StreamModel.from_state(*state, names if same_names(state, names) else None, copied=False)
-
-    def _refuse_columns(self, models: Sequence[StreamModel]) -> None:
-        started = [place for place, model in enumerate(models) if model.engine is not None]
-        for place in started[1:]:
-            mine, first = set(models[place].dense_names), set(models[started[0]].dense_names)
-            if mine != first or models[place].dense_names != models[started[0]].dense_names:
-                one, other = self.shards[place].name, self.shards[started[0]].name
-                told = ", ".join(sorted(mine ^ first)[:5]) or "their order"
+    def _refuse_columns(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            if report.columns is not None:
+                place, other, differ = report.columns
+                one, another = self.shards[place].name, self.shards[other].name
                 raise ShardError(
-                    f"the columns of numbers of {one} and {other} differ: {told}", {one: f"other columns: {told}"}
+                    f"the columns of numbers of {one} and {another} differ: {differ}", {one: f"other columns: {differ}"}
                 )
 
 
-def _why(outcome: TaskOutcome) -> str:
-    return outcome.result.reason if isinstance(outcome.result, Refused) else outcome.error
+class Counter:
+    """Counts the shards of a pass that are done, and tells who watches."""
 
+    def __init__(self, number: int, done: int, shards: int, watch: Callable[[Progress], None] | None) -> None:
+        self.number, self.done, self.shards, self.watch = number, done, shards, watch
 
-# -- checkpoints -----------------------------------------------------------------------------------------------------
+    def __call__(self) -> None:
+        if self.done < self.shards:  # a worker that died may have told of shards that are learned again
+            self.done += 1
+            if self.watch is not None:
+                self.watch(Progress(self.number, self.done, self.shards))
 
-
-@dataclass(frozen=True)
-class Folder:
-    """The checkpoint: the model after the last pass, and results of the next one where some shards failed."""
-
-    path: Path
-
-    @classmethod
-    def opened(cls, path: str | os.PathLike[str] | None, resume: bool) -> Folder | None:
-        """The folder, made if necessary."""
-        if path is None:
-            if resume:
-                raise ValueError("resume=True needs the checkpoint= folder to go on from")
-            return None
-        made = cls(Path(path))
-        if made.path.exists() and not made.path.is_dir():
-            raise ValueError(f"checkpoint must be a folder, and {made.path} is a file")
-        made.path.mkdir(parents=True, exist_ok=True)
-        if not resume and any(made.path.glob("*.linmax")):
-            raise ValueError(f"{made.path} holds a checkpoint; go on from it with resume, or give another folder")
-        return made
-
-    def load(self, fresh: Fit, settings: Mapping[str, Any]) -> Fit:
-        """What was kept; ``fresh`` where nothing was."""
-        if not (self.path / LATEST).exists():
-            return fresh
-        description, arrays = files.read(self.path / LATEST, CHECKPOINT)
-        self._refuse_others(LATEST, description["settings"], settings)
-        passes = [
-            Pass([ShardCounts(**counts) for counts in one["shards"]], one["learning"], one["mixing"])
-            for one in description["passes"]
-        ]
-        return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, passes)
-
-    def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
-        """Keep the model; the results that went into it are no longer needed."""
-        described, arrays = result.model.state()
-        description = {
-            "settings": dict(settings),
-            "model": described,
-            "passes": [asdict(one) for one in result.passes],
-        }
-        files.write(self.path / LATEST, CHECKPOINT, description, arrays)
-        for path in self.path.glob("shard-*.linmax"):
-            path.unlink()
-
-    def keep(self, number: int, outcomes: Mapping[int, TaskOutcome], settings: Mapping[str, Any]) -> None:
-        """Keep the results of some shards."""
-        for place, outcome in outcomes.items():
-            (described, arrays), counts = outcome.result
-            description = {
-                "settings": dict(settings),
-                "pass": number,
-                "model": described,
-                "counts": asdict(counts),
-            }
-            files.write(self.path / f"shard-{place}.linmax", RESULT, description, arrays)
-
-    def kept(self, number: int, settings: Mapping[str, Any]) -> dict[int, TaskOutcome]:
-        """The results that were kept of this pass."""
-        found = {}
-        for path in sorted(self.path.glob("shard-*.linmax")):
-            description, arrays = files.read(path, RESULT)
-            if description["pass"] == number:
-                self._refuse_others(path.name, description["settings"], settings)
-                counts = ShardCounts(**description["counts"])
-                found[int(path.stem.removeprefix("shard-"))] = TaskOutcome(((description["model"], arrays), counts))
-        return found
-
-    def _refuse_others(self, name: str, kept: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        for key, value in settings.items():
-            if kept.get(key) != value:
-                raise ValueError(
-                    f"{self.path / name} was made with another {key}: {kept.get(key)!r}, not {value!r}; give another "
-                    "folder to begin anew"
-                )
+    def finish(self) -> None:
+        """All are done, also those that nobody told of."""
+        while self.done < self.shards:
+            self()

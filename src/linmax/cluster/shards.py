@@ -62,6 +62,14 @@ class Shard:
     name: str
     source: Any
 
+    @property
+    def fingerprint(self) -> list[int] | None:
+        """Size and time of the last change of a file that can be seen from here, to know it again."""
+        if not isinstance(self.source, str) or not os.path.isfile(self.source):
+            return None
+        found = os.stat(self.source)
+        return [found.st_size, found.st_mtime_ns]
+
 
 @dataclass(frozen=True)
 class ShardCounts:

@@ -1,18 +1,18 @@
 """Where tasks run: in this process, or on the workers of a Dask cluster. No other file of this room knows Dask.
 
-A task depends on its arguments alone, so it may run anywhere, repeatedly, and in any order. Results come back in
-the order in which the tasks were submitted.
+A task depends on its arguments alone, so it may run anywhere, repeatedly, and in any order. Results stay where they
+were made until they are asked for, and come back in the order in which the tasks were submitted.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "workers_of"]
+__all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may be temporary
 NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
@@ -35,13 +35,49 @@ class Workers:
         """Prepare a value that many tasks will take as an argument."""
         raise NotImplementedError
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
-        """Start a task; results of `keep` and `submit` may be among its arguments."""
+    def hold(self, source: Any) -> Any:
+        """Prepare the rows of a shard; a piece of a Dask collection is computed once, and stays on the workers."""
+        return source
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
+        """Start a task, if possible on the worker of this number; results of `keep` and `submit` may be arguments."""
         raise NotImplementedError
+
+    def fetch(self, task: Any) -> Any:
+        """The result of one task, which goes on being held."""
+        raise NotImplementedError
+
+    @contextmanager
+    def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
+        """Meanwhile ``watch`` is called whenever a task calls `tell` with this topic."""
+        _watchers[topic] = watch
+        try:
+            yield
+        finally:
+            del _watchers[topic]
 
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         """Wait for all tasks; outcomes in their order. ``watch`` is called with the place of each that ends."""
         raise NotImplementedError
+
+
+class Task:
+    """A task of this process: computed when it is first needed, and held."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        self.function, self.arguments = function, arguments
+        self.outcome: TaskOutcome | None = None
+
+    def __call__(self) -> Any:
+        if self.outcome is None:
+            try:
+                self.outcome = TaskOutcome(self.function(*(_computed(argument) for argument in self.arguments)))
+            except Exception as error:
+                self.outcome = TaskOutcome(error=_told(error))
+            self.arguments = ()
+        if self.outcome.error:
+            raise RuntimeError(self.outcome.error)
+        return self.outcome.result
 
 
 class Here(Workers):
@@ -50,8 +86,11 @@ class Here(Workers):
     def keep(self, value: Any) -> Any:
         return value
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:  # noqa: ARG002
-        return lambda: function(*(_computed(argument) for argument in arguments))
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:  # noqa: ARG002
+        return Task(function, arguments)
+
+    def fetch(self, task: Any) -> Any:
+        return _computed(task)
 
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         found = []
@@ -66,12 +105,29 @@ class Here(Workers):
 
 
 def _computed(argument: Any) -> Any:
+    if isinstance(argument, Task):
+        return argument()
     return argument.compute(scheduler="synchronous") if _lazy(argument) else argument
 
 
 def _lazy(argument: Any) -> bool:
     """Whether this is a piece of a Dask collection."""
     return hasattr(argument, "__dask_graph__") and hasattr(argument, "compute")
+
+
+_watchers: dict[str, Callable[[], None]] = {}  # of tasks that run in this process
+
+
+def tell(topic: str) -> None:
+    """From within a task: something is done. Reaches who is `Workers.watching` here, or through Dask's scheduler."""
+    watch = _watchers.get(topic)
+    if watch is not None:
+        watch()
+        return
+    with suppress(ImportError, ValueError):  # ValueError: this process is no worker
+        from distributed import get_worker
+
+        get_worker().log_event(topic, 1)
 
 
 def _told(error: BaseException) -> str:
@@ -100,18 +156,36 @@ class OnDask(Workers):
         # As the result of a task, which the scheduler can repeat: data that was only scattered is lost with its worker.
         return self._submitted(_same, value, name="model")
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
-        given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
-        task = self._submitted(function, *given, name=name)
+    def hold(self, source: Any) -> Any:
+        return self.client.compute(source) if _lazy(source) else source
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
+        given = [self.hold(argument) for argument in arguments]
+        where: dict[str, Any] = {}
+        if worker is not None and (addresses := sorted(self.client.nthreads())):
+            where = {"workers": [addresses[worker % len(addresses)]], "allow_other_workers": True}
+        task = self._submitted(function, *given, name=name, **where)
         self._orders[task.key] = function, arguments, name
         return task
 
-    def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+    def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str, **where: Any) -> Any:
         import dask
 
         key = f"linmax-{name}-{self.run}-{uuid.uuid4().hex[:8]}"
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
-            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
+            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES, **where)
+
+    def fetch(self, task: Any) -> Any:
+        return task.result()
+
+    @contextmanager
+    def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
+        self.client.subscribe_topic(topic, lambda _: watch())
+        try:
+            with super().watching(topic, watch):  # the workers may be threads of this process
+                yield
+        finally:
+            self.client.unsubscribe_topic(topic)
 
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         from distributed import as_completed, wait
@@ -160,6 +234,11 @@ def workers_of(client: Any) -> Workers:
         return client
     if not (hasattr(client, "submit") and hasattr(client, "scheduler_info")):
         raise TypeError(f"client must be a distributed.Client, or None for this process, got {client!r}")
+    if getattr(client, "asynchronous", False):
+        raise TypeError(
+            "client is asynchronous, and fitting waits for its results; give a client made with asynchronous=False, or "
+            "call from a thread: await asyncio.to_thread(...)"
+        )
     return OnDask(client)
 
 

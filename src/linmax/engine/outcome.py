@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Outcome"]
+__all__ = ["Outcome", "joined"]
 
 
 @dataclass
@@ -27,3 +28,15 @@ class Outcome:
             None if self.margins is None else self.margins[begin:end],
             None if self.scores is None or begin < first else self.scores[begin - first : end - first],
         )
+
+
+def joined(parts: Sequence[Outcome]) -> Outcome:
+    """The outcome of trials that were played one part after the other, all of them scored or none."""
+    margins = [part.margins for part in parts if part.margins is not None]
+    scores = [part.scores for part in parts if part.scores is not None]
+    return Outcome(
+        np.concatenate([part.predictions for part in parts]),
+        np.concatenate([part.changed for part in parts]),
+        np.concatenate(margins) if margins else None,
+        np.concatenate(scores) if scores else None,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
-from linmax.learners.attributes import SLOTS, RunningPool
+from linmax.learners.attributes import KINDS, RunningPool, slots
 from linmax.learners.mixing import Mixture
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
@@ -101,6 +101,9 @@ class AutoPoolNode(Node):
     linear = False
     always_changes = True
 
+    def __init__(self, kind: str = "") -> None:
+        self.kind = KINDS[kind]
+
     def hosts(self, experts: bool) -> bool:
         return not experts
 
@@ -114,9 +117,9 @@ class AutoPoolNode(Node):
         """Make the parts that the layout needs, or let them grow."""
         layout = engine.layout
         if layout.dense or layout.sparse:
-            self.attributes = self.attributes or RunningPool()
+            self.attributes = self.attributes or RunningPool(self.kind)
         raters = np.arange(self.columns[self.columns >= 0].size, layout.raters)
-        members = -1 - np.arange(SLOTS)
+        members = -1 - np.arange(slots())
         if not (layout.voters or layout.raters):
             return
         if self.attributes is None or (self.columns < 0).any():
@@ -141,7 +144,7 @@ class AutoPoolNode(Node):
                 parts[part][rest] = array
         self.columns = arrays["columns"].copy()
         if parts["attributes"]:
-            self.attributes = self.attributes or RunningPool()
+            self.attributes = self.attributes or RunningPool(self.kind)
             self.attributes.restore(parts["attributes"])
         if parts["votes"]:
             self.votes = self.votes or RunningVotes()
@@ -225,9 +228,9 @@ class AutoPoolNode(Node):
         inner = layout.voters + len(self.columns)
         found = self.votes.hypothesis()
         found = np.append(found, np.zeros(max(0, inner + engine.k - len(found))))
-        raters, given, slots = found[layout.voters : inner], self.columns >= 0, np.zeros(SLOTS)
-        slots[-1 - self.columns[~given]] = raters[~given]
-        form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, slots)
+        raters, given, own = found[layout.voters : inner], self.columns >= 0, np.zeros(slots())
+        own[-1 - self.columns[~given]] = raters[~given]
+        form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, own)
         form[0] += found[inner : inner + engine.k] if layout.constant else 0.0
         stored = in_coordinates(engine, form)
         stored[: layout.voters] = found[: layout.voters]

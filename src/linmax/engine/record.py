@@ -1,8 +1,9 @@
 """How a model has fared: its trials and mistakes, their curve, and what it scored lately before each label came.
 
 The curve thins itself: its points are at multiples of a stride, which doubles when there are too many. The scores are
-a ring of the last trials, by which they are turned into probabilities. All of it depends on the trials alone, not on
-how they were cut into calls.
+a ring of the last trials, by which they are turned into probabilities. Where all trials are scored, the levels of
+prediction sets follow them (`linmax.engine.coverage`). All of it depends on the trials alone, not on how they were cut
+into calls.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import int64, types
 
-from linmax.core.contract import Indices, Labels, Matrix
+from linmax.core.contract import Indices, Labels, Matrix, Vector
+from linmax.engine.coverage import MISSES, follow
 from linmax.jit.compiling import kernel
 
 __all__ = ["Record", "RecordT", "begun", "keep_scores", "keep_table", "latest", "new_record", "note", "pass_over"]
@@ -30,21 +32,24 @@ class Record(NamedTuple):
     curve: np.ndarray  # int64 (POINTS, 2): trials and mistakes
     scores: np.ndarray  # (RING or less, k) of the classes before the label was seen, -inf for those not yet known
     labels: np.ndarray  # int32: and the labels
+    gaps: np.ndarray  # and how far each label's score was below the highest; empty unless levels are followed
+    levels: np.ndarray  # of prediction sets; likewise
 
 
-RecordT = types.NamedTuple([Indices, int64[:, ::1], Matrix, Labels], Record)
+RecordT = types.NamedTuple([Indices, int64[:, ::1], Matrix, Labels, Vector, Vector], Record)
 
 
-def new_record(k: int) -> Record:
-    """Before the first trial."""
+def new_record(k: int, followed: bool = False) -> Record:
+    """Before the first trial; ``followed`` if the scores of every trial will be kept, for prediction sets."""
     room = max(1, min(RING, LARGEST_RING // max(k, 1)))
     counts, curve = np.array([0, 0, 0, 1, 0], np.int64), np.zeros((POINTS, 2), np.int64)
-    return Record(counts, curve, np.full((room, k), -np.inf), np.zeros(room, np.int32))
+    gaps, levels = np.zeros(room if followed else 0), MISSES.copy() if followed else np.zeros(0)
+    return Record(counts, curve, np.full((room, k), -np.inf), np.zeros(room, np.int32), gaps, levels)
 
 
-def begun(k: int, trials: int, mistakes: int) -> Record:
+def begun(k: int, trials: int, mistakes: int, followed: bool = False) -> Record:
     """After trials of which no more is known than their number: the curve goes on from here."""
-    record = new_record(k)
+    record = new_record(k, followed)
     stride = 1
     while stride * POINTS < trials:
         stride *= 2
@@ -63,12 +68,15 @@ def widened(record: Record, k: int) -> Record:
     """The same with room for k classes."""
     if k == record.scores.shape[1]:
         return record
-    other, (scores, labels) = new_record(k), latest(record)
+    other, (scores, labels) = new_record(k, followed=record.levels.size > 0), latest(record)
     room, judged = len(other.labels), int(record.counts[JUDGED])
     scores, labels = scores[-room:], labels[-room:]
-    places = np.arange(judged - len(labels), judged) % room
+    trials = np.arange(judged - len(labels), judged)
+    places = trials % room
     other.scores[places, : scores.shape[1]], other.labels[places] = scores, labels
-    return other._replace(counts=record.counts, curve=record.curve)
+    if record.gaps.size:
+        other.gaps[places] = record.gaps[trials % len(record.labels)]
+    return other._replace(counts=record.counts, curve=record.curve, levels=record.levels)
 
 
 @kernel()
@@ -117,6 +125,13 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
     if label >= known:
         return
     place = record.counts[JUDGED] % record.labels.size
+    if record.levels.size:
+        highest = scores[label]
+        for c in range(known):
+            highest = max(highest, scores[c])
+        gap = highest - scores[label]
+        follow(record.levels, record.gaps, record.counts[JUDGED], gap)
+        record.gaps[place] = gap
     for c in range(record.scores.shape[1]):
         record.scores[place, c] = scores[c] if c < known else -np.inf
     record.labels[place] = label

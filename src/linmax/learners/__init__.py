@@ -39,10 +39,19 @@ class Description:
 
 @dataclass(frozen=True)
 class AutomaticPool:
-    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``."""
+    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``.
+
+    ``kind`` is what the attributes are, "dense" or "sparse", if it is not to be decided by the data.
+    """
+
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("", "dense", "sparse"):
+            raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
 
     def __str__(self) -> str:
-        return "auto"
+        return f"auto({self.kind})" if self.kind else "auto"
 
 
 class Running:

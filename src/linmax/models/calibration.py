@@ -20,13 +20,14 @@ from linmax.core.contract import Labels, Matrix, Vector
 from linmax.engine.record import JUDGED, RING, Record, RecordT, latest
 from linmax.jit.compiling import kernel
 
-__all__ = ["Calibration", "fit_moment", "fit_probabilities"]
+__all__ = ["Calibration", "fit_loss", "fit_moment", "fit_probabilities"]
 
 RECENT = 1000  # trials that are fitted to
-WINDOW = 100  # trials before one from which the usual size of its scores is taken
+WINDOW = 400  # trials before one from which the usual size of its scores is taken
 LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
 CLOSE = 1e-5  # to which the logarithm of the sharpness is found
 LEAST = 1e-6  # guess rate
+FEWEST = 20  # trials by which probabilities are judged
 
 
 # -- in compiled code ---------------------------------------------------------------------------------------------
@@ -108,11 +109,11 @@ def judge_sharpness(
     return loss, slope * beta, guess
 
 
-@kernel(types.UniTuple(float64, 2)(Matrix, Labels, Matrix))
-def likeliest(scores: np.ndarray, labels: np.ndarray, room: np.ndarray) -> tuple[float, float]:
-    """Sharpness and guess rate for which the labels are likeliest: the best of a few sharpnesses, made precise.
+@kernel(types.UniTuple(float64, 3)(Matrix, Labels, Matrix))
+def likeliest(scores: np.ndarray, labels: np.ndarray, room: np.ndarray) -> tuple[float, float, float]:
+    """Sharpness and guess rate for which the labels are likeliest, and the loss.
 
-    There is ``room`` for three numbers of each trial.
+    The best of a few sharpnesses is made precise. There is ``room`` for three numbers of each trial.
     """
     chosen, even, rise = room[0], room[1], room[2]
     spread = 0.0
@@ -153,7 +154,8 @@ def likeliest(scores: np.ndarray, labels: np.ndarray, room: np.ndarray) -> tuple
             after = after / 2.0 if side < 0 else after
             side = -1
     beta = math.exp(at) / spread
-    return beta, judge_sharpness(scores, labels, beta, chosen, even, rise)[2]
+    loss, _, guess = judge_sharpness(scores, labels, beta, chosen, even, rise)
+    return beta, guess, loss
 
 
 @kernel(types.void(Matrix, Matrix, Vector))
@@ -208,6 +210,22 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
     0.99
     """
+    return _likeliest(scores, labels)[:2]
+
+
+def fit_loss(scores: np.ndarray, labels: np.ndarray) -> float:
+    """The mean log loss of the labels under the probabilities of `fit_probabilities`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(fit_loss(np.zeros((50, 2)), np.array([0, 1] * 25)), 2)  # scores that tell nothing
+    0.69
+    """
+    return _likeliest(scores, labels)[2] / len(labels)
+
+
+def _likeliest(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
     room = np.empty((3, len(labels)))
     return likeliest(np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(labels, np.int32), room)
 
@@ -245,9 +263,7 @@ class Calibration:
         return self._fitted
 
     def _fit(self, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        sized = np.empty_like(scores)
-        over_size(scores, sized, np.empty(len(scores)))
-        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
+        return fit_probabilities(_sized(scores)[-RECENT:], labels[-RECENT:])
 
     def probabilities(self, record: Record, scores: np.ndarray) -> np.ndarray:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
@@ -255,3 +271,25 @@ class Calibration:
         shares = np.empty(scores.shape)
         shares_of(record, np.ascontiguousarray(scores), beta, guess, shares)
         return shares
+
+    def foreseen(self, record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+        """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
+
+        None of fewer than `FEWEST` trials.
+        """
+        scores, labels = latest(record)
+        half = len(labels) // 2
+        if half < FEWEST:
+            return None
+        beta, guess = self._fit(scores[:half], labels[:half])
+        sized, known = _sized(scores)[half:], np.isfinite(scores[half:])
+        powers = np.exp(beta * (sized - sized.max(axis=1, keepdims=True)))
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        return (1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True), labels[half:]
+
+
+def _sized(scores: np.ndarray) -> np.ndarray:
+    """Scores of trials that came one after the other, each over the usual size at its time."""
+    sized = np.empty_like(scores)
+    over_size(scores, sized, np.empty(len(scores)))
+    return sized

@@ -15,11 +15,15 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
-from linmax.data.arrays import Layout
+from linmax.data.arrays import Layout, cut
+from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
+from linmax.engine.outcome import joined
 from linmax.engine.record import (
     FILLED,
+    JUDGED,
+    LARGEST_RING,
     MISTAKES,
     Record,
     begun,
@@ -31,7 +35,9 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
+from linmax.learners.attributes import RunningPool
 from linmax.models.calibration import Calibration
+from linmax.models.reliability import Reliability, reliability
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
@@ -39,8 +45,11 @@ from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
 from linmax.util import files
+from linmax.util.checks import fraction
 
-__all__ = ["Columns", "Member", "Model", "apart"]
+__all__ = ["Columns", "Member", "Model", "apart", "chosen"]
+
+LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
 
 
 @dataclass
@@ -180,6 +189,13 @@ class Model:
         """A copy of the weights that it predicts with now, by name, up to one positive factor."""
         return self.weights_of(self.engine.top)
 
+    @property
+    def pool(self) -> RunningPool | None:
+        """The pool for attributes at work, if the learner is one."""
+        top = self.engine.top
+        running = getattr(top, "attributes", None) or getattr(top, "running", None)
+        return running if isinstance(running, RunningPool) else None
+
     def weights_of(self, node: Node) -> Weights:
         """The weights of one part of the learner (see `Member`)."""
         stored, log_scale = node.shown(self.engine)
@@ -252,8 +268,23 @@ class Model:
         Those of instances that have been learned from before say nothing about ones to come: they are not kept.
         Mistakes are counted against what was ``served`` for the instances, if they were predicted at another time.
         """
+        size, followed = len(places), first_pass and self.follows
+        most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if followed else size
+        if size <= most:
+            return self._stretch(instances, places, margins, first_pass, served)
+        parts = []
+        for begin in range(0, size, most):
+            end = min(size, begin + most)
+            answers = None if served is None else served[begin:end]
+            parts.append(self._stretch(cut(instances, begin, end), places[begin:end], margins, first_pass, answers))
+        return joined(parts)
+
+    def _stretch(
+        self, instances: Instances, places: np.ndarray, margins: bool, first_pass: bool, served: np.ndarray | None
+    ) -> Outcome:
         known, room = int(self.engine.state.shape[KNOWN]), len(self.record.labels)
-        outcome = self.engine.run(instances, places, margins, scored=room if first_pass else 0)
+        scored = 0 if not first_pass else len(places) if self.follows else room
+        outcome = self.engine.run(instances, places, margins, scored=scored)
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
@@ -278,6 +309,41 @@ class Model:
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
         return self._calibration.probabilities(self.record, scores / self.engine.top.unit(self.engine))
+
+    @property
+    def calibration(self) -> tuple[float, float]:
+        """Sharpness, for scores of their usual size, and guess rate of the probabilities."""
+        return self._calibration.fitted(self.record)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it keeps the coverage of prediction sets, which needs the scores of every trial."""
+        return self.record.levels.size > 0
+
+    def follow(self) -> Self:
+        """Keep the coverage of prediction sets from now on; before the first trial."""
+        self.record = new_record(len(self.classes), followed=True)
+        return self
+
+    def sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
+        """Scores from `judge` as prediction sets: which classes are in each (`linmax.engine.coverage`)."""
+        wanted, judged = fraction("coverage", coverage, 0.9), int(self.record.counts[JUDGED])
+        largest = reach(self.record.levels, self.record.gaps, judged, wanted)
+        scores = scores / self.engine.top.unit(self.engine)
+        highest = scores.max(axis=1, keepdims=True)
+        return np.asarray((highest - scores <= largest) & np.isfinite(scores) | (scores == highest))
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """How far its probabilities can be believed, by recent trials; None if there are too few."""
+        found = self._calibration.foreseen(self.record)
+        return None if found is None else reliability(*found)
+
+    @property
+    def coverage(self) -> dict[float, float]:
+        """Share of the trials whose label was in the set of each coverage that is followed, before it was seen."""
+        judged = int(self.record.counts[JUDGED])
+        return covered(self.record.levels, judged) if self.follows and judged else {}
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
@@ -335,7 +401,8 @@ class Model:
         """The model of a merged engine. Its recent scores are those of the ``parts``, the latest of each."""
         model = cls.__new__(cls)
         model.learner, model.engine, model.classes, model.columns = engine.learner, engine, list(classes), columns
-        model.record = begun(len(model.classes), int(engine.state.counts[0, TRIALS]), mistakes)
+        followed = all(part.follows for part in parts)
+        model.record = begun(len(model.classes), int(engine.state.counts[0, TRIALS]), mistakes, followed)
         place = {name: number for number, name in enumerate(model.classes)}
         for part in parts:
             scores, labels = (kept[-len(model.record.labels) // len(parts) :] for kept in latest(part.record))
@@ -354,6 +421,12 @@ class Model:
     def packed(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Its state as pickles hold it: with a user's own rules in it."""
         return self._state(in_pickles(self.learner, self.engine.rules))
+
+
+def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Prediction sets by name, the classes with the highest scores first."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return [tuple(classes[c] for c in row if inside[c]) for row, inside in zip(order.tolist(), sets, strict=True)]
 
 
 def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

@@ -21,12 +21,14 @@ __all__ = [
     "LearnBody",
     "Learned",
     "LearnedBatch",
+    "Limits",
     "ModelOptions",
     "NewModel",
     "PredictBatch",
     "PredictBody",
     "Predicted",
     "PredictedBatch",
+    "Probability",
     "checked_label",
     "decoded",
     "instance_of",
@@ -63,6 +65,16 @@ class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
     max_pending: Annotated[int, Meta(ge=1, le=100_000_000)] = 100_000
     max_features: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
     max_names: Annotated[int, Meta(ge=1, le=100_000_000)] = 1_000_000
+    expire: Annotated[float, Meta(gt=0.0, le=1e9)] | None = None
+
+
+class Limits(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Options that can be changed while a model is at work: they have no part in what it learns."""
+
+    max_pending: Annotated[int, Meta(ge=1, le=100_000_000)] | UnsetType = UNSET
+    max_features: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType = UNSET
+    max_names: Annotated[int, Meta(ge=1, le=100_000_000)] | UnsetType = UNSET
+    expire: Annotated[float, Meta(gt=0.0, le=1000000000.0)] | UnsetType | None = UNSET
 
 
 class NewModel(ModelOptions, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +98,7 @@ class PredictBody(_Instance, kw_only=True, forbid_unknown_fields=True):
 
     id: Id | None = None
     store: bool = False
+    probabilities: bool = False
 
 
 class LearnBody(_Instance, kw_only=True, forbid_unknown_fields=True):
@@ -120,12 +133,20 @@ class LabelBatch(Struct, kw_only=True, forbid_unknown_fields=True):
     items: Annotated[list[LabelBody], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
+class Probability(Struct, kw_only=True):
+    """How likely a class is."""
+
+    label: Label
+    probability: float
+
+
 class Predicted(Struct, kw_only=True, omit_defaults=True):
     """The label; id and sequence number when the instance was kept. Null before any class is known."""
 
     label: Label | None
     id: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
+    probabilities: list[Probability] | UnsetType = UNSET
 
 
 class Learned(Struct, kw_only=True):
@@ -145,6 +166,7 @@ class Fault(Struct, kw_only=True, omit_defaults=True):
     message: str
     field: str | None = None
     confirm: str | None = None
+    quarantined: bool = False
 
 
 class Error(Struct, kw_only=True):
@@ -159,6 +181,7 @@ class PredictedItem(Struct, kw_only=True):
     label: Label | UnsetType | None = UNSET
     id: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
+    probabilities: list[Probability] | UnsetType = UNSET
     error: Fault | UnsetType = UNSET
 
 

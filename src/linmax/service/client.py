@@ -151,6 +151,24 @@ class _Verbs:
         path = _path(model, f"curve?points={points}")
         return self._ask(_Asked("GET", path, None, lambda answer: answer["points"], repeatable=True))
 
+    def trial(self, model: str, id: str) -> Any:
+        """What the log knows of one trial: its state and its events."""
+        return self._ask(_Asked("GET", _path(model, f"trials/{quote(id, safe='')}"), None, _whole, repeatable=True))
+
+    def waiting(self, model: str, after: int = 0, limit: int = 100) -> Any:
+        """Predictions that wait for their label, oldest first."""
+        path = _path(model, f"predictions?after={after}&limit={limit}")
+        return self._ask(_Asked("GET", path, None, lambda answer: answer["predictions"], repeatable=True))
+
+    def change(self, model: str, **limits: Any) -> Any:
+        """Change ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
+        return self._ask(_Asked("PATCH", _path(model), limits, _whole, repeatable=True))
+
+    def predict_proba(self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
+        """The probability of each class, {class: probability}, the likeliest first."""
+        body = _instance(attributes, votes, scores) | {"probabilities": True}
+        return self._ask(_Asked("POST", _path(model, "predict"), body, _probabilities, repeatable=True))
+
     def snapshot(self, model: str) -> Any:
         """The model as bytes of a file that `linmax.Learner.load` reads."""
         return self._ask(_Asked("GET", _path(model, "snapshot"), None, _whole, repeatable=True))
@@ -346,6 +364,10 @@ def _plain(block: Any) -> Any:
 
 def _whole(answer: Any) -> Any:
     return answer
+
+
+def _probabilities(answer: Any) -> Any:
+    return {row["label"]: row["probability"] for row in answer["probabilities"]}
 
 
 def _results(answer: Any) -> Any:

@@ -9,13 +9,16 @@ from starlette.types import Receive, Send
 from linmax.service import views
 from linmax.service.handlers import query_number
 from linmax.service.messages import HEADERS, Request, encode
+from linmax.service.model import ServedModel
 from linmax.service.refusals import Refusal
+from linmax.service.weighing import NO_WEIGHTS, WeightsView
 
 __all__ = ["stream_events"]
 
-STREAM_SECONDS = 0.2
+STREAM_SECONDS = 0.2  # of the quickest stream; with many, all are slower
 QUIET_SECONDS = 10.0
 MOST_STREAMS = 200
+STREAM_BARS = 40
 
 
 async def stream_events(request: Request, receive: Receive, send: Send) -> None:
@@ -28,6 +31,9 @@ async def stream_events(request: Request, receive: Receive, send: Send) -> None:
     reached = views.reached(model, last, query_number(request, "after", 0, 2**53, least=0))
     kind = (b"content-type", b"text/event-stream; charset=utf-8")
     await send({"type": "http.response.start", "status": 200, "headers": [kind, *HEADERS]})
+    if request.head:  # that there is a stream, and no more
+        await send({"type": "http.response.body", "body": b""})
+        return
     ends = [asyncio.create_task(_hung_up(receive)), asyncio.create_task(service.stopping.wait())]
     app.streams += 1
     try:
@@ -35,10 +41,12 @@ async def stream_events(request: Request, receive: Receive, send: Send) -> None:
         while not any(end.done() for end in ends) and service.models.get(model.name) is model:
             state = (model.account.trials, len(service.errors) and service.errors[-1])
             if state != told or quiet > QUIET_SECONDS:
-                news = encode(views.news(model, reached, app.metrics.latency(), list(service.errors))).decode()
-                text = f"id: {model.number}.{model.account.trials}\ndata: {news}\n\n"
+                bars = await _bars(model)
+                trials, errors = model.account.trials, list(service.errors)
+                news = encode(views.news(model, reached, bars, app.metrics.latency(), errors)).decode()
+                text = f"id: {model.number}.{trials}\ndata: {news}\n\n"
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-                told, reached, quiet = state, model.account.trials, 0.0
+                told, reached, quiet = state, trials, 0.0
             quiet += STREAM_SECONDS
             await asyncio.wait(ends, timeout=STREAM_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         await send({"type": "http.response.body", "body": b""})
@@ -46,6 +54,13 @@ async def stream_events(request: Request, receive: Receive, send: Send) -> None:
         app.streams -= 1
         for end in ends:
             end.cancel()
+
+
+async def _bars(model: ServedModel) -> WeightsView:
+    try:
+        return await model.weighing.largest(model.learner, model.applied, STREAM_BARS)
+    except ValueError:  # it has none to show
+        return NO_WEIGHTS
 
 
 async def _hung_up(receive: Receive) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from linmax.service import views
+import msgspec
+
+from linmax.service import log_reading, views
 from linmax.service.keys import COOKIE, SESSION_SECONDS
 from linmax.service.messages import Answer, Request, encode, refused_answer
 from linmax.service.refusals import Refusal
@@ -14,12 +16,14 @@ __all__ = [
     "PAGE",
     "answer_trial",
     "answer_trials",
+    "change_model",
     "create_model",
     "delete_model",
     "explain",
     "forget",
     "health",
     "list_models",
+    "list_waiting",
     "log_in",
     "log_out",
     "metrics_text",
@@ -32,6 +36,8 @@ __all__ = [
     "send_snapshot",
     "show_curve",
     "show_model",
+    "show_session",
+    "show_trial",
     "show_weights",
 ]
 
@@ -124,13 +130,45 @@ async def delete_model(request: Request) -> Answer:
 
 async def show_weights(request: Request) -> Answer:
     model = request.app.service.model(request.parameters["model"])
-    return Answer(encode(views.weights(model, query_number(request, "limit", 100, 100_000))))
+    return Answer(encode(await views.weights(model, query_number(request, "limit", 100, 10_000))))
 
 
 async def show_curve(request: Request) -> Answer:
     model = request.app.service.model(request.parameters["model"])
     most = query_number(request, "points", 1000, 100_000)
     return Answer(encode(views.curve(model, query_number(request, "after", 0, 2**53, least=0), most)))
+
+
+async def change_model(request: Request) -> Answer:
+    service = request.app.service
+    model = service.model(request.parameters["model"])
+    limits = msgspec.to_builtins(request.body)
+    await service.pipeline.call(lambda log: log.change(model.number, limits))
+    model.change(limits)
+    return Answer(encode(views.summary(model)))
+
+
+async def list_waiting(request: Request) -> Answer:
+    service = request.app.service
+    model = service.model(request.parameters["model"])
+    after, most = query_number(request, "after", 0, 2**53, least=0), query_number(request, "limit", 100, 1000)
+    found = await service.pipeline.call(lambda log: log_reading.waiting(log, model.number, after, most))
+    return Answer(encode({"pending": model.pending, "predictions": found}))
+
+
+async def show_trial(request: Request) -> Answer:
+    service = request.app.service
+    number, id = service.model(request.parameters["model"]).number, request.parameters["id"]
+    return Answer(encode(await service.pipeline.call(lambda log: log_reading.trial(log, number, id))))
+
+
+async def show_session(request: Request) -> Answer:
+    gate = request.app.gate
+    try:
+        key = gate.admit(b"", request.headers.get(b"cookie", b""), "predict")
+    except Refusal:
+        key = None
+    return Answer(encode(views.SessionView(keys=not gate.open, key=None if key is None else key.name)))
 
 
 async def send_snapshot(request: Request) -> Answer:

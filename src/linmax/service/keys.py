@@ -1,7 +1,8 @@
 """Keys and what they allow. Only their SHA-256 hashes are stored; a key has 256 random bits, so it cannot be guessed.
 
-The keys of a data folder are in ``keys.json``, which the running service reads again when it changes. Without that
-file there are no keys: everything is allowed, and the service listens on this machine only.
+The keys of a data folder are in ``keys.json``, which the running service reads again when it changes. As long as there
+has never been a key, everything is allowed, and the service listens on this machine only. The file ``closed`` says that
+there has been one: from then on nothing is allowed without a key, whatever becomes of ``keys.json``.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ logger = logging.getLogger("linmax.service")
 SCOPES = ("predict", "learn", "admin")
 PREFIX = "lmx_"
 SESSION_SECONDS = 12 * 3600
-MOST_SESSIONS = 1000
+MOST_SESSIONS = 50  # of one key; the oldest end
 RELOAD_SECONDS = 1.0
 COOKIE = "linmax_session"
+CLOSED = """There have been keys here, so that nothing is allowed without one.
+To open the service to this machine again, stop it, and delete this file and keys.json.
+"""
 
 
 class Key(msgspec.Struct, kw_only=True):
@@ -49,7 +53,7 @@ class KeyFile:
     """The keys of one data folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "keys.json"
+        self.path, self.closed = folder / "keys.json", folder / "closed"
 
     def read(self) -> list[Key] | None:
         """All keys, revoked ones too; None when there has never been one."""
@@ -62,6 +66,7 @@ class KeyFile:
 
     def add(self, name: str, scopes: list[str], rate: float | None = None) -> str:
         """Make a key; returns its text, which is not stored."""
+        self.close()
         keys = self.read() or []
         if any(key.name == name and key.revoked is None for key in keys):
             raise ValueError(f"a key called {name!r} exists; revoke it or choose another name")
@@ -69,6 +74,14 @@ class KeyFile:
         keys.append(Key(name=name, sha256=_digest(text), scopes=scopes, rate=rate, created=int(time.time())))
         self._write(keys)
         return text
+
+    def close(self) -> None:
+        """Note that there are keys, for ever."""
+        if not self.closed.exists():
+            told = (
+                "There have been keys here: without one nothing is allowed. To open the service to this machine again, "
+            )
+            self.closed.write_text(f"{told}stop it and delete this file and keys.json.\n")
 
     def revoke(self, name: str) -> None:
         """Revoke the key of this name."""
@@ -143,6 +156,9 @@ class Gate:
             stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
         except FileNotFoundError:
             stamp = None
+        except OSError as error:
+            logger.error("the keys stay as they were: %s", error)
+            return
         if stamp == self._stamp:
             return
         try:
@@ -154,9 +170,18 @@ class Gate:
             self._stamp = stamp
             return
         self._stamp = stamp
-        self.open = keys is None and not self._keys  # a file that vanishes does not open the service
+        if keys is not None:
+            self.file.close()
+        elif self.file.closed.exists():
+            logger.error("%s is missing: nothing is allowed until there are keys", self.file.path)
+        self.open = self.open and keys is None and not self.file.closed.exists()  # what is closed stays closed
         self._keys = {key.sha256: key for key in keys or () if key.revoked is None}
-        self._buckets = {digest: _Bucket(key.rate) for digest, key in self._keys.items() if key.rate}
+        self._buckets = {digest: self._bucket(digest, key.rate) for digest, key in self._keys.items() if key.rate}
+
+    def _bucket(self, digest: str, rate: float) -> _Bucket:
+        """The bucket of a key: the one that there is, unless its rate has changed."""
+        known = self._buckets.get(digest)
+        return known if known is not None and known.rate == rate else _Bucket(rate)
 
     def admit(self, authorization: bytes, cookie: bytes, scope: str, *, safe: bool = True) -> Key | None:
         """The key that allows this scope; None when no key is needed; else 401, 403 or 429.
@@ -187,10 +212,11 @@ class Gate:
         key = self.admit(authorization, b"", "predict", safe=False)
         now = time.time()
         self._sessions = {word: (owner, end) for word, (owner, end) in self._sessions.items() if end > now}
-        if len(self._sessions) >= MOST_SESSIONS:
-            raise Refusal(429, "too many sessions are open", retry_after=60)
         word = secrets.token_urlsafe(32)
         if key is not None:
+            own = [known for known, (owner, _) in self._sessions.items() if owner == key.sha256]
+            for known in own[: max(0, len(own) + 1 - MOST_SESSIONS)]:  # nobody takes away the sessions of others
+                del self._sessions[known]
             self._sessions[_digest(word)] = (key.sha256, now + SESSION_SECONDS)
         return word
 

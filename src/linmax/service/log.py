@@ -29,9 +29,10 @@ import apsw
 
 from linmax.service.chain import first_hash, name_hash, next_hash
 from linmax.service.log_file import open_file, prepare_file, translated
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, Event, ModelRow, made_row
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, Budget, Event, ModelRow, made_row
 from linmax.service.mark import MOST_WAL, Mark, wal_damage
 from linmax.service.packing import CLASS, Instance, Label, Packed, pack, pack_known, pack_loosely, unpack
+from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
 __all__ = ["EventLog"]
@@ -39,6 +40,7 @@ __all__ = ["EventLog"]
 logger = logging.getLogger("linmax.service")
 
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
+UNLIMITED = 2**62
 NO_INSTANCE = (None,) * 4
 INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 FIND = (
@@ -84,6 +86,7 @@ class EventLog:
         self._touched: set[int] = set()
         self._undo: list[Callable[[], None]] = []
         self.commits = 0
+        self.budget = Budget(UNLIMITED, UNLIMITED, self.models.values)
         self._mark = Mark(self.path.with_name("acknowledged"))
         self._compare_with_mark(wal)
 
@@ -157,6 +160,10 @@ class EventLog:
         self._settle()
         self.seq = self._stored_seq
 
+    def undo_with(self, undo: Callable[[], None]) -> None:
+        """What to do if the transaction is undone."""
+        self._undo.append(undo)
+
     def _settle(self) -> None:
         self._touched.clear()
         self._undo.clear()
@@ -190,7 +197,7 @@ class EventLog:
 
     # -- models ---------------------------------------------------------------------------------------
 
-    def create(self, name: str, description: dict[str, Any]) -> ModelRow:
+    def create(self, name: str, description: dict[str, Any], footprint: Footprint | None = None) -> ModelRow:
         """A new model; 409 when the name is taken."""
         if any(row.name == name for row in self.models.values()):
             raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
@@ -202,6 +209,7 @@ class EventLog:
         stored = (number, name, text, self.at, "{}", 0, start, 0, bytes(16))
         self.run("INSERT INTO models VALUES (?,?,?,?,NULL,?,?,?,?,?)", stored)
         row = self.models[number] = made_row(self.database, *stored)
+        row.footprint = footprint
         self._undo.append(lambda: self.models.__delitem__(number))
         return row
 
@@ -214,6 +222,14 @@ class EventLog:
         del self.models[number]
         self._touched.discard(number)
         self._undo.append(lambda: self.models.__setitem__(number, row))
+
+    def change(self, number: int, limits: dict[str, Any]) -> None:
+        """Change a model's limits."""
+        row = self.model(number)
+        before = row.limits
+        row.limits = before | limits
+        self.run("UPDATE models SET limits = ? WHERE model = ?", (json.dumps(row.limits), number))
+        self._undo.append(lambda: setattr(row, "limits", before))
 
     def note_seq(self) -> None:
         """Write the last number down where it does not follow from the events."""
@@ -261,7 +277,7 @@ class EventLog:
         names = row.names
         packed = pack_known(instance, names)
         if (packed is None or label not in names.numbers[CLASS]) and not self._is_known(number, id):
-            row.admit(instance, label)
+            row.admit(instance, label, self.budget)
             packed = pack(instance, names)
             names.number(CLASS, label)
         code = names.numbers[CLASS].get(label)
@@ -288,7 +304,7 @@ class EventLog:
         if known is None:
             assert first.instance is not None
             if label not in row.names.numbers[CLASS] or pack_known(first.instance, row.names) is None:
-                row.admit(first.instance, label)
+                row.admit(first.instance, label, self.budget)
                 pack(first.instance, row.names)  # from now on its names have numbers
             self._insert(row, LABEL, None, first.seq, None, None, row.names.number(CLASS, label))
             self._no_longer_pending(row, first.seq)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Generator, Iterable
+from typing import Any, NamedTuple
 
 from linmax.service.chain import next_hash
 from linmax.service.log import EventLog
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT
+from linmax.service.packing import CLASS, Packed, unpack
+from linmax.service.refusals import Refusal
 
-__all__ = ["Damaged", "Row", "faults", "hash_at", "replay"]
+__all__ = ["SKIPPED", "Damaged", "Row", "export", "faults", "hash_at", "replay", "trial", "waiting"]
+
+SKIPPED = "skipped by the operator"
+KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget"}
 
 REPLAY = (
     "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.votes, e.scores, e.served, e.label, e.places, e.numbers, e.hash, "
@@ -39,7 +45,9 @@ class Row(NamedTuple):
     numbers: bytes
 
 
-def replay(log: EventLog, number: int, after: int, until: int, hash: bytes | None) -> Iterator[tuple[Row, bytes]]:
+def replay(
+    log: EventLog, number: int, after: int, until: int, hash: bytes, skipped: Collection[int] = ()
+) -> Generator[tuple[Row, bytes]]:
     """All events of a model in order, each with the running hash after it, which is compared with the stored one.
 
     Parameters
@@ -47,19 +55,28 @@ def replay(log: EventLog, number: int, after: int, until: int, hash: bytes | Non
     log : the log.
     number : the model.
     after, until : the first event is later than `after`, the last one not later than `until`.
-    hash : the running hash at `after`; None before hashes were kept.
+    hash : the running hash at `after`; before hashes were kept, the first one.
+    skipped : events that an operator has given up, and whose damage is known.
     """
-    base, base_hash = log.models[number].base, log.models[number].base_hash
-    running = hash if hash is not None else base_hash
-    for seq, kind, at, id, refers, votes, scores, served, label, places, numbers, stored, *first in log.run(
-        REPLAY, (number, after, until)
-    ):
+    cursor = log.run(REPLAY, (number, after, until))
+    try:
+        yield from _checked(cursor, log.models[number].base, hash, skipped)
+    finally:
+        cursor.close()  # one that is left open would lock the log
+
+
+def _checked(
+    cursor: Iterable[Any], base: int, running: bytes, skipped: Collection[int]
+) -> Generator[tuple[Row, bytes]]:
+    for seq, kind, at, id, refers, votes, scores, served, label, places, numbers, stored, *first in cursor:
         if seq > base:
             fields = (seq, kind, at, id, refers, votes, scores, served, label)
-            running = next_hash(running, fields, places, numbers)
+            running = stored if seq in skipped else next_hash(running, fields, places, numbers)
             if running != stored:
                 raise Damaged(seq, f"event {seq} is damaged: it does not fit the running hash of the log")
-        if refers is None:
+        if seq in skipped:
+            yield Row(seq, kind, label, None, 0, 0, b"", b""), running
+        elif refers is None:
             yield Row(seq, kind, label, served, votes, scores, places, numbers), running
         else:
             if first[3] is None:
@@ -83,3 +100,58 @@ def hash_at(log: EventLog, number: int, seq: int) -> bytes | None:
         return row.base_hash
     found = log.run("SELECT hash FROM events WHERE model = ? AND seq = ?", (number, seq)).get
     return None if found is None else bytes(found)
+
+
+def waiting(log: EventLog, number: int, after: int, most: int) -> list[dict[str, Any]]:
+    """Predictions of a model that wait for their label, oldest first: id, seq, at, and the label that was served."""
+    classes = log.model(number).names.texts[CLASS]
+    sql = (
+        "SELECT e.id, e.seq, e.at, e.served FROM pending p JOIN events e ON e.seq = p.seq "
+        "WHERE p.model = ? AND p.seq > ? ORDER BY p.seq LIMIT ?"
+    )
+    return [
+        {"id": id, "seq": seq, "at": at, "label": None if served is None else classes[served]}
+        for id, seq, at, served in log.run(sql, (number, after, most))
+    ]
+
+
+def trial(log: EventLog, number: int, id: str) -> dict[str, Any]:
+    """Everything that the log knows of one trial; 404 when there is none."""
+    first = log.run("SELECT seq FROM events WHERE model = ? AND id = ?", (number, id)).get
+    if first is None:
+        raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
+    closing = log.run("SELECT seq FROM events WHERE refers = ?", (first,)).get
+    seqs = [first] if closing is None else [first, closing]
+    events = [event for seq in seqs for event in export(log, seq - 1, number, 1)]
+    states = {"learn": "learned", "label": "learned", "predict": "pending", "forget": "forgotten"}
+    state = "refused" if "fault" in events[-1] else states[events[-1]["kind"]]
+    return {"id": id, "state": state, "events": events}
+
+
+def export(log: EventLog, after: int, number: int | None, most: int) -> list[dict[str, Any]]:
+    """Up to `most` events after a sequence number, of one model or of all, as plain data."""
+    chosen = "e.model = ?" if number is not None else "m.deleted IS NULL"
+    sql = (
+        "SELECT e.seq, m.model, e.kind, e.at, coalesce(e.id, p.id), e.votes, e.scores, e.places, e.numbers, "
+        "e.served, e.label, e.hash, a.seq, a.predicted, a.fault "
+        "FROM events e JOIN models m ON m.model = e.model LEFT JOIN events p ON p.seq = e.refers "
+        f"LEFT JOIN answers a ON a.seq = e.seq WHERE e.seq > ? AND {chosen} ORDER BY e.seq LIMIT ?"
+    )
+    values = (after, most) if number is None else (after, number, most)
+    found = []
+    for seq, model, kind, at, id, *packed, served, label, hash, told, predicted, fault in log.run(sql, values):
+        row = log.models[model]
+        classes = row.names.texts[CLASS]
+        event: dict[str, Any] = {"seq": seq, "model": row.name, "kind": KIND_NAMES[kind], "at": at, "id": id}
+        if packed[2] is not None:
+            event["instance"] = unpack(Packed(*packed), row.names)
+        if kind == PREDICT:
+            event["served"] = None if served is None else classes[served]
+        if label is not None:
+            event["label"] = classes[label]
+        if kind == LEARN and told is not None:
+            event["predicted"] = None if predicted is None else classes[predicted]
+        if fault is not None:
+            event["fault"] = fault
+        found.append(event | {"hash": None if hash is None else hash.hex()})
+    return found

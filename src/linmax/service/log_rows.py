@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 import msgspec
 
-from linmax.service.packing import CLASS, KINDS, Instance, Label, SentNames, named_in
+from linmax.service.packing import CLASS, KINDS, NAME_BYTES, Instance, Label, SentNames, named_in
+from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
-__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Event", "ModelRow", "made_row", "unstored_row"]
+__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Budget", "Event", "ModelRow", "made_row", "unstored_row"]
 
 PREDICT, LEARN, LABEL, FORGET = 1, 2, 3, 4
 FIELDS = ("attributes", "votes", "scores", "label")
@@ -36,6 +38,7 @@ class ModelRow:
     last: int
     hash: bytes
     pending: int
+    footprint: Footprint | None = None  # how its size grows, when that is known
 
     @property
     def max_pending(self) -> int:
@@ -47,20 +50,69 @@ class ModelRow:
         """How many names there may be."""
         return int(self.limits.get("max_names", self.description.get("max_names", MOST_NAMES)))
 
-    def admit(self, instance: Instance, label: Label) -> None:
-        """Refuse a trial whose new names are too many (422)."""
+    @property
+    def size(self) -> int:
+        """About how much memory the model takes."""
+        return self._size([0] * len(KINDS))
+
+    def _size(self, new: Sequence[int]) -> int:
+        if self.footprint is None:
+            return self.names.bytes
+        attributes, voters, raters, classes = (
+            len(texts) + more for texts, more in zip(self.names.texts, new, strict=True)
+        )
+        classes = max(classes, len(self.description.get("classes") or ()))
+        return self.footprint.bytes([attributes, voters, raters], classes) + self.names.bytes + sum(new) * NAME_BYTES
+
+    def admit(self, instance: Instance, label: Label, budget: Budget) -> None:
+        """Refuse a trial whose new names are too many (422), or need too much memory (422, 507)."""
         found = named_in(instance)
         found[CLASS].add(label)
         new = [names - self.names.numbers[kind].keys() for kind, names in zip(KINDS, found, strict=True)]
-        if len(self.names) + sum(map(len, new)) > self.max_names:
-            kind = next(kind for kind in KINDS if new[kind])
+        counts = list(map(len, new))
+        if not any(counts):
+            return
+        kind = next(kind for kind in KINDS if new[kind])
+        if len(self.names) + sum(counts) > self.max_names:
             name = min(map(str, new[kind]))
             message = f"this model takes at most {self.max_names} names, and has {len(self.names)}; {name!r} is new"
             raise Refusal(422, message, field=FIELDS[kind])
+        budget.check(self, self._size(counts), FIELDS[kind])
+
+    def begin_after(self, kept: int, base: int, base_hash: bytes) -> None:
+        """Undo a cut."""
+        self.kept, self.base, self.base_hash = kept, base, base_hash
 
     def go_back(self, last: int, hash: bytes, pending: int) -> None:
         """Undo what a transaction has added."""
         self.last, self.hash, self.pending = last, hash, pending
+
+
+class Budget:
+    """Memory for the states of models, in bytes: of each one, and of all together.
+
+    Parameters
+    ----------
+    each, total : how much they may take.
+    rows : gives all models.
+    """
+
+    def __init__(self, each: int, total: int, rows: Callable[[], Iterable[ModelRow]]) -> None:
+        self.each, self.total, self._rows = each, total, rows
+
+    def check(self, row: ModelRow, wanted: int, field: str) -> None:
+        """Refuse a model that would grow to `wanted` bytes."""
+        if wanted > self.each:
+            message = f"the new names and classes would let this model grow to {_mega(wanted)}, and it may have "
+            raise Refusal(422, f"{message}{_mega(self.each)} (--model-memory)", field=field)
+        others = sum(other.size for other in self._rows() if other is not row)
+        if others + wanted > self.total:
+            message = f"the new names and classes would let the models grow to {_mega(others + wanted)}, and together "
+            raise Refusal(507, f"{message}they may have {_mega(self.total)} (--memory)", field=field)
+
+
+def _mega(count: int) -> str:
+    return f"{count / 2**20:,.1f} MB"
 
 
 class Event(msgspec.Struct):

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.types import Send
+from starlette.types import Receive, Send
 
 from linmax.service.keys import Key
 from linmax.service.model import ServedModel
@@ -42,6 +42,7 @@ class Request:
     key: Key | None
     headers: dict[bytes, bytes]
     secure: bool
+    head: bool = False  # only the headers of the answer are wanted
 
 
 class Answer(msgspec.Struct):
@@ -55,6 +56,7 @@ class Answer(msgspec.Struct):
 
 Content = bytes | bytearray
 Handler = Callable[[Request], Awaitable[Answer]]
+Stream = Callable[[Request, Receive, Send], Awaitable[None]]
 Begin = Callable[[Trials, ServedModel, list[Any], Callable[[list[Any]], None]], None]
 
 
@@ -63,7 +65,8 @@ class Operation:
     """One method of one path.
 
     `scope` is what a key must allow ("" for everybody), `body` the type of the JSON that is taken, `returns` that of
-    the answer, `refuses` the statuses beyond those that every operation may give. Operations on trials have `begin`.
+    the answer, `refuses` the statuses beyond those that every operation may give. Operations on trials have `begin`,
+    and streams answer piece by piece (`stream`) instead of by their handler.
     """
 
     name: str
@@ -79,6 +82,8 @@ class Operation:
     query: tuple[tuple[str, dict[str, Any], str], ...] = ()
     kind: str = "application/json"
     begin: Begin | None = None
+    stream: Stream | None = None
+    cost: int = 1  # in trials, against the rate of a key
 
 
 def refused_answer(refusal: Refusal) -> Answer:

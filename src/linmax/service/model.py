@@ -18,11 +18,12 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
-from linmax.service.bodies import Choices, ModelOptions
+from linmax.service.bodies import Choices, ModelOptions, Probability
 from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, Event, ModelRow
 from linmax.service.packing import Instance, Label
-from linmax.service.probing import Probe, probe
+from linmax.service.probing import Footprint, footprint, is_fragile
 from linmax.service.refusals import Refusal
+from linmax.service.weighing import Weighing
 
 __all__ = ["UNFIT", "Noted", "ServedModel"]
 
@@ -54,18 +55,32 @@ class ServedModel:
         self.saved = 0  # the same for the newest snapshot
         self.pending = 0  # predictions that wait for their label
         self.unlearned = 0  # stored, but refused by the learner
+        self.weighing = Weighing()
         self.late = 0  # labels that came after their prediction was served
+
+    def change(self, limits: Mapping[str, Any]) -> None:
+        """Change options that have no part in what is learned."""
+        self.options = msgspec.convert(msgspec.to_builtins(self.options) | dict(limits), ModelOptions)
+        self.choices = Choices(self.options)
 
     def predict(self, instance: Instance) -> Label | None:
         """The label to serve; the state does not change."""
         return self.learner.predict(**(instance or NOTHING))
 
+    def probabilities(self, instance: Instance) -> list[Probability]:
+        """How likely each class is, the likeliest first."""
+        found = self.learner.predict_proba(**(instance or NOTHING))
+        rows = [Probability(label=label, probability=value) for label, value in found.items()]
+        return sorted(rows, key=lambda row: -row.probability)
+
     @property
-    def probe(self) -> Probe:
-        """What trying out such a learner has shown."""
-        options = self.options
-        classes = None if options.classes is None else tuple(options.classes)
-        return probe(options.learner, options.kind, classes, options.thresholds)
+    def fragile(self) -> bool:
+        """Whether ordinary numbers can spoil the learner."""
+        return is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
+
+    def footprint(self) -> Footprint:
+        """How its size grows; found by trials of another learner, which takes a moment the first time."""
+        return footprint(self.options.learner, self.options.kind, self.options.thresholds)
 
     def check(self, instance: Instance, label: Label) -> None:
         """Refuse what could not be learned, before it is stored."""
@@ -118,7 +133,7 @@ class ServedModel:
 
     def _learn(self, instance: Instance, label: Label) -> Label | None:
         """Learn, or raise and leave the learner as it was."""
-        if not self.probe.fragile:
+        if not self.fragile:
             return self.learner.learn(**instance, label=label)
         before = self.learner_state()
         try:
@@ -149,7 +164,8 @@ class ServedModel:
         return first + (0 if self.learner.fixed else len(self.learner.known)), slope
 
     def warm_up(self) -> None:
-        """Compile everything the learner needs, so that no request waits for it. Spoils the learner."""
+        """Compile and try out everything the learner needs, so that no request waits for it. Spoils the learner."""
+        self.footprint()
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from linmax.service import bodies, views
+from linmax.service.events import stream_events
+from linmax.service.export import stream_export
 from linmax.service.handlers import (
     answer_trial,
     answer_trials,
+    change_model,
     create_model,
     delete_model,
     explain,
     forget,
     health,
     list_models,
+    list_waiting,
     log_in,
     log_out,
     metrics_text,
@@ -25,6 +29,8 @@ from linmax.service.handlers import (
     send_snapshot,
     show_curve,
     show_model,
+    show_session,
+    show_trial,
     show_weights,
 )
 from linmax.service.messages import Operation
@@ -83,7 +89,8 @@ OPERATIONS: list[Operation] = [
     Operation(
         "weights", "GET", f"{MODEL}/weights", "predict", "The largest weights",
         show_weights, None, views.WeightsView, refuses=(404, 409, 503),
-        query=(("limit", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 100}, "how many of a kind"),),
+        query=(("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100}, "how many of a kind"),),
+        cost=10,
     ),
     Operation(
         "curve", "GET", f"{MODEL}/curve", "predict", "Mistakes along the trials",
@@ -95,16 +102,41 @@ OPERATIONS: list[Operation] = [
     ),
     Operation(
         "stream", "GET", f"{MODEL}/events", "predict", "News of a model as server-sent events",
-        no_answer, refuses=(404, 503), kind="text/event-stream",
+        no_answer, refuses=(404, 503), kind="text/event-stream", stream=stream_events, cost=10,
         query=(("after", {**NUMBER, "maximum": 2**53}, "only points beyond this trial"),),
     ),
     Operation(
         "snapshot", "GET", f"{MODEL}/snapshot", "admin", "The model as a file that linmax.Learner.load reads",
-        send_snapshot, refuses=(404, 503), kind="application/octet-stream",
+        send_snapshot, refuses=(404, 503), kind="application/octet-stream", cost=100,
+    ),
+    Operation(
+        "change", "PATCH", MODEL, "admin", "Change a model's limits",
+        change_model, bodies.Limits, views.Summary, refuses=(404, 503, 507),
+    ),
+    Operation(
+        "waiting", "GET", f"{MODEL}/predictions", "learn", "Predictions that wait for their label, oldest first",
+        list_waiting, None, views.WaitingView, refuses=(404, 503, 507), cost=10,
+        query=(
+            ("after", {**NUMBER, "maximum": 2**53, "default": 0}, "only those with a later seq"),
+            ("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "at most so many"),
+        ),
+    ),
+    Operation(
+        "trial", "GET", f"{MODEL}/trials/{{id}}", "learn", "One trial as the log has it",
+        show_trial, None, views.TrialView, refuses=(404, 503, 507),
+    ),
+    Operation(
+        "export", "GET", "/v1/export", "admin", "The log as lines of JSON",
+        no_answer, refuses=(404, 503, 507), kind="application/x-ndjson", stream=stream_export, cost=100,
+        query=(
+            ("since", {**NUMBER, "maximum": 2**53, "default": 0}, "only later events"),
+            ("model", {"type": "string"}, "of this model alone"),
+        ),
     ),
     Operation("health", "GET", "/health", "", "Whether the process is alive", health, None, views.Status),
     Operation("ready", "GET", "/ready", "", "Whether requests are taken", ready, None, views.Ready, refuses=(503,)),
     Operation("metrics", "GET", "/metrics", "predict", "Figures for Prometheus", metrics_text, kind="text/plain"),
+    Operation("session", "GET", "/v1/session", "", "Whose cookie this is", show_session, None, views.SessionView),
     Operation("logIn", "POST", "/v1/session", "predict", "A cookie for the page", log_in, status=204),
     Operation("logOut", "DELETE", "/v1/session", "", "Give the cookie up", log_out, status=204),
     Operation("openapi", "GET", "/openapi.json", "", "This description", openapi_description, None, dict[str, Any]),

@@ -34,6 +34,7 @@ __all__ = [
 Label = str | int
 Instance = dict[str, Any]
 KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
+NAME_BYTES = 400  # of memory that a name takes, beside its letters: here, in the learner, and in their tables
 LOOSE = -1  # in the place of the number of votes: the instance is JSON
 
 
@@ -67,6 +68,7 @@ class SentNames:
         self.numbers: tuple[dict[Label, int], ...] = tuple({} for _ in KINDS)
         self.texts: tuple[list[Label], ...] = tuple([] for _ in KINDS)
         self.fresh: list[tuple[int, int, Label]] = []  # not yet on stable storage
+        self.bytes = 0  # about how much memory they take
         for kind, name in known:
             self.number(kind, name)
         self.keep()
@@ -80,6 +82,7 @@ class SentNames:
         if found is None:
             found = self.numbers[kind][name] = len(self.texts[kind])
             self.texts[kind].append(name)
+            self.bytes += NAME_BYTES + len(str(name))
             self.fresh.append((kind, found, name))
         return found
 
@@ -92,6 +95,7 @@ class SentNames:
         for kind, _, name in reversed(self.fresh):
             del self.numbers[kind][name]
             self.texts[kind].pop()
+            self.bytes -= NAME_BYTES + len(str(name))
         self.fresh.clear()
 
 

@@ -20,7 +20,14 @@ from linmax.service.resource import Resource
 
 __all__ = ["Protocol"]
 
+MOST_HEAD = 64 * 1024  # bytes of a request that are not its body
 Pairs = tuple[tuple[bytes, bytes], ...]
+
+
+TOO_LONG = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\nconnection: close\r\n"
+    b"content-length: %d\r\n\r\n%b"
+)
 
 
 class _Nobody:
@@ -76,6 +83,16 @@ class Protocol(HttpToolsProtocol):
 
     since: float | None = None
     idle: float | None = None
+    head = 0  # bytes of the present request that are not its body
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come; a request whose address and headers are too long is refused before anything else."""
+        self.head += len(data)
+        super().data_received(data)
+        if self.head > MOST_HEAD and not self.transport.is_closing():
+            told = b"the address and the headers must be at most %d bytes" % MOST_HEAD
+            self.transport.write(TOO_LONG % (len(told), told))
+            self.transport.close()
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -116,13 +133,14 @@ class Protocol(HttpToolsProtocol):
         return _Trial(self, resource, model.decode("latin-1"), headers, parser.should_keep_alive())
 
     def on_body(self, body: bytes) -> None:
+        self.head -= len(body)
         if self.trial is not None:
             self.trial.body += body
         else:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.since = None
+        self.since, self.head = None, 0
         if self.trial is not None:
             self.trial.begin()
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from linmax.models.online import Learner
 from linmax.service import log_reading
 from linmax.service.log import EventLog
-from linmax.service.log_reading import Damaged, Row
+from linmax.service.log_reading import SKIPPED, Damaged, Row
 from linmax.service.log_rows import FORGET, LABEL, PREDICT, Event
 from linmax.service.model import UNFIT, Noted, ServedModel
 from linmax.service.packing import ATTRIBUTE, CLASS, LOOSE, Packed, SentNames, unpack
@@ -49,7 +50,22 @@ def replay(
         raise Damaged(row.kept, message)
     names, bulk = row.names, _Bulk(model, row.names, log.answered)
     faults = log_reading.faults(log, model.number, model.applied)
-    rows = log_reading.replay(log, model.number, model.applied, row.last if until is None else until, model.hash)
+    skipped = {seq for seq, fault in faults.items() if fault == SKIPPED}
+    last = row.last if until is None else until
+    rows = log_reading.replay(log, model.number, model.applied, last, model.hash, skipped)
+    with contextlib.closing(rows):
+        return _apply(model, rows, names, faults, bulk, note, stopping)
+
+
+def _apply(
+    model: ServedModel,
+    rows: Iterator[tuple[Row, bytes]],
+    names: SentNames,
+    faults: Mapping[int, str],
+    bulk: _Bulk,
+    note: Noted,
+    stopping: Callable[[], bool],
+) -> int:
     size, trials = FEWEST_ROWS, 0
     while chunk := list(islice(rows, size)):
         if stopping():
@@ -74,7 +90,11 @@ def _teach(model: ServedModel, row: Row, names: SentNames, note: Noted, fault: s
     assert row.label is not None
     served = None if row.served is None else classes[row.served]
     packed = Packed(row.votes, row.scores, row.places, row.numbers)
-    model.teach(Event(row.seq, row.kind, unpack(packed, names), served, classes[row.label]), note, fault)
+    try:
+        model.teach(Event(row.seq, row.kind, unpack(packed, names), served, classes[row.label]), note, fault)
+    except Exception as error:
+        message = f"event {row.seq} cannot be replayed: {type(error).__name__}: {error}"
+        raise Damaged(row.seq, message) from error
 
 
 class _Bulk:
@@ -90,7 +110,7 @@ class _Bulk:
         model, learner = self.model, self.model.learner
         if not rows:
             return True
-        if model.choices.kind != "attributes" or model.probe.fragile:
+        if model.choices.kind != "attributes" or model.fragile:
             return False
         seqs, kinds, labels, served, votes, _, places, numbers = zip(*rows, strict=True)
         if LOOSE in votes:

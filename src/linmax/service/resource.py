@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -11,7 +12,6 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from linmax.service import bodies
-from linmax.service.events import stream_events
 from linmax.service.keys import Key
 from linmax.service.messages import JSON, Answer, Content, Operation, Request, encode, refused_answer, send_answer
 from linmax.service.refusals import Refusal
@@ -53,13 +53,17 @@ class Resource:
                 allowed = self.allow.decode()
                 raise Refusal(405, f"{method} is not for this address; allowed: {allowed}", allow=allowed)
             request = await self._request(operation, scope, receive)
-            if operation.name == "stream":
-                await stream_events(request, receive, send)
+            request.head = method == "HEAD"
+            if operation.stream is not None:
+                await operation.stream(request, receive, send)
                 app.metrics.request(name, 200, time.perf_counter() - began)
                 return
-            answer = await operation.handler(request)
+            async with asyncio.timeout(app.settings.answer_seconds):
+                answer = await operation.handler(request)
         except ClientGone:
             return
+        except TimeoutError:
+            answer = self._failed(name, Refusal(503, "this took too long; try again", retry_after=5))
         except Exception as error:
             answer = self._failed(name, error)
         await send_answer(send, method, answer)
@@ -108,7 +112,7 @@ class Resource:
     def _admit(self, operation: Operation, headers: dict[bytes, bytes]) -> Key | None:
         app, key = self.app, None
         if app.gate.open:
-            host = headers.get(b"host", b"")
+            host = headers.get(b"host", b"").lower()
             if host not in LOOPBACK and host.rpartition(b":")[0] not in LOOPBACK:  # no other site reaches in by DNS
                 raise Refusal(403, "without keys only this machine is served; the Host header names another")
         if operation.scope:
@@ -127,9 +131,15 @@ class Resource:
             self.app.gate.charge(key, len(body.items) if hasattr(body, "items") else 1)
         return body
 
+    def _charge(self, operation: Operation, key: Key | None) -> None:
+        """Count a request that is not about trials; those are counted when their number is known."""
+        if operation.begin is None:
+            self.app.gate.charge(key, operation.cost)
+
     async def _request(self, operation: Operation, scope: Scope, receive: Receive) -> Request:
         app, headers = self.app, dict(scope["headers"])
         key, body = self._admit(operation, headers), None
+        self._charge(operation, key)
         if operation.body is not None:
             body = self._decode(operation, headers, await read_body(receive, headers, app.settings), key)
         query = _query(scope["query_string"]) if operation.query else {}

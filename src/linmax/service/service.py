@@ -19,7 +19,7 @@ from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
-from linmax.service.log_rows import Event, ModelRow, unstored_row
+from linmax.service.log_rows import Budget, Event, ModelRow, unstored_row
 from linmax.service.model import UNFIT, ServedModel
 from linmax.service.packing import Label
 from linmax.service.pipeline import Entry, Pipeline
@@ -69,6 +69,7 @@ class Service:
         private_folder(settings.data)
         self.settings = settings
         self.log = EventLog(settings.data / "log.sqlite", vfs=vfs)
+        self.log.budget = Budget(*settings.budgets, self.log.models.values)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
         self.models: dict[str, ServedModel] = {}
@@ -194,7 +195,7 @@ class Service:
             await asyncio.to_thread(trial.warm_up)
         except UNFIT as error:
             raise Refusal(422, str(error), field="learner") from None
-        row = await self.pipeline.call(lambda log: log.create(body.name, description))
+        row = await self.pipeline.call(lambda log: log.create(body.name, description, trial.footprint()))
         model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model

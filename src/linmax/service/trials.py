@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from linmax.service import bodies, pipeline
-from linmax.service.bodies import LabelBody, LearnBody, Learned, PredictBody, Predicted
+from linmax.service.bodies import LabelBody, LearnBody, Learned, PredictBody, Predicted, Probability
 from linmax.service.log_rows import Event
 from linmax.service.model import UNFIT, ServedModel
-from linmax.service.packing import Instance, Label
 from linmax.service.pipeline import Entry
 from linmax.service.refusals import Refusal
 
@@ -24,6 +25,7 @@ __all__ = ["Trials"]
 logger = logging.getLogger("linmax.service")
 
 Done = Callable[[list[Any]], None]
+read_probabilities = msgspec.json.Decoder(list[Probability]).decode
 
 
 class Trials:
@@ -38,17 +40,16 @@ class Trials:
 
     def _predicted(self, model: ServedModel, body: PredictBody) -> Predicted | tuple[str, Entry]:
         instance = bodies.instance_of(body, model.choices)
-        label = self._serve(model, instance)
-        if body.id is None and not body.store:
-            return Predicted(label=label)
-        id, number = body.id or self.service.ids.new(), model.number
-        return id, Entry(lambda log: log.predict(number, id, instance, label), model)
-
-    def _serve(self, model: ServedModel, instance: Instance) -> Label | None:
         try:
-            return model.predict(instance)
+            label = model.predict(instance)
+            likely = model.probabilities(instance) if body.probabilities else None
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
+        if body.id is None and not body.store:
+            return Predicted(label=label, probabilities=msgspec.UNSET if likely is None else likely)
+        id, number = body.id or self.service.ids.new(), model.number
+        told = None if likely is None else msgspec.json.encode(likely)
+        return id, Entry(lambda log: log.predict(number, id, instance, label, told), model)
 
     def learn(self, model: ServedModel, items: list[LearnBody], done: Done) -> None:
         """Store instances with their labels, and learn them."""
@@ -127,6 +128,7 @@ def _answer(id: str, entry: Entry) -> Predicted | Learned | Refusal:
         assert event is not None
         return event
     if event.label is None:
-        return Predicted(label=event.served, id=id, seq=event.seq)
+        likely = msgspec.UNSET if event.probabilities is None else read_probabilities(event.probabilities)
+        return Predicted(label=event.served, id=id, seq=event.seq, probabilities=likely)
     mistake = event.served != event.label
     return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)

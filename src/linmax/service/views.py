@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -16,14 +13,18 @@ from linmax.models.online import Learner
 from linmax.service import bodies
 from linmax.service.model import UNFIT, ServedModel
 from linmax.service.refusals import Refusal
+from linmax.service.weighing import WeightsView
 
 __all__ = [
     "CurveView",
     "ExplanationView",
     "Models",
     "Ready",
+    "SessionView",
     "Status",
     "Summary",
+    "TrialView",
+    "WaitingView",
     "WeightsView",
     "curve",
     "explanation",
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 STREAM_POINTS = 500  # of the past, sent when a stream begins
-STREAM_BARS = 40
 
 
 class Status(Struct, kw_only=True):
@@ -85,23 +85,6 @@ class Models(Struct, kw_only=True):
     quarantined: list[QuarantinedView]
 
 
-class Weight(Struct, kw_only=True, omit_defaults=True):
-    """One weight; with `label` if each class has its own."""
-
-    name: str
-    weight: float
-    label: bodies.Label | None = None
-
-
-class WeightsView(Struct, kw_only=True):
-    """The largest weights of each kind, by magnitude."""
-
-    voters: list[Weight]
-    raters: list[Weight]
-    thresholds: list[Weight]
-    attributes: list[Weight]
-
-
 class Score(Struct, kw_only=True):
     """The score of a class."""
 
@@ -122,6 +105,37 @@ class Bound(Struct, kw_only=True):
 
     constant: float
     slope: float
+
+
+class Waiting(Struct, kw_only=True):
+    """A prediction that waits for its label; `at` in milliseconds since 1970."""
+
+    id: str
+    seq: int
+    at: int
+    label: bodies.Label | None
+
+
+class WaitingView(Struct, kw_only=True):
+    """Predictions that wait for their label, oldest first; ask again `after` the last seq for more."""
+
+    pending: int
+    predictions: list[Waiting]
+
+
+class TrialView(Struct, kw_only=True):
+    """A trial: "pending", "learned", "refused" or "forgotten", and its events as they are in the log."""
+
+    id: str
+    state: str
+    events: list[dict[str, Any]]
+
+
+class SessionView(Struct, kw_only=True):
+    """Whether keys are needed, and the name of the key behind the cookie."""
+
+    keys: bool
+    key: str | None
 
 
 class CurveView(Struct, kw_only=True):
@@ -151,44 +165,12 @@ def summary(model: ServedModel) -> Summary:
     )
 
 
-def weights(model: ServedModel, most: int) -> WeightsView:
+async def weights(model: ServedModel, most: int) -> WeightsView:
     """The largest weights of each kind."""
     try:
-        return _view(model.learner.weights, most)
+        return await model.weighing.largest(model.learner, model.applied, most)
     except ValueError as error:
         raise Refusal(409, f"{model.learner.learner} has no weights to show: {error}") from None
-
-
-def _view(found: Mapping[str, dict[Any, Any]], most: int) -> WeightsView:
-    return WeightsView(
-        voters=_largest(found.get("voters", {}), most),
-        raters=_largest(found.get("raters", {}), most),
-        thresholds=_largest(found.get("thresholds", {}), most),
-        attributes=_largest_of_classes(found.get("attributes", {}), most),
-    )
-
-
-def _weights_or_none(model: ServedModel) -> Mapping[str, dict[Any, Any]]:
-    """Nothing, where a combination has no weights to show."""
-    try:
-        return model.learner.weights
-    except ValueError:
-        return {}
-
-
-def _largest(table: dict[Any, float], most: int) -> list[Weight]:
-    rows = [Weight(name=str(name), weight=float(weight)) for name, weight in table.items()]
-    return sorted(rows, key=lambda row: -abs(row.weight))[:most]
-
-
-def _largest_of_classes(table: dict[str, dict[Any, float]], most: int) -> list[Weight]:
-    rows = [
-        Weight(name=str(name), weight=float(weight), label=label)
-        for name, classes in table.items()
-        for label, weight in classes.items()
-        if weight
-    ]
-    return sorted(rows, key=lambda row: -abs(row.weight))[:most]
 
 
 def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
@@ -199,15 +181,10 @@ def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView
         label = model.predict(instance)
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
-    found = _weights_or_none(model)
-    kept: dict[str, dict[Any, Any]] = {"thresholds": found.get("thresholds", {})}
-    for ours, theirs in (("voters", "votes"), ("raters", "scores"), ("attributes", "attributes")):
-        block = found.get(ours, {})
-        kept[ours] = {name: block[name] for name in instance.get(theirs, {}) if name in block}
     return ExplanationView(
         label=label,
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
-        weights=_view(kept, model.options.max_features),
+        weights=model.weighing.behind(model.learner, model.applied, instance),
     )
 
 
@@ -234,7 +211,9 @@ def reached(model: ServedModel, last: str, after: int) -> int:
     return after if after <= model.account.trials else 0
 
 
-def news(model: ServedModel, after: int, latency: dict[str, float] | None, errors: list[Any]) -> dict[str, Any]:
+def news(
+    model: ServedModel, after: int, bars: WeightsView, latency: dict[str, float] | None, errors: list[Any]
+) -> dict[str, Any]:
     """The news that a stream sends."""
     account = model.account
     return {
@@ -244,7 +223,7 @@ def news(model: ServedModel, after: int, latency: dict[str, float] | None, error
         "mistakes": account.mistakes,
         "pending": model.pending,
         "points": curve(model, after, STREAM_POINTS).points,
-        "weights": msgspec.to_builtins(_view(_weights_or_none(model), STREAM_BARS)),
+        "weights": bars,
         "bound": bound(model),
         "latency": latency,
         "errors": errors,
@@ -253,10 +232,7 @@ def news(model: ServedModel, after: int, latency: dict[str, float] | None, error
 
 def model_file(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     """A learner's state as the library's model file."""
-    handle, name = tempfile.mkstemp(suffix=".linmax")
-    os.close(handle)
-    try:
-        Learner.from_state(description, arrays).save(name)
-        return Path(name).read_bytes()
-    finally:
-        Path(name).unlink()
+    with tempfile.TemporaryDirectory(prefix="linmax-") as folder:  # which nobody else can read
+        path = Path(folder) / "model.linmax"
+        Learner.from_state(description, arrays).save(path)
+        return path.read_bytes()

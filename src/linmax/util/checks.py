@@ -17,6 +17,7 @@ __all__ = [
     "boolean",
     "counted",
     "finite",
+    "fraction",
     "greater",
     "one_of",
     "positive",
@@ -57,6 +58,14 @@ def at_least(name: str, value: Any, bound: float, advice: Any = None) -> float:
 def positive(name: str, value: Any, advice: Any) -> float:
     """A finite number > 0."""
     return greater(name, value, 0.0, advice)
+
+
+def fraction(name: str, value: Any, advice: Any) -> float:
+    """A number between 0 and 1, neither of them included."""
+    number = finite(name, value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}; try {advice}")
+    return number
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DRAWN_POINTS", "PLOT_FORMATS", "figure_class", "plot_accuracy", "plot_error", "plot_mistakes", "spread"]
+__all__ = [
+    "DRAWN_POINTS",
+    "PLOT_FORMATS",
+    "figure_class",
+    "plot_accuracy",
+    "plot_error",
+    "plot_mistakes",
+    "plot_reliability",
+    "spread",
+]
 
 # Okabe and Ito's colours, distinct for any colour vision, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -39,7 +48,7 @@ def plot_mistakes(
     Parameters
     ----------
     curves : mapping of str to array of shape (trials,)
-        Mistakes up to and including each trial, by the name to show.
+        Mistakes up to and including each trial, by the name to show. Colours go by the order of the names.
     path : path, optional
         Where to save the plot, as .png, .svg or .pdf.
     title, subtitle : str
@@ -69,12 +78,13 @@ def plot_mistakes(
     figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
     axes = figure.add_subplot()
     _style(axes, title, subtitle)
+    looks = {name: _look(place) for place, name in enumerate(counts)}
+    for name, curve in counts.items():
+        _draw(axes, curve, *looks[name])
     # Most mistakes first, so that the labels read from top to bottom like a legend.
     names = sorted(counts, key=lambda name: -counts[name][-1])
-    for place, name in enumerate(names):
-        _draw(axes, counts[name], *_look(place))
     axes.set_xlim(0, max(map(len, counts.values())))
-    _label_ends(axes, {name: round(float(counts[name][-1])) for name in names})
+    _label_ends(axes, {name: round(float(counts[name][-1])) for name in names}, looks)
     if path is not None:
         _save(figure, Path(path))
     return figure
@@ -144,6 +154,47 @@ def plot_error(
     return figure
 
 
+def plot_reliability(
+    bins: Sequence[tuple[float, float, int]],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Reliability",
+    subtitle: str = "",
+) -> Figure:
+    """Draw the share of right answers against confidence; probabilities to be believed lie on the diagonal.
+
+    Parameters
+    ----------
+    bins : sequence of (confidence, accuracy, trials)
+        Groups of trials: mean confidence, share of right answers, how many. The area of a point shows the number; the
+        lines are 95 % intervals.
+
+    The other parameters are those of `plot_mistakes`.
+
+    Examples
+    --------
+    >>> plot_reliability([(0.5, 0.45, 20), (0.9, 0.93, 80)]).axes[0].get_xlabel()
+    'confidence'
+    """
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    confidence, accuracy, trials = (np.array(column, dtype=np.float64) for column in zip(*bins, strict=True))
+    figure = figure_class()(figsize=(5.2, 5.2), layout="constrained")
+    axes = figure.add_subplot()
+    _style(axes, title, subtitle)
+    axes.set(xlabel="confidence", ylabel="share right", xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:.1f}")
+        axis.set_ticks(np.linspace(0.0, 1.0, 6))
+    axes.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=1.0, linestyle="--")
+    doubt = 1.96 * np.sqrt(confidence * (1.0 - confidence) / trials)
+    axes.vlines(confidence, np.maximum(accuracy - doubt, 0.0), np.minimum(accuracy + doubt, 1.0), COLOURS[0], alpha=0.5)
+    axes.scatter(confidence, accuracy, 20.0 + 380.0 * trials / trials.sum(), COLOURS[0], clip_on=False, zorder=3)
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
 def _automatic() -> Any:
     from matplotlib.ticker import AutoLocator
 
@@ -203,13 +254,13 @@ def _draw(axes: Axes, counts: NDArray[np.float64], colour: str, dash: str) -> No
     axes.plot(trials, mistakes, color=colour, linestyle=dash, linewidth=1.8, clip_on=False)
 
 
-def _label_ends(axes: Axes, ends: Mapping[str, int]) -> None:
+def _label_ends(axes: Axes, ends: Mapping[str, int], looks: Mapping[str, tuple[str, str]]) -> None:
     """Write each name, in its colour, beside the end of its curve; `ends` falls from top to bottom."""
     top = max(1.05 * max(ends.values()), 1.0)
     axes.set_ylim(0, top)
     heights = spread([end / top for end in ends.values()][::-1], LABEL_GAP)[::-1]
-    for place, ((name, end), height) in enumerate(zip(ends.items(), heights, strict=True)):
-        colour, _ = _look(place)
+    for (name, end), height in zip(ends.items(), heights, strict=True):
+        colour, _ = looks[name]
         axes.annotate(
             f"{name}  {end:,d}",
             (1, height),

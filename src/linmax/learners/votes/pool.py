@@ -16,6 +16,7 @@ from linmax.learners.votes.mixture import (
     AGE,
     FIRST,
     FULL,
+    KEPT,
     LOGITS,
     OUTSET,
     RIDGE,
@@ -158,6 +159,18 @@ class RunningVotes(Running):
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(instances, STAY, 0, size, shape, self.pool, self._room(k), given[:, None], False, predictions, table)
         return predictions, table
+
+    @property
+    def members(self) -> dict[str, float]:
+        """How far the mixture follows each member at present, by what it is; the shares add up to 1."""
+        found: dict[str, float] = {}
+        for m, share in enumerate(self.pool.mixture.tolist()):
+            name = "robust softmax, refitted now and then"
+            if m < LOGITS:
+                memory = "all trials" if KEPT[m] == 1.0 else f"about {1.0 / (1.0 - KEPT[m]):,.0f} trials"
+                name = f"logit of {memory}, prior {RIDGE[m]:g}"
+            found[name] = found.get(name, 0.0) + share
+        return found
 
     def hypothesis(self) -> np.ndarray:
         """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.

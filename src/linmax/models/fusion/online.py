@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -18,9 +19,12 @@ from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report
+from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.state import (
     FusionState,
+    VoteBatch,
     in_order,
     joined,
     later,
@@ -30,7 +34,7 @@ from linmax.models.fusion.state import (
     side_columns,
 )
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, fraction, one_of, whole
 
 __all__ = ["OnLineFusion"]
 
@@ -39,7 +43,7 @@ THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 
 
-class OnLineFusion:
+class OnLineFusion(Frugal):
     """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
 
     def __init__(
@@ -70,12 +74,23 @@ class OnLineFusion:
         self._state = self._learn(None, votes, y, discover=False)
         return self
 
-    def partial_fit(self, votes: Any, y: Any) -> Self:
+    def partial_fit(self, votes: Any, y: Any, *, wrong: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
 
         A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
         are cut into calls.
+
+        Parameters
+        ----------
+        votes, y
+            The trials and their labels.
+        wrong
+            A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
+            drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
+        if wrong is not None:
+            self._state = learned_with_wrong(self, votes, y, wrong)
+            return self
         state = getattr(self, "_state", None)
         if state is None or self.abstain is not None or not state.learn_row(votes, y):
             self._state = self._learn(state, votes, y, discover=True)
@@ -89,6 +104,8 @@ class OnLineFusion:
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
         distinct, inverse = unique_labels(labels)
+        known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
+        ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
         if unknown:
@@ -106,7 +123,7 @@ class OnLineFusion:
             discover = discover and fixed is None
             settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie), discover)
             classes = [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names])
-            model = ExpertsModel(self.learner, batch.instances.layout, classes, settings)
+            model = ExpertsModel(self.learner, batch.instances.layout, classes, settings).follow()
             state = FusionState(model, fixed, named, voters, normaliser, sides)
         state.voters = voters
         state.compare_raters(ballots)
@@ -170,10 +187,19 @@ class OnLineFusion:
         """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
         return self._fitted.model.labels_used
 
-    def predict(self, votes: Any) -> np.ndarray:
-        """The class of each trial; nothing is learned."""
+    def predict(self, votes: Any, *, reject: float | None = None) -> np.ndarray:
+        """The class of each trial; nothing is learned.
+
+        With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        """
         state = self._fitted
-        return state.predict(later(self, state, votes))
+        batch = later(self, state, votes)
+        found = state.predict(batch)
+        if reject is None:
+            return found
+        least, answers = 1.0 - fraction("reject", reject, 0.1), np.array(found, dtype=object)
+        answers[state.probabilities(batch).max(axis=1) < least] = None
+        return answers
 
     def decision_function(self, votes: Any) -> np.ndarray:
         """Score of each class: (trials, classes); with two classes that of the second less that of the first.
@@ -188,6 +214,27 @@ class OnLineFusion:
         """Probability of each class: (trials, classes)."""
         state = self._fitted
         return state.probabilities(later(self, state, votes))
+
+    def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+        """For each trial the classes that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        Sets widen after they have missed the label of a trial, and narrow otherwise, so that over the trials learned
+        their coverage comes to the one asked for, whatever changes (Gibbs and Candes 2021;
+        `linmax.bounds.adaptive_coverage` says how near it must be). Any coverage may be asked for; 50, 60, 70, 80, 85,
+        90, 95, 97.5 and 99 % are followed, the others lie between them.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=1500, seed=1)
+        >>> fusion = OnLineFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
+        >>> sets = fusion.predict_set(data.votes[1000:], coverage=0.9)
+        >>> covered = np.mean([label in found for label, found in zip(data.labels[1000:].tolist(), sets)])
+        >>> bool(abs(covered - 0.9) < 0.04)
+        True
+        """
+        state = self._fitted
+        return state.sets(later(self, state, votes), coverage)
 
     def wants_label(self, instance: Any) -> bool:
         """Whether the label of one trial is worth asking for: drawn by a selective learner, True for any other.
@@ -293,7 +340,13 @@ class OnLineFusion:
             raise ValueError(
                 f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
             )
-        test = None if votes is None else self._held_out(votes, y).compare(state.voters, seed, state.tally.leader)
+        test = test_reliability = None
+        if votes is not None:
+            batch, labels = self._held_out(votes, y)
+            tally = Tally(len(state.voters))
+            state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
+            test = tally.compare(state.voters, seed, state.tally.leader)
+            test_reliability = state.reliability(batch, labels)
         try:
             weights = self.weights()
         except ValueError:  # the learner is no single weight vector
@@ -304,10 +357,12 @@ class OnLineFusion:
             kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
         online = state.tally.compare(state.voters, seed)
         lines = state.voter_lines(weights)
-        return Report(str(state.model.learner), online, test, lines, kinds, state.side_lines(bool(weights)))
+        sides, model = state.side_lines(bool(weights)), state.model
+        judged = (model.reliability, test_reliability, model.coverage)
+        return Report(str(model.learner), online, test, lines, kinds, sides, *judged)
 
-    def _held_out(self, votes: Any, y: Any) -> Tally:
-        """Who is right on trials that nobody learns from."""
+    def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
+        """Trials that nobody learns from, and their labels."""
         state = self._fitted
         batch, labels = later(self, state, votes), label_array(y)
         if labels.shape != (len(batch.said),):
@@ -315,9 +370,7 @@ class OnLineFusion:
                 f"y must be one label a trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
             )
         unique_labels(labels)  # which refuses what is no label
-        tally = Tally(len(state.voters))
-        state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
-        return tally
+        return batch, labels
 
     def plot(self, path: Any = None) -> Any:
         """Draw the mistake curves of the fusion and its rivals; returns the figure, saved when given a path.
@@ -335,6 +388,24 @@ class OnLineFusion:
         }
         subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self.classes_)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
+
+    def plot_reliability(self, path: Any = None, *, votes: Any = None, y: Any = None) -> Any:
+        """Draw how often answers were right beside how sure they were; returns the figure, saved when given a path.
+
+        Of held-out trials, if ``votes`` and ``y`` are given, else of recent ones (see `Report`).
+        """
+        from linmax.util.plots import plot_reliability
+
+        state = self._fitted
+        found = state.model.reliability if votes is None else state.reliability(*self._held_out(votes, y))
+        if found is None:
+            raise ValueError(f"{state.model.trials} trials are too few to say how often answers are right; learn more")
+        bins = [(part.confidence, part.accuracy, part.trials) for part in found.bins]
+        subtitle = (
+            f"{found.trials:,d} {'recent' if votes is None else 'held-out'} trials, calibration error "
+            f"{100.0 * found.calibration_error:.1f} %, log loss {found.log_loss:.3f}"
+        )
+        return plot_reliability(bins, path, title="Reliability of the fusion", subtitle=subtitle)
 
     # -- files ----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linmax.models.fusion.comparison import Comparison, Rival
+from linmax.models.reliability import Reliability
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "Report", "Side", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
+COVERAGE = 0.9  # of the prediction sets that are told of
 SHOWN = 30  # voters, or values of side columns, in a table
 HEAVIEST = 3  # voters named beside a value of a side column
 WIDTH = 120  # of str()
@@ -24,16 +26,17 @@ COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 
 
 def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
-    """A bar of this share of the width, in eighths of a character where the terminal has them.
+    """A bar of this share of the width, in eighths of a character where the terminal has them; hollow if negative.
 
     Examples
     --------
-    >>> bar(0.5, 8), bar(0.19, 8), bar(0.5, 8, ascii_only=True)
-    ('████', '█▌', '####')
+    >>> bar(0.5, 8), bar(0.19, 8), bar(0.5, 8, ascii_only=True), bar(-0.5, 8), bar(-0.5, 8, ascii_only=True)
+    ('████', '█▌', '####', '░░░░', '----')
     """
-    share = min(max(share, 0.0), 1.0)
-    if ascii_only:
-        return "#" * round(share * width)
+    negative, share = share < 0.0, min(abs(share), 1.0)
+    if ascii_only or negative:
+        drawn = ("-" if ascii_only else "░") if negative else "#"
+        return drawn * max(round(share * width), int(negative))
     whole, eighths = divmod(round(share * width * 8), 8)
     return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths]
 
@@ -85,6 +88,11 @@ class Report(_Shown):
         Share of the weight under each normalisation, when raters were fused.
     sides
         The values of the side columns, the most frequent first; a voter's weight is then its mean over the trials.
+    reliability, test_reliability
+        Log loss and calibration error: of the newer half of the recent trials, with probabilities fitted to the older
+        half alone, and of the held-out ones (see `linmax.models.reliability`). None of too few trials.
+    coverage
+        Share of the trials whose label was in the prediction set of each coverage, predicted before it was seen.
     """
 
     learner: str
@@ -93,6 +101,9 @@ class Report(_Shown):
     voters: tuple[Voter, ...]
     normalisations: Mapping[str, float] | None = None
     sides: tuple[Side, ...] = ()
+    reliability: Reliability | None = None
+    test_reliability: Reliability | None = None
+    coverage: Mapping[float, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
@@ -109,6 +120,10 @@ class Report(_Shown):
                 "test_accuracy": self.test.accuracy,
                 "test_comparisons": self.test.to_dict(),
             }
+        for key, judged in (("reliability", self.reliability), ("test_reliability", self.test_reliability)):
+            if judged is not None:
+                found[key] = judged.to_dict()
+        found["coverage"] = {f"{asked:g}": share for asked, share in self.coverage.items()}
         found["weights"] = {voter.name: voter.weight for voter in self.voters if voter.weight is not None}
         found["voters"] = {voter.name: {"accuracy": voter.accuracy, "spoke": voter.spoke} for voter in self.voters}
         if self.normalisations is not None:
@@ -120,12 +135,33 @@ class Report(_Shown):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         del console
-        learned = f"On-line: {self.online.trials:,d} trials, each predicted before its label was seen"
+        learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
         yield from _compared(learned, "best voter so far", self.learner, self.online, options.ascii_only)
         if self.test is not None:
-            held = f"Held out: {self.test.trials:,d} trials"
+            held = f"Held out: {_counted(self.test.trials, 'trial')}"
             yield from _compared(held, "best voter on-line", self.learner, self.test, options.ascii_only)
+        yield from self._probabilities()
         yield from self._weights(options.ascii_only)
+
+    def _probabilities(self) -> Iterator[RenderableType]:
+        """What the probabilities and prediction sets were worth."""
+        from rich.text import Text
+
+        told = []
+        for judged, where in ((self.reliability, "Last"), (self.test_reliability, "Held-out")):
+            if judged is not None:
+                error, chance = _percent(judged.calibration_error), _percent(judged.by_chance)
+                told.append(
+                    f"{where} {_counted(judged.trials, 'trial')}: log loss {judged.log_loss:.3f}, calibration error "
+                    f"{error} (about {chance} by chance alone)"
+                )
+        if COVERAGE in self.coverage:
+            held = _percent(self.coverage[COVERAGE])
+            told.append(f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials")
+        if told:
+            yield Text("Probabilities", style="bold")
+            yield from map(Text, told)
+            yield Text("")
 
     def _weights(self, ascii_only: bool) -> Iterator[RenderableType]:
         from rich.text import Text
@@ -141,14 +177,14 @@ class Report(_Shown):
             cells = [
                 Text(voter.name),
                 Text("" if voter.weight is None else _percent(weight)),
-                Text(bar(abs(weight) / largest, ascii_only=ascii_only), style="cyan" if weight >= 0.0 else "red"),
+                Text(bar(weight / largest, ascii_only=ascii_only), style="cyan" if weight >= 0.0 else "red"),
                 Text(_percent(voter.accuracy)),
                 Text(f"{voter.spoke:.0%}".replace("%", " %")),
             ]
             shown.add_row(*cells, *([Text(f"{voter.diversity:.3f}")] if voter.diversity is not None else []))
         yield shown
         if len(self.voters) > SHOWN:
-            yield Text(f"and {len(self.voters) - SHOWN} more voters with less weight", style="dim")
+            yield Text(f"and {_counted(len(self.voters) - SHOWN, 'more voter')} with less weight", style="dim")
         if self.normalisations:
             told = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalisations.items())
             yield Text(f"Weight by normalisation: {told}")
@@ -167,7 +203,7 @@ class Report(_Shown):
             shown.add_row(Text(side.name), Text(f"{side.trials:,d}"), Text(heaviest))
         yield shown
         if len(self.sides) > SHOWN:
-            yield Text(f"and {len(self.sides) - SHOWN} more values with fewer trials", style="dim")
+            yield Text(f"and {_counted(len(self.sides) - SHOWN, 'more value')} with fewer trials", style="dim")
 
 
 def _compared(
@@ -217,6 +253,10 @@ def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
 
 def _listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,d} {what}{'s' if number != 1 else ''}"
 
 
 def _percent(share: float) -> str:
@@ -285,7 +325,7 @@ class Explanation(_Shown):
         moved = {name: added for name, added in self.contributions.items() if added}
         for name, added in moved.items():
             vote = self.votes.get(name)
-            drawn = bar(abs(added) / largest, ascii_only=options.ascii_only)
+            drawn = bar(added / largest, ascii_only=options.ascii_only)
             style = "green" if added > 0.0 else "red"
             said = "" if vote is None else str(vote)
             shown.add_row(Text(name), Text(said), Text(f"{100.0 * added:+.1f} %", style), Text(drawn, style))

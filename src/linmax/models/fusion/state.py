@@ -10,13 +10,16 @@ import numpy as np
 
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
+from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser, cognitive_diversity
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
+from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.model import apart
+from linmax.models.model import apart, chosen
+from linmax.models.reliability import Reliability, reliability
 
 __all__ = [
     "FusionState",
@@ -71,6 +74,7 @@ class FusionState:
     normaliser: Normaliser | None
     sides: Sides = field(default_factory=Sides)
     tally: Tally = field(default_factory=Tally)
+    recent: Recent = field(default_factory=Recent)
     apart: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # cognitive diversity of raters, summed
     together: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # over so many trials
     _named_classes: list[Any] | None = field(default=None, init=False)  # those that the two that follow are about
@@ -90,6 +94,7 @@ class FusionState:
         blocks = {
             "model": state,
             "tally": self.tally.arrays,
+            "recent": self.recent.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": {"apart": self.apart, "together": self.together},
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
@@ -120,6 +125,7 @@ class FusionState:
             normaliser,
             sides,
             Tally.restored(blocks["tally"]),
+            Recent.restored(blocks.get("recent", {})),
             **blocks["raters"],
         )
 
@@ -169,7 +175,9 @@ class FusionState:
         instances = no_instances(1)._replace(votes=codes, signs=np.ones(layout.voters), constant=layout.constant)
         right = self.model.play(instances, labels).predictions == labels
         order = self._order
-        self.tally.add(right, np.append(order, -1)[codes], order[labels], len(order))
+        said, told = np.append(order, -1)[codes], order[labels]
+        self.tally.add(right, said, told, len(order))
+        self.recent.add(said, told)
         return True
 
     def _codes_of(self, votes: Any) -> np.ndarray | None:
@@ -220,7 +228,10 @@ class FusionState:
         classes = list(dict.fromkeys(met)) if self.fixed is not None else in_order(met)
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
-        tally.add(right, said, np.array([place[name] for name in names]), len(classes), leader)
+        told = np.array([place[name] for name in names])
+        tally.add(right, said, told, len(classes), leader)
+        if tally is self.tally:
+            self.recent.add(said, told)
 
     def known(self, instances: Experts) -> Experts:
         """The instances without voters that have not joined yet, and without votes for classes not yet met."""
@@ -239,6 +250,19 @@ class FusionState:
     def probabilities(self, batch: VoteBatch) -> np.ndarray:
         """The probability of each class for each trial."""
         return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
+
+    def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
+        """How far the probabilities of these trials can be believed."""
+        place = {name: i for i, name in enumerate(self.model.classes)}
+        return reliability(self.probabilities(batch), np.array([place.get(name, -1) for name in labels.tolist()]))
+
+    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
+        """The prediction set of each trial."""
+        found = []
+        for part in self._parts(batch):
+            scores = self.model.judge(self.model.fitted(part), len(part))[1]
+            found += chosen(scores, self.model.sets(scores, coverage), self.model.classes)
+        return found
 
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
@@ -409,7 +433,7 @@ def make_batch(
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
-    ballots = read_votes(votes, options.by)
+    ballots = matched(read_votes(votes, options.by), state.model.classes, options.abstain, learning=False)
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
         if named:

@@ -28,6 +28,7 @@ __all__ = [
     "judged",
     "learn_candidates",
     "read_candidates",
+    "softmax_shares",
 ]
 
 
@@ -130,3 +131,9 @@ def learn_candidates(learner: Learner, given: Given, count: int, label: int, ser
         return int(learner._play(learner._instances(given), label, served))
     finally:
         learner._renamed()
+
+
+def softmax_shares(scores: np.ndarray) -> np.ndarray:
+    """Scores of candidates as shares of 1."""
+    shares = np.exp(scores - scores.max())
+    return np.asarray(shares / shares.sum())

@@ -23,7 +23,8 @@ from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import OneTrialPath
 from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.jit.compiling import JIT
-from linmax.models.model import Columns, Model
+from linmax.models.model import Columns, Model, chosen
+from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import (
     NeedsCandidates,
     best_first,
@@ -32,11 +33,13 @@ from linmax.models.online.candidates import (
     judged,
     learn_candidates,
     read_candidates,
+    softmax_shares,
 )
 from linmax.models.online.reading import Given, Reading, check_places, check_rows, distinct, numbered
 from linmax.models.weights import Weights
+from linmax.models.wrong import another
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, fraction, one_of, whole
 
 __all__ = ["KIND", "Learner"]
 
@@ -117,7 +120,7 @@ class Learner:
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
         names = [] if classes is None else distinct(classes)
-        self._model = Model(learner, layout, names, settings, Columns({}, {}, {}))
+        self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False  # whether it chooses among candidates
         self._prepare()
         self._waiting: dict[Any, Waiting] = {}
@@ -232,13 +235,25 @@ class Learner:
     # -- trials ---------------------------------------------------------------------------------------------------
 
     def predict(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
+        self,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        id: Any = None,
+        candidates: Any = None,
+        reject: Any = None,
     ) -> Any:
         """The class of an instance, None before one is known. Nothing is learned.
 
         With an ``id`` the instance is kept until ``learn(id=..., label=...)``. With ``candidates`` only these may be
-        predicted, and they need not have been seen before (see `learn`).
+        predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
+        "do not know", where the probability of being wrong is greater.
         """
+        if reject is not None:
+            if candidates is not None:
+                raise TypeError("reject needs probabilities of classes, which candidates have not; leave it out")
+            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return self._choose(candidates, (attributes, votes, scores), id)
         if scores is None and id is None:
@@ -265,6 +280,12 @@ class Learner:
         if id is not None:
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
+
+    def _sure(self, attributes: Any, votes: Any, scores: Any, id: Any, reject: float) -> Any:
+        """The answer where it is wrong with this probability at most, else None."""
+        found = self.predict_proba(attributes, votes=votes, scores=scores)
+        predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
+        return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
 
     def rank(self, candidates: Any, *, votes: Any = None, scores: Any = None) -> list[Any]:
         """The candidates, the best first. Nothing is learned.
@@ -297,6 +318,22 @@ class Learner:
         """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
         table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
         return dict(zip(self.known, self._model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+
+    def predict_set(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
+    ) -> tuple[Any, ...]:
+        """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron")
+        >>> for trial in range(100):
+        ...     _ = learner.learn({"rain": 1.0}, label="umbrella" if trial % 10 else "hat")
+        >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
+        (('umbrella', 'hat'), ('umbrella',))
+        """
+        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
+        return chosen(table, self._model.sets(table, coverage), self.known)[0] if table.size else ()
 
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
@@ -331,6 +368,7 @@ class Learner:
         scores: Any = None,
         id: Any = None,
         candidates: Any = None,
+        wrong: Any = UNSET,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
@@ -340,7 +378,16 @@ class Learner:
         With ``candidates`` the label is one of these, and one of these is predicted. They may be others at each trial,
         and any number: voters name one of them, and raters rate them, by name or in their order. A learner that has
         been given candidates wants them with every instance.
+
+        With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
+        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted.
         """
+        if wrong is not UNSET:
+            if label is not UNSET:
+                raise TypeError("learn() takes label= or wrong=, not both: a label says more")
+            return self._learn_wrong(
+                wrong, {"attributes": attributes, "votes": votes, "scores": scores}, id, candidates
+            )
         if candidates is not None:
             return self._learn_choice(candidates, label, (attributes, votes, scores), id)
         if scores is None and id is None:
@@ -384,6 +431,63 @@ class Learner:
         while len(self._labelled) > self.max_pending:
             del self._labelled[next(iter(self._labelled))]
         return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
+
+    # -- right or wrong -------------------------------------------------------------------------------------------
+
+    def _learn_wrong(self, wrong: Any, blocks: dict[str, Any], id: Any, candidates: Any) -> Any:
+        """Learn that the label is not ``wrong``; where that says nothing, nothing is learned."""
+        if id is not None:
+            kept = self._kept(id, *blocks.values(), candidates)
+            names, said = self._waiting[id].candidates, kept._asdict() if not self._choosing else {}
+            rated = judged(self, kept, len(names)) if names is not None else None
+        else:
+            names, said = None if candidates is None else self._candidates(candidates), blocks
+            rated = None if names is None else judge_candidates(self, names, tuple(blocks.values()))[1]
+        if names is not None and rated is not None:
+            self._place_of(wrong, names)
+            shares = softmax_shares(rated)
+            label = another(dict(zip(names, shares.tolist(), strict=True)), wrong, self.trials)
+        else:
+            self._reading.check_label(wrong)
+            shares_by_class = self.predict_proba(**said)
+            label = another(shares_by_class, wrong, self.trials) if wrong in shares_by_class else None
+        if id is not None:
+            return self._waiting[id].predicted if label is None else self.learn(id=id, label=label)
+        given = blocks if candidates is None else blocks | {"candidates": candidates}
+        return self.predict(**given) if label is None else self.learn(label=label, **given)
+
+    # -- whom to ask ----------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        votes: Mapping[Any, Any],
+        *,
+        attributes: Any = None,
+        costs: Any = None,
+        voters: Sequence[Any] | None = None,
+    ) -> Any:
+        """Whom of the voters to ask next about an instance, None when those left cannot change the answer.
+
+        Parameters
+        ----------
+        votes
+            The votes so far, {voter: vote}; who was asked and abstained is there with None.
+        attributes
+            Those of the instance, if there are any.
+        costs
+            What asking each voter costs, {voter: number}; the most weight for its cost comes first.
+        voters
+            Who may be asked: all by default, or a panel (`VoteFusion.panel` tells how few are enough).
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron", thresholds=False)
+        >>> for label in ["a", "b"] * 5:
+        ...     _ = learner.learn(votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
+        >>> learner.ask({}), learner.ask({"anna": "a"})
+        ('anna', None)
+        """
+        return next_voter(self, votes, attributes, costs, self.voters if voters is None else voters)
 
     # -- candidates -----------------------------------------------------------------------------------------------
 
@@ -775,12 +879,12 @@ class Learner:
                 _unpaired(kept["votes"]),
                 {files.named(name): _unpaired(row) for name, row in kept["scores"]},
                 files.named(kept["predicted"]),
-                kept["candidates"] and [files.named(name) for name in kept["candidates"]],
+                kept.get("candidates") and [files.named(name) for name in kept["candidates"]],
             )
             for kept in description["waiting"]
         }
         self._labelled = dict.fromkeys(description["labelled"])
-        self._choosing = bool(description["choosing"])
+        self._choosing = bool(description.get("choosing"))
         self._prepare()
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from copy import deepcopy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,30 +12,26 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     validate_data,
 )
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import KINDS, Scaling
+from linmax.models.sklearn.passes import Plan, Samples, fit
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
     all_or_nothing,
     scale_for,
-    showings,
-    shown_rows,
     targets,
-    weights_of,
     whole_file,
 )
+from linmax.models.sklearn.weighting import shares_of, showings, weights_of
 from linmax.models.weights import WeightArrays
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, refuse_masked, whole
+from linmax.util.checks import boolean, one_of, refuse_masked
 
 __all__ = ["LinearMaxClassifier"]
-
-ENOUGH_TRIALS, MOST_PASSES = 1000, 10  # of fit, when the number of passes is not given
 
 
 class LinearMaxClassifier(OnLineClassifier):
@@ -56,13 +53,29 @@ class LinearMaxClassifier(OnLineClassifier):
         themselves ("auto", "attributes"), and "max" for all other learners.
     thresholds
         Learn a threshold b_j for each class.
-    passes
-        Most passes of ``fit``; it stops earlier after a pass without update. None: one, and on less than a thousand
-        samples as many as make a thousand trials, up to ten.
+    max_iter
+        Most passes of ``fit`` over the samples. With 1 nothing is held out.
+    tol, n_iter_no_change
+        ``fit`` stops when the loss has not fallen by more than ``tol`` in ``n_iter_no_change`` passes in a row, or when
+        a pass changes nothing. ``tol=None``: only then.
+    early_stopping
+        Which loss that is. "auto": the log loss of samples that are held out, ``validation_fraction`` of them, or of
+        less than a thousand samples all, in four parts; then all samples are learned, in as many passes as were best.
+        True: that of ``validation_fraction`` of the samples, which are never learned from; the model is that of the
+        best pass. False: the share of mistakes in a pass over all samples, each made before the label was seen.
+    validation_fraction
+        Part of the samples that is held out.
     shuffle
         Whether ``fit`` shows the samples in random order, anew in each pass. ``partial_fit`` never does.
+    class_weight
+        {class: factor of the weights of its samples}, 1 for classes that are left out; "balanced": all classes weigh
+        the same in ``fit``.
+    warm_start
+        Whether ``fit`` goes on from the model that there is, instead of starting afresh.
+    verbose
+        Whether ``fit`` prints the loss after each pass.
     random_state
-        Of the order; an integer gives the same model each time.
+        Of the order and of what is held out; an integer gives the same model each time.
 
     Attributes
     ----------
@@ -70,19 +83,24 @@ class LinearMaxClassifier(OnLineClassifier):
         As everywhere in scikit-learn. ``classes_`` grows when ``partial_fit`` meets a class for the first time.
     coef_, intercept_
         Weights and thresholds in the attributes' own scale, (k, n_features) and (k,), for two classes (1, n_features)
-        and (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. Only of learners
-        that are one weight vector, with the scale "max" or "none".
+        and (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. Of a pool such as
+        the default, which is no single weight vector, a stand-in to look at and to select attributes by: its members'
+        weights for the attributes as they scale them, added up as they are fused. Other learners with several weight
+        vectors have none, and the scale must be "max" or "none".
     n_iter_
-        Passes made by ``fit``, calls of ``partial_fit`` since.
+        Passes of ``fit`` over the samples, calls of ``partial_fit`` since.
+    loss_curve_
+        The loss by which ``fit`` decided when to stop, after each pass.
     mistakes_
         Mistakes so far, each made before the label was seen (in ``fit``, in all passes).
 
     Notes
     -----
-    ``sample_weight``: a sample of weight w is shown w times. Fractions add up from sample to sample, and each time
-    they reach 1 the sample at hand is shown once. Mistake-driven rules have no step to scale that would mean the same
-    for all of them, and this is exact for whole weights: ``fit(X, y, sample_weight=w)`` is ``fit`` on the samples
-    repeated w times.
+    ``sample_weight`` in ``fit``: a sample is shown in proportion to its weight, so that only the ratios of weights
+    count; a pass shows as many samples as have a weight, one of small weight only now and then. In ``partial_fit`` a
+    sample of weight w is shown w times: fractions add up from sample to sample and from call to call,
+    and each time they reach 1 the sample at hand is shown once. Mistake-driven rules have no step to scale that would
+    mean the same for all of them.
 
     References
     ----------
@@ -94,7 +112,7 @@ class LinearMaxClassifier(OnLineClassifier):
     >>> from sklearn.datasets import load_iris
     >>> import linmax
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = linmax.LinearMaxClassifier("AR-perceptron", passes=10).fit(X, y)
+    >>> model = linmax.LinearMaxClassifier("AR-perceptron").fit(X, y)
     >>> model.coef_.shape, bool(model.score(X, y) > 0.95)
     ((3, 4), True)
     """
@@ -105,15 +123,29 @@ class LinearMaxClassifier(OnLineClassifier):
         *,
         scale: str | None = None,
         thresholds: bool = True,
-        passes: int | None = None,
+        max_iter: int = 50,
+        tol: float | None = 1e-4,
+        early_stopping: bool | str = "auto",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
         shuffle: bool = True,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
         self.learner = learner
         self.scale = scale
         self.thresholds = thresholds
-        self.passes = passes
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.verbose = verbose
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -123,39 +155,68 @@ class LinearMaxClassifier(OnLineClassifier):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything and learn from these samples."""
-        self._check_parameters()
-        X, y = self._validated(X, y, reset=True)
-        rows = shown_rows(_check_sample_weight(sample_weight, X, dtype=np.float64))
-        random = check_random_state(self.random_state)
-        self._sparse = sparse.issparse(X)
-        self._scaling = Scaling(scale_for(self.learner, self.scale))
-        instances = self._experts(X)
-        self._scaling.apply(instances[np.unique(rows)])
-        instances = self._scaling.apply(instances, learn=False)
-        self._start(instances, np.unique(y), declared=False, discover=False)
-        self.n_iter_ = 0
-        passes = min(MOST_PASSES, -(-ENOUGH_TRIALS // max(1, len(rows)))) if self.passes is None else self.passes
-        for epoch in range(passes):
-            order = random.permutation(rows) if self.shuffle else rows
-            self.n_iter_ += 1
-            if not self._learn(instances[order], y[order], first_pass=epoch == 0):
-                break
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning from these samples, in their order.
+        """Learn from these samples until the loss no longer falls; without ``warm_start``, forget everything before.
 
         Parameters
         ----------
+        X
+            The attributes, (samples, attributes): an array, a table, or sparse.
+        y
+            The class of each sample.
+        sample_weight
+            A weight for each sample, 1 by default; only their ratios count, and 0 leaves a sample out.
+
+        Returns
+        -------
+        LinearMaxClassifier
+            This one.
+        """
+        plan = self._check_parameters()
+        goes_on = bool(self.warm_start) and hasattr(self, "_model")
+        X, y = self._validated(X, y, reset=not goes_on)
+        samples = self._samples(X, y, sample_weight, goes_on)
+        known = self._classes_for(samples.labels[samples.rows], None) if goes_on else np.unique(y)
+        if not goes_on:
+            self._start(samples.instances, known, declared=False, discover=False)
+        found = fit(partial(deepcopy, self._model), samples, plan)
+        self._model, self.n_iter_, self.loss_curve_, self.classes_ = found.model, found.passes, found.losses, known
+        return self
+
+    def _samples(self, X: Any, y: np.ndarray, sample_weight: Any, goes_on: bool) -> Samples:
+        """What `fit` shows, scaled by all of it."""
+        weights = shares_of(sample_weight, self.class_weight, X, y)
+        if not goes_on:
+            self._sparse = sparse.issparse(X)
+            self._scaling = Scaling(scale_for(self.learner, self.scale))
+        instances = self._experts(self._like_the_first(X))
+        scaling = deepcopy(self._scaling)
+        scaling.apply(instances[np.flatnonzero(weights > 0.0)])
+        self._scaling = scaling
+        instances = scaling.apply(instances, learn=False)
+        return Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from these samples, one after the other, in their order.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
         classes
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
+        sample_weight
+            How often each sample is shown, 1 by default; fractions add up.
+
+        Returns
+        -------
+        LinearMaxClassifier
+            This one.
         """
         self._check_parameters()
         first = not hasattr(self, "_model")
         X, y = self._validated(X, y, reset=first)
-        counts, carry = showings(weights_of(sample_weight, X), 0.0 if first else self._carry)
+        counts, carry = showings(self._weights(sample_weight, X, y), 0.0 if first else self._carry)
         rows = np.repeat(np.arange(len(y)), counts)
         known = self._classes_for(y[rows], classes)
         if first:
@@ -170,10 +231,22 @@ class LinearMaxClassifier(OnLineClassifier):
         self.n_iter_ += 1
         return self
 
+    def _weights(self, sample_weight: Any, X: Any, y: np.ndarray) -> np.ndarray:
+        """The weights of samples of one of many calls."""
+        weights = weights_of(sample_weight, X)
+        if self.class_weight is None:
+            return weights
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all samples at once, which partial_fit never has; give a "
+                "dict, or sample_weight"
+            )
+        return weights * np.array([self.class_weight.get(name, 1.0) for name in y.tolist()])
+
     @property
     def coef_(self) -> np.ndarray:
-        """The weights of each class, in the attributes' own scale."""
-        table = self._linear("coef_").attributes[:, self._order].T
+        """The weights of each class, in the attributes' own scale; of a pool, of the attributes as it scales them."""
+        table = self._shown("coef_").attributes[:, self._order].T
         if self._scaling.kind == "max":
             maxima = self._scaling.arrays["sparse"][:, 1] if self._sparse else self._scaling.arrays["dense"][:, 0]
             table = table / np.where(maxima > 0.0, maxima, 1.0)
@@ -182,12 +255,12 @@ class LinearMaxClassifier(OnLineClassifier):
     @property
     def intercept_(self) -> np.ndarray:
         """The threshold of each class; 0 without thresholds."""
-        found = self._linear("intercept_").thresholds
+        found = self._shown("intercept_").thresholds
         found = found[self._order] if self.thresholds else np.zeros(len(self.classes_))
         return found[1:] - found[:1] if len(self.classes_) == 2 else found
 
-    def _linear(self, name: str) -> WeightArrays:
-        found = self._one_vector(name)
+    def _shown(self, name: str) -> WeightArrays:
+        found = super()._shown(name)
         if self._scaling.kind not in ("max", "none"):
             raise AttributeError(f"{name}: with scale={self._scaling.kind!r} scores are not linear in the attributes")
         return found
@@ -205,13 +278,21 @@ class LinearMaxClassifier(OnLineClassifier):
             model._unpack(description, arrays)
         return model
 
-    def _check_parameters(self) -> None:
-        boolean("thresholds", self.thresholds)
-        boolean("shuffle", self.shuffle)
-        if self.passes is not None:
-            whole("passes", self.passes, 1)
+    def _check_parameters(self) -> Plan:
+        for name in ("thresholds", "shuffle", "warm_start"):
+            boolean(name, getattr(self, name))
         if self.scale is not None:
             one_of("scale", self.scale, KINDS)
+        plan = Plan(
+            self.max_iter,
+            self.tol,
+            self.early_stopping,
+            self.validation_fraction,
+            self.n_iter_no_change,
+            self.verbose,
+        )
+        plan.check()
+        return plan
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         if y is None:

@@ -9,7 +9,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, TransformerMixin, clone, is_classifier
+from sklearn.ensemble._stacking import _VisualBlock  # where all versions have it
 from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, _safe_indexing, check_array, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
@@ -22,6 +24,7 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import Scaling
+from linmax.models.model import chosen
 from linmax.models.sklearn.base_models import (
     METHODS,
     Said,
@@ -38,12 +41,10 @@ from linmax.models.sklearn.shared import (
     OnLineClassifier,
     all_or_nothing,
     scale_for,
-    showings,
-    shown_rows,
     targets,
-    weights_of,
     whole_file,
 )
+from linmax.models.sklearn.weighting import Showing, shares_of, showings, weights_of
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -115,6 +116,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     (['bayes', 'tree'], True)
     """
 
+    _follows = True
+
     def __init__(
         self,
         estimators: Sequence[tuple[str, Any]],
@@ -157,10 +160,16 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
-        models = [model for _, model in self.estimators if not isinstance(model, str)]
+        models = [item[1] for item in self.estimators if isinstance(item, (tuple, list)) and hasattr(item[1], "fit")]
         tags.input_tags.sparse = all(get_tags(model).input_tags.sparse for model in models)
         tags.input_tags.allow_nan = not self.passthrough and all(get_tags(m).input_tags.allow_nan for m in models)
         return tags
+
+    def _sk_visual_block_(self) -> _VisualBlock:
+        """The models side by side, then what fuses them, for the HTML representation."""
+        names, models = zip(*self.estimators, strict=True)
+        parallel = _VisualBlock("parallel", models, names=names, dash_wrapped=False)
+        return _VisualBlock("serial", (parallel, str(self.learner)), dash_wrapped=False)
 
     # -- learning --
 
@@ -168,15 +177,28 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the models and learn to fuse them.
 
-        ``sample_weight`` goes to every model (one that takes none is refused) and to the fusion, where a sample of
-        weight w is shown w times (see `LinearMaxClassifier`).
+        Parameters
+        ----------
+        X
+            The samples, as the models take them.
+        y
+            The class of each sample.
+        sample_weight
+            A weight for each sample. It goes to every model (one that takes none is refused) and to the fusion, where
+            only the ratios of weights count (see `LinearMaxClassifier`).
+
+        Returns
+        -------
+        FusionClassifier
+            This one.
         """
         models = self._checked()
         y = targets(X, y)
         self._check_columns(X, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        rows = shown_rows(np.ones(len(y)) if weights is None else weights)
-        order = check_random_state(self.random_state).permutation(rows) if self.shuffle else rows
+        shares = shares_of(weights, None, X, y)
+        random = check_random_state(self.random_state) if self.shuffle else None
+        order = Showing(np.flatnonzero(shares > 0.0), shares, random).order()
         self._fit(models, X, y, weights, order, np.unique(y), declared=False)
         return self
 
@@ -216,8 +238,17 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
         Parameters
         ----------
+        X, y
+            As in `fit`.
         classes
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
+        sample_weight
+            How often the fusion is shown each sample, 1 by default (fractions add up); and the models' own weights.
+
+        Returns
+        -------
+        FusionClassifier
+            This one.
         """
         models = self._checked()
         first = not hasattr(self, "_model")
@@ -282,6 +313,15 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             )
         )
 
+    def predict_set(self, X: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+        """For each sample the classes that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        Coverage is kept on-line, whatever changes (see `VoteFusion.predict_set`), and so best after ``partial_fit``.
+        """
+        check_is_fitted(self)
+        table = self._judge(self._instances_of(X))[1]
+        return chosen(table, self._model.sets(table, coverage), self._model.classes)
+
     # -- what the models say --
 
     def transform(self, X: Any) -> Any:
@@ -312,7 +352,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
     @property
     def weights_(self) -> dict[str, float]:
-        """The weight of each model; the magnitudes add up to 1. For a pool, about what each model is worth."""
+        """The weight of each model, the heaviest first; the magnitudes add up to 1. Of a pool, about its worth."""
         found = self._shown("weights_")
         voters, raters = iter(found.voters.tolist()), iter(found.raters.tolist())
         named = {
@@ -320,7 +360,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             for name, method in zip(self.named_estimators_, self.stack_method_, strict=True)
         }
         total = sum(map(abs, named.values())) or 1.0
-        return {name: weight / total for name, weight in named.items()}
+        heaviest = sorted(named.items(), key=lambda item: -abs(item[1]))
+        return {name: weight / total for name, weight in heaviest}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fusion to a file that is safe to open: arrays and plain data (see `linmax.util.files`).
@@ -402,10 +443,13 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         one_of("stack_method", self.stack_method, ["auto", *METHODS])
         if self._prefit:
             one_of("cv", self.cv, ["prefit"])
-        models = [tuple(item) for item in self.estimators]
-        bad = next((item for item in models if len(item) != 2 or not isinstance(item[0], str)), None)
-        if bad is not None or not models:
-            raise ValueError(f"estimators must be a list of (name, classifier), got {bad or models!r}")
+        models = list(self.estimators)
+        for item in models:
+            if not (isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)):
+                remedy = f"; try {_name_estimators([item])}" if hasattr(item, "fit") else ""
+                raise ValueError(f"estimators must be a list of (name, classifier), got {item!r} in it{remedy}")
+        if not models:
+            raise ValueError("estimators must be a list of (name, classifier), got none")
         self._validate_names([name for name, _ in models])
         kept = [(name, model) for name, model in models if not isinstance(model, str) or model != "drop"]
         for name, model in kept:

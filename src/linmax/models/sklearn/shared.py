@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -26,69 +24,22 @@ from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool
+from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.model import apart
+from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import refuse_masked
 
 DEFAULT_LEARNER = "auto"
-ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
-MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which sample_weight is taken for a slip
 
 
 def scale_for(learner: Any, scale: str | None) -> str:
     """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
     if scale is not None:
         return scale
-    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool)) else "max"
-
-
-def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
-    """One weight for each sample, 1 by default; in one of many calls all may be 0."""
-    if sample_weight is not None and np.shape(sample_weight) and not np.any(sample_weight):
-        check_consistent_length(X, sample_weight)
-        return np.zeros(len(sample_weight))
-    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-
-
-def showings(weights: np.ndarray, carry: float = 0.0) -> tuple[np.ndarray, float]:
-    """How often each sample is shown, floor(W_t) - floor(W_{t-1}) for W_t the sum of weights up to t; and what is left.
-
-    A whole weight is that many showings; fractions add up, and each time they reach 1 the sample at hand is shown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> showings(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
-    (array([2, 0, 0, 0, 1]), 0.25)
-    """
-    if (weights < 0.0).any():
-        raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}; 0 leaves a sample out")
-    total = carry + np.cumsum(weights)
-    if len(total) and total[-1] > MOST_SHOWINGS * len(total):
-        raise ValueError(
-            f"sample_weight asks for {total[-1]:.3g} showings of {len(total)} samples; a weight of 1 is one showing, "
-            f"so divide the weights by {total[-1] / len(total):.3g}"
-        )
-    whole_part = np.floor(total + ROUNDING).astype(np.int64)
-    left = max(float(total[-1] - whole_part[-1]), 0.0) if len(total) else carry
-    return np.diff(whole_part, prepend=0), left
-
-
-def shown_rows(weights: np.ndarray) -> np.ndarray:
-    """The numbers of the samples, each as often as it is shown; weights that leave nearly all out are a slip."""
-    counts, _ = showings(weights)
-    shown, wanted = int(np.count_nonzero(counts)), int(np.count_nonzero(weights))
-    if shown == 0:
-        raise ValueError(f"sample_weight must add up to 1 or more, got {weights.sum():g}; 1 shows a sample once")
-    if shown < wanted / 2:
-        warnings.warn(
-            f"sample_weight shows only {shown} of {wanted} samples: a weight of 1 is one showing, and these are less",
-            stacklevel=3,
-        )
-    return np.repeat(np.arange(len(counts)), counts)
+    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool, GroupLearner)) else "max"
 
 
 def one_vector(engine: Engine) -> np.ndarray | None:
@@ -137,11 +88,14 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A model that learns trial by trial, with its scores and their probabilities in scikit-learn's terms."""
 
+    learner: Any
+
     _model: ExpertsModel
     _scaling: Scaling
     _sparse: bool
     _carry: float
     _declared: bool
+    _follows = False  # whether the coverage of prediction sets is kept
     classes_: np.ndarray
 
     def _start(self, instances: Experts, classes: np.ndarray, *, declared: bool, discover: bool) -> None:
@@ -149,6 +103,8 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Classes that are discovered join at their first labels, so that calls may be cut anywhere.
         met = [] if discover and not instances.layout.raters else classes.tolist()
         self._model = ExpertsModel(self.learner, instances.layout, met, Settings(discover=discover))
+        if self._follows:
+            self._model.follow()
         self.classes_, self._declared, self._carry = classes, declared, 0.0
 
     def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
@@ -190,24 +146,19 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Predictions and scores in the model's classes."""
         return self._model.judge(self._model.fitted(instances), len(instances))
 
-    def _one_vector(self, name: str) -> WeightArrays:
-        """The weights, scaled to 2-norm 1 as the scores are; else why there are none."""
+    def _shown(self, name: str) -> WeightArrays:
+        """The weights to look at: scaled to 2-norm 1 as the scores are, or the linear form of a pool."""
         if not hasattr(self, "_model"):
             raise AttributeError(f"{name} is known only after fit or partial_fit")
         weights = one_vector(self._model.engine)
-        if weights is None:
-            raise AttributeError(
-                f"{name}: {self._model.learner} predicts with several weight vectors; choose one such as "
-                "'AR-perceptron', or ask decision_function"
-            )
-        return self._model.weights.arrays.over(float(np.linalg.norm(weights)) or 1.0)
-
-    def _shown(self, name: str) -> WeightArrays:
-        """The weights to look at: of a pool its linear form, of any other learner those of `_one_vector`."""
-        try:
-            return self._model.weights.arrays if hasattr(self, "_model") else self._one_vector(name)
-        except ValueError:
-            return self._one_vector(name)  # which says why there are none
+        if weights is not None:
+            return self._model.weights.arrays.over(float(np.linalg.norm(weights)) or 1.0)
+        with suppress(ValueError):
+            return self._model.weights.arrays
+        raise AttributeError(
+            f"{name}: {self._model.learner} predicts with several weight vectors; choose one such as 'AR-perceptron', "
+            "or ask decision_function"
+        )
 
     @property
     def _order(self) -> np.ndarray:
@@ -239,10 +190,32 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The probability of each class (n, k): softmax of the scores, as sharp as they proved right, with some doubt.
 
         Sharpness and doubt are fitted to the scores of up to 1,000 of the latest samples, each given before its label
-        was seen (in ``fit``, those of the first pass; see `linmax.models.calibration`).
+        was seen (in ``fit``, of samples that were held out; see `linmax.models.calibration`).
         """
         check_is_fitted(self)
         return self._model.probabilities(self._judge(self._instances_of(X))[1])[:, self._order]
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithms of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    # -- parameters of the learner --
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; if ``deep``, also those of the learner: ``learner__alpha``."""
+        found = dict(super().get_params(deep=deep))
+        if deep:
+            with suppress(TypeError, ValueError):  # a learner that cannot be is refused by `fit`
+                found |= {PREFIX + name: value for name, value in parameters_of(self.learner).items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``learner__alpha=1.2`` sets one of the learner."""
+        nested = {name.removeprefix(PREFIX): params.pop(name) for name in [*params] if name.startswith(PREFIX)}
+        super().set_params(**params)
+        if nested:
+            self.learner = with_parameters(self.learner, nested)
+        return self
 
     # -- keeping --
 

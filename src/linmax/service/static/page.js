@@ -36,12 +36,23 @@ async function refresh() {
     say("lost", "the server is not ready yet");
     return;
   }
-  known = (await answer.json()).models;
+  const told = await answer.json();
+  known = told.models;
+  showQuarantined(told.quarantined);
+  if (at("leave").hidden) {
+    const session = await (await fetch("/v1/session")).json();
+    at("leave").hidden = session.key === null;
+  }
   at("login").hidden = true;
   at("board").hidden = false;
   listModels(known);
   if (!known.some((model) => model.name === chosen)) choose(known[0]?.name ?? null);
   showLearner();
+}
+
+function showQuarantined(models) {
+  at("quarantine").hidden = models.length === 0;
+  at("quarantined").replaceChildren(...models.map((model) => cell("li", `${model.name}: ${model.reason}`)));
 }
 
 function showLearner() {

@@ -1,0 +1,115 @@
+"""The folder from which `linmax.cluster.fit` goes on: the model after the last pass, and results where some failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from linmax.cluster.groups import Group, Mixed
+from linmax.cluster.results import Fit, Pass
+from linmax.cluster.shards import ShardCounts
+from linmax.cluster.tree import covered
+from linmax.models.streams import StreamModel
+from linmax.util import files
+
+__all__ = ["Folder"]
+
+CHECKPOINT, RESULT = "cluster checkpoint", "shard result"
+LATEST, KEPT = "latest.linmax", "shard*-*.linmax"
+FINGERPRINTS = "fingerprints"
+COUNTED = ("learned", "trials", "updates", "mistakes")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The checkpoint: the model after the last pass, and results of the next one where some shards failed."""
+
+    path: Path
+
+    @classmethod
+    def opened(cls, path: str | os.PathLike[str] | None, resume: bool) -> Folder | None:
+        """The folder, made if necessary."""
+        if path is None:
+            if resume:
+                raise ValueError("resume=True needs the checkpoint= folder to go on from")
+            return None
+        made = cls(Path(path))
+        if made.path.exists() and not made.path.is_dir():
+            raise ValueError(f"checkpoint must be a folder, and {made.path} is a file")
+        made.path.mkdir(parents=True, exist_ok=True)
+        if not resume and any(made.path.glob("*.linmax")):
+            raise ValueError(f"{made.path} holds a checkpoint; go on from it with resume, or give another folder")
+        return made
+
+    def load(self, fresh: Fit, settings: Mapping[str, Any]) -> Fit:
+        """What was kept; ``fresh`` where nothing was."""
+        if not (self.path / LATEST).exists():
+            return fresh
+        description, arrays = files.read(self.path / LATEST, CHECKPOINT)
+        self._refuse_others(LATEST, description["settings"], settings, range(len(settings["shards"])))
+        passes = [
+            Pass([ShardCounts(**counts) for counts in one["shards"]], one["learning"], one["mixing"])
+            for one in description["passes"]
+        ]
+        return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, passes)
+
+    def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
+        """Keep the model; the results that went into it are no longer needed."""
+        described, arrays = result.model.state()
+        description = {
+            "settings": dict(settings),
+            "model": described,
+            "passes": [asdict(one) for one in result.passes],
+        }
+        files.write(self.path / LATEST, CHECKPOINT, description, arrays)
+        for path in self.path.glob(KEPT):
+            path.unlink()
+
+    def keep(self, number: int, group: Group, settings: Mapping[str, Any]) -> None:
+        """Keep the models of some shards and subtrees, and the counts of their shards."""
+        for (level, place), mixed in group.mixed.items():
+            described, arrays = mixed.state
+            shards = sorted(covered([(level, place)], len(settings["shards"])))
+            description = {
+                "settings": dict(settings),
+                "pass": number,
+                "node": [level, place],
+                "mixed": {name: getattr(mixed, name) for name in COUNTED},
+                "model": described,
+                "counts": {str(shard): asdict(group.counts[shard]) for shard in shards},
+            }
+            name = f"shard-{shards[0]}" if not level else f"shards-{shards[0]}-{shards[-1]}"
+            files.write(self.path / f"{name}.linmax", RESULT, description, arrays)
+
+    def kept(self, number: int, settings: Mapping[str, Any]) -> Group:
+        """What was kept of this pass."""
+        found = Group()
+        for path in sorted(self.path.glob(KEPT)):
+            description, arrays = files.read(path, RESULT)
+            if description["pass"] == number:
+                level, place = description["node"]
+                shards = covered([(level, place)], len(settings["shards"]))
+                self._refuse_others(path.name, description["settings"], settings, shards)
+                found.mixed[level, place] = Mixed((description["model"], arrays), **description["mixed"])
+                found.counts |= {int(n): ShardCounts(**counts) for n, counts in description["counts"].items()}
+        return found
+
+    def _refuse_others(
+        self, name: str, kept: Mapping[str, Any], settings: Mapping[str, Any], shards: Iterable[int]
+    ) -> None:
+        """Refuse what was made with other settings, or from files that have changed."""
+        for key, value in settings.items():
+            if key != FINGERPRINTS and kept.get(key) != value:
+                raise ValueError(
+                    f"{self.path / name} was made with another {key}: {kept.get(key)!r}, not {value!r}; give another "
+                    "folder to begin anew"
+                )
+        for place in sorted(shards):
+            if kept[FINGERPRINTS][place] != settings[FINGERPRINTS][place]:
+                raise ValueError(
+                    f"{settings['shards'][place]} has changed since {self.path / name} was made from it; put it back, "
+                    "or give another folder to begin anew"
+                )

@@ -1,0 +1,227 @@
+"""A data folder without its server: looked at, repaired, verified, exported. The server must be stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linmax.service import log_reading
+from linmax.service.chain import name_hash
+from linmax.service.log import EventLog
+from linmax.service.log_reading import SKIPPED, Damaged
+from linmax.service.log_rows import LABEL, LEARN, ModelRow
+from linmax.service.log_upkeep import purge
+from linmax.service.model import ServedModel
+from linmax.service.packing import CLASS, Label
+from linmax.service.replay import replay
+from linmax.service.snapshots import SNAPSHOT, Snapshots, belongs
+from linmax.util import files
+
+__all__ = ["Report", "check", "compact", "delete", "exported", "skip", "verify"]
+
+EXPORT_ROWS = 1000
+
+
+@dataclass
+class Report:
+    """Lines to read, and whether all is well."""
+
+    lines: list[str] = field(default_factory=list)
+    good: bool = True
+
+    def add(self, line: str, *, good: bool = True) -> None:
+        """One more line."""
+        self.lines.append(line)
+        self.good = self.good and good
+
+
+@contextlib.contextmanager
+def opened(data: Path) -> Iterator[EventLog]:
+    """The log of a folder that no server uses."""
+    if not (data / "log.sqlite").exists():
+        raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
+    log = EventLog(data / "log.sqlite")
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def _row(log: EventLog, name: str) -> ModelRow:
+    for row in log.models.values():
+        if row.name == name:
+            return row
+    known = ", ".join(row.name for row in log.models.values()) or "none"
+    raise ValueError(f"no model is called {name!r}; there are: {known}")
+
+
+def check(data: Path, *, settle: bool = False) -> Report:
+    """Try to recover every model as the server would; list incidents, and settle them if wanted."""
+    report = Report()
+    with opened(data) as log:
+        snapshots = Snapshots(data / "snapshots")
+        for row in list(log.models.values()):
+            try:
+                model = ServedModel(row)
+                snapshots.restore(model, log)
+                replay(model, log, lambda *_: None)
+            except Damaged as error:
+                remedy = f"linmax serve skip {data} {row.name} {error.seq}, or linmax serve delete {data} {row.name}"
+                report.add(f"{row.name}: {error}; give up that event or the model: {remedy}", good=False)
+            except Exception as error:  # whatever it is, it concerns this model alone
+                report.add(f"{row.name}: {type(error).__name__}: {error}; restore a backup", good=False)
+            else:
+                told = f"{model.account.trials} trials, {model.account.mistakes} mistakes, {model.pending} pending"
+                report.add(f"{row.name}: {told}: whole")
+        sql = "SELECT number, told FROM incidents WHERE settled IS NULL ORDER BY number"
+        for number, words in log.run(sql).fetchall():
+            report.add(f"incident {number}: {words}", good=settle)
+        if settle:
+            log.begin()
+            log.run("UPDATE incidents SET settled = ? WHERE settled IS NULL", (log.at,))
+            log.commit()
+            report.add("the incidents are settled")
+    return report
+
+
+def skip(data: Path, name: str, seq: int) -> str:
+    """Give up one event of a model: a replay passes over it, and its request is refused from now on."""
+    with opened(data) as log:
+        row = _row(log, name)
+        kind = log.run("SELECT kind FROM events WHERE model = ? AND seq = ?", (row.number, seq)).get
+        if kind not in (LEARN, LABEL):
+            raise ValueError(
+                f"model {name!r} has no labelled event {seq}; linmax serve check {data} names the one to skip"
+            )
+        if seq <= row.kept:
+            raise ValueError(f"event {seq} is part of every snapshot that is left; it cannot be skipped any more")
+        for reached, path in Snapshots(data / "snapshots").found(row.number):
+            if reached >= seq:
+                path.unlink()
+        log.begin()
+        log.run("INSERT OR REPLACE INTO answers VALUES (?,NULL,?,NULL)", (seq, SKIPPED))
+        log.commit()
+    return f"event {seq} of {name} is skipped; the model follows from the other events"
+
+
+def delete(data: Path, name: str) -> str:
+    """Delete a model with its events and snapshots."""
+    with opened(data) as log:
+        number = _row(log, name).number
+        log.begin()
+        log.delete(number)
+        log.commit()
+        more = True
+        while more:
+            log.begin()
+            more = purge(log, 10_000) > 0
+            log.commit()
+        Snapshots(data / "snapshots").remove(number)
+    return f"model {name} is deleted"
+
+
+def compact(data: Path) -> str:
+    """Write the log anew without the space of what was removed."""
+    with opened(data) as log:
+        log.checkpoint(truncate=True)
+        before = log.path.stat().st_size
+        log.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        log.database.execute("VACUUM")
+        log.checkpoint(truncate=True)
+        after = log.path.stat().st_size
+    return f"{log.path} has {after / 2**20:.1f} MB, it had {before / 2**20:.1f} MB"
+
+
+def exported(data: Path, model: str | None, since: int) -> Iterator[dict[str, Any]]:
+    """Every event after a sequence number, of one model or of all."""
+    with opened(data) as log:
+        number = None if model is None else _row(log, model).number
+        while events := log_reading.export(log, since, number, EXPORT_ROWS):
+            yield from events
+            since = events[-1]["seq"]
+
+
+def verify(data: Path) -> Report:
+    """Replay every model from its first event, and compare: hashes, names, answers, snapshots bit by bit."""
+    report = Report()
+    with opened(data) as log:
+        sound = [line for (line,) in log.run("PRAGMA integrity_check")]
+        report.add(f"the file of the log: {'; '.join(map(str, sound))}", good=sound == ["ok"])
+        for row in list(log.models.values()):
+            try:
+                _Verified(log, Snapshots(data / "snapshots"), row).run(report)
+            except Exception as error:  # whatever it is, it concerns this model alone
+                told = f"{error}" if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+                report.add(f"{row.name}: {told}", good=False)
+    return report
+
+
+class _Verified:
+    """One model, replayed and compared."""
+
+    def __init__(self, log: EventLog, snapshots: Snapshots, row: ModelRow) -> None:
+        self.log, self.row = log, row
+        self.states = []
+        for seq, path in reversed(snapshots.found(row.number)):
+            told, arrays = files.read(path, SNAPSHOT)
+            if not belongs(told, seq, log, row.number):
+                raise ValueError(f"snapshot {path.name} is not part of this log's history")
+            self.states.append((seq, told, arrays))
+        self.answers, self.skipped = 0, False
+        log.answered = 0  # what a replay predicts is compared, also where it is written down
+
+    def run(self, report: Report) -> None:
+        row, model = self.row, ServedModel(self.row)
+        self._check_names()
+        begin = ""
+        if row.kept:  # the first events are gone, and the oldest snapshot stands for them
+            seq, told, arrays = self.states.pop(0)
+            model.restore(told, arrays)
+            begin = f" (from the snapshot at event {seq} on; the log begins after {row.kept})"
+        trials = 0
+        for seq, told, arrays in self.states:
+            trials += replay(model, self.log, self._compare, until=seq)
+            own, ours = model.state()
+            if told["account"] != own["account"] or digest(arrays) != digest(ours):
+                raise ValueError(f"the snapshot at event {seq} differs from a replay")
+        trials += replay(model, self.log, self._compare)
+        told_hash = "the running hash fits" if model.hash == row.hash else "the running hash does not fit"
+        report.add(
+            f"{row.name}: {trials} trials replayed{begin}, {self.answers} answers and {len(self.states)} snapshots are "
+            f"the same, {told_hash}",
+            good=model.hash == row.hash,
+        )
+
+    def _check_names(self) -> None:
+        found = 0
+        for kind, texts in enumerate(self.row.names.texts):
+            for number, name in enumerate(texts):
+                found ^= name_hash(kind, number, name)
+        if found != self.row.named:
+            raise ValueError("the names do not fit their hash: the log is damaged")
+
+    def _compare(self, seq: int, predicted: Label | None, fault: str | None) -> None:
+        stored = self.log.run("SELECT predicted, fault FROM answers WHERE seq = ?", (seq,)).get
+        if stored is None:
+            return  # it was not yet written down
+        classes = self.row.names.texts[CLASS]
+        told = None if stored[0] is None else classes[stored[0]]
+        if stored[1] == SKIPPED:
+            self.skipped = True  # later answers came from a model that had learned it
+        if not self.skipped and (told, stored[1]) != (predicted, fault):
+            raise ValueError(f"event {seq} was answered with {told!r}, and a replay gives {predicted!r}")
+        self.answers += 1
+
+
+def digest(arrays: Any) -> str:
+    """One hash over all arrays."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return found.hexdigest()

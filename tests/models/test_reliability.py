@@ -1,0 +1,58 @@
+"""Log loss, calibration error and coverage, as models and reports tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.models.reliability import reliability
+
+
+def test_true_probabilities_are_off_by_chance_alone() -> None:
+    random = np.random.default_rng(0)
+    table = random.dirichlet([0.5] * 4, size=4000)
+    labels = (table.cumsum(axis=1) > random.random((4000, 1))).argmax(axis=1)
+    found = reliability(table, labels)
+    assert found.calibration_error == pytest.approx(found.by_chance, rel=0.6)
+    assert found.log_loss == pytest.approx(-np.mean(np.log(table[np.arange(4000), labels])))
+    assert sum(part.trials for part in found.bins) == found.trials == 4000
+    sharper = table**3 / (table**3).sum(axis=1, keepdims=True)
+    assert reliability(sharper, labels).calibration_error > 4 * found.by_chance
+
+
+def test_a_class_that_nobody_knew_costs_much_and_not_everything() -> None:
+    assert 20.0 < reliability(np.array([[0.5, 0.5]]), np.array([-1])).log_loss < 30.0
+
+
+def test_reports_tell_of_probabilities_and_sets(tmp_path: Path) -> None:
+    data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=2000, seed=3)
+    fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes[:1200], data.labels[:1200])
+    told = fusion.report(data.votes[1200:], data.labels[1200:])
+    assert told.reliability is not None
+    assert told.test_reliability is not None
+    table = fusion.predict_proba(data.votes[1200:])
+    places = np.array([fusion.classes_.tolist().index(label) for label in data.labels[1200:].tolist()])
+    assert told.test_reliability == reliability(table, places)
+    assert told.reliability.trials == 564
+    assert told.reliability.calibration_error < 0.1
+    assert abs(told.coverage[0.9] - 0.9) < 0.02
+    figures = told.to_dict()
+    assert figures["coverage"]["0.9"] == told.coverage[0.9]
+    assert figures["test_reliability"]["log_loss"] == told.test_reliability.log_loss
+    for text in ("calibration error", "by chance alone", "Sets for a coverage of 90.0 % held the label in"):
+        assert text in str(told)
+    fusion.plot_reliability(tmp_path / "recent.png")
+    figure = fusion.plot_reliability(tmp_path / "held_out.svg", votes=data.votes[1200:], y=data.labels[1200:])
+    assert figure.axes[0].get_title(loc="left") == "Reliability of the fusion"
+    assert (tmp_path / "recent.png").exists()
+    assert (tmp_path / "held_out.svg").exists()
+
+
+def test_of_a_few_trials_nothing_is_told() -> None:
+    fusion = linmax.VoteFusion("perceptron").fit([["a"], ["b"], ["b"]], ["a", "b", "b"])
+    assert fusion.report().reliability is None
+    with pytest.raises(ValueError, match="3 trials are too few"):
+        fusion.plot_reliability()
