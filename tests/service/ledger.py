@@ -24,6 +24,7 @@ class Ledger:
         self.sent = {}  # id -> (instance, label)
         self.predictions = {}  # id -> served label, acknowledged
         self.acknowledged = {}  # id -> answer of learn or label
+        self.kept_at = {}  # id -> sequence number of an acknowledged prediction
         self.doubtful = []  # requests that got no answer, to be sent again
         self.lock = threading.Lock()
         self.over = threading.Event()
@@ -89,11 +90,52 @@ class Ledger:
             if status == 503:
                 self.doubtful.append(request)
             elif verb == "predict":
+                self.kept_at[id] = answer["seq"]
                 assert self.predictions.setdefault(id, answer["label"]) == answer["label"], (
                     "another answer the second time"
                 )
             else:
                 assert self.acknowledged.setdefault(id, answer) == answer, "another answer the second time"
+
+
+def drain(ledger, server):
+    """Send again what got no answer, until everything is acknowledged."""
+    connection = server.connect()
+    while ledger.doubtful:
+        ledger._request(connection, ledger.doubtful.pop())
+    connection.close()
+
+
+def rewind(ledger, seq):
+    """Forget what was acknowledged after an event: a backup that reaches so far is put back."""
+    for id, answer in list(ledger.acknowledged.items()):
+        if answer["seq"] > seq:
+            del ledger.acknowledged[id]
+    for id, at in list(ledger.kept_at.items()):
+        if at > seq:
+            del ledger.kept_at[id], ledger.predictions[id]
+    ledger.doubtful.clear()
+
+
+def check_answers(ledger, data, learner="perceptron"):
+    """The newest snapshot is what the acknowledged answers alone make of a fresh learner, bit by bit."""
+    from linmax import Learner
+
+    expected, mistakes = Learner(learner), 0
+    history = sorted((answer["seq"], id, answer) for id, answer in ledger.acknowledged.items())
+    assert len({seq for seq, _, _ in history}) == len(history), "two trials with one number"
+    for _, id, answer in history:
+        predicted = expected.learn(ledger.sent[id][0], label=answer["label"])
+        if id not in ledger.predictions:
+            assert predicted == answer["predicted"], "another answer than a replay gives"
+        mistakes += answer["mistake"]
+    newest = max((data / "snapshots").glob("1-*.linmax"), key=lambda path: int(path.stem.split("-")[1]))
+    description, arrays = files.read(newest, "service snapshot")
+    assert description["account"]["trials"] == len(history), "a trial is lost, or was learned twice"
+    assert description["account"]["mistakes"] == mistakes
+    assert description["pending"] == len(ledger.predictions.keys() - ledger.acknowledged.keys())
+    assert digest(arrays) == digest(expected.state()[1]), "the weights differ from an off-line replay"
+    return len(history)
 
 
 def check(ledger, data, learner="perceptron"):

@@ -37,6 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--max-models", type=int, default=100, metavar="N", help="most models (default: 100)")
     add("--memory", type=float, default=0.0, metavar="MB", help="for all models (default: a quarter of the machine's)")
     add("--model-memory", type=float, default=0.0, metavar="MB", help="for one model (default: half of --memory)")
+    add("--keep-events", type=int, metavar="N", help="of each model, behind its snapshots (default: all)")
+    add("--keep-days", type=float, metavar="D", help="of each model, behind its snapshots (default: all)")
     add("--queue", type=int, default=8192, metavar="N", help="most events that may wait for the disk (default: 8192)")
     add("--gather", type=float, default=2.0, metavar="MS", help="wait for company before a commit (default: 2 ms)")
     add("--log-requests", action="store_true", help="log every request, not only faults")
@@ -98,6 +100,10 @@ def _serve(arguments: argparse.Namespace) -> None:
         model_memory=int(checks.at_least("--model-memory", arguments.model_memory, 0.0) * 2**20),
         snapshot_events=checks.whole("--snapshot-events", arguments.snapshot_events, 1),
         snapshot_seconds=checks.positive("--snapshot-seconds", arguments.snapshot_seconds, 300),
+        keep_events=None if arguments.keep_events is None else checks.whole("--keep-events", arguments.keep_events, 0),
+        keep_seconds=None
+        if arguments.keep_days is None
+        else checks.at_least("--keep-days", arguments.keep_days, 0.0) * 86_400,
         log_requests=arguments.log_requests,
     )
     logs.set_up()

@@ -14,6 +14,7 @@ ACTIONS = {
     "delete": "delete a model with its events",
     "verify": "replay everything and compare it with what is stored",
     "export": "write the events as JSON lines",
+    "backup": "copy the folder, also while the service runs",
     "compact": "write the log anew, without the space of what was removed",
 }
 
@@ -22,7 +23,9 @@ def configure_actions(actions: argparse._SubParsersAction[argparse.ArgumentParse
     """Add the commands."""
     for name, told in ACTIONS.items():
         parser = actions.add_parser(name, help=told, description=f"{told[0].upper()}{told[1:]}.")
-        parser.add_argument("folder", metavar="DIR", type=Path, help="the data folder; no server may be using it")
+        parser.add_argument("folder", metavar="DIR", type=Path, help="the data folder")
+        if name == "backup":
+            parser.add_argument("target", metavar="TARGET", type=Path, help="the new folder")
         if name in ("skip", "delete"):
             parser.add_argument("model", metavar="MODEL", help="the name of the model")
         if name == "skip":
@@ -39,6 +42,7 @@ def configure_actions(actions: argparse._SubParsersAction[argparse.ArgumentParse
 def run_action(arguments: argparse.Namespace) -> None:
     """Do what the command says; exit status 1 if something is wrong with the folder."""
     from linmax.service import offline
+    from linmax.service.backup import back_up
 
     folder, action = arguments.folder, arguments.action
     if action in ("check", "verify"):
@@ -50,6 +54,8 @@ def run_action(arguments: argparse.Namespace) -> None:
         print(offline.skip(folder, arguments.model, arguments.seq))
     elif action == "delete":
         print(offline.delete(folder, arguments.model))
+    elif action == "backup":
+        print(back_up(folder, arguments.target))
     elif action == "compact":
         print(offline.compact(folder))
     else:

@@ -1,4 +1,4 @@
-"""Upkeep while the service runs: snapshots, predictions that expire, and the removal of what was deleted.
+"""Upkeep while the service runs: snapshots, predictions that expire, retention, backups, what was deleted.
 
 Each duty is tried again if it fails: the failure is counted and logged, and the others go on.
 """
@@ -15,10 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linmax.service.backup import LiveBackup, answered_requests, taken_request
 from linmax.service.log import EventLog
 from linmax.service.log_reading import waiting
-from linmax.service.log_upkeep import purge
+from linmax.service.log_upkeep import cut, cut_point, drop, give_back, purge
 from linmax.service.model import ServedModel
+from linmax.service.snapshots import SNAPSHOT, SNAPSHOTS_KEPT
+from linmax.util import files
 
 if TYPE_CHECKING:
     from linmax.service.service import Service
@@ -43,6 +46,9 @@ class Housekeeping:
         self._task: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
         self._last_saved = time.monotonic()
+        self._cutting = asyncio.Lock()  # held while events are removed, or copied
+        self._cut_at: dict[int, int] = {}  # the snapshot at which each model was cut last
+        self.backed_up = 0.0
         self._purging = True  # an earlier run may have stopped in the middle
 
     def begin(self) -> None:
@@ -64,7 +70,14 @@ class Housekeeping:
                 await self._attempt(name, duty)
 
     def _duties(self) -> dict[str, Callable[[], Awaitable[Any]]]:
-        return {"footprints": self._measure, "snapshots": self._save_due, "expiry": self._expire, "purge": self._purge}
+        return {
+            "footprints": self._measure,
+            "snapshots": self._save_due,
+            "expiry": self._expire,
+            "purge": self._purge,
+            "retention": self._retain,
+            "backup": self._back_up,
+        }
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[Any]]) -> None:
         try:
@@ -148,4 +161,57 @@ class Housekeeping:
     async def _purge(self) -> None:
         if self._purging:
             await self._gently(lambda log: purge(log) > 0)
+            await self._gently(give_back)
             self._purging = False
+
+    # -- retention and backup -------------------------------------------------------------------------
+
+    async def _retain(self) -> None:
+        """Cut the logs behind the snapshots, as far as the operator wants it."""
+        settings = self.service.settings
+        if settings.keep_events is None and settings.keep_seconds is None:
+            return
+        for model in list(self.service.models.values()):
+            if self._cut_at.get(model.number) != model.saved:
+                async with self._cutting:
+                    await self._cut(model)
+                self._cut_at[model.number] = model.saved
+
+    async def _cut(self, model: ServedModel) -> None:
+        service, number = self.service, model.number
+        settings, call = service.settings, service.pipeline.call
+        found = service.snapshots.found(number)
+        if len(found) < SNAPSHOTS_KEPT:
+            return
+        seconds = settings.keep_seconds
+        since = None if seconds is None else int(time.time() * 1000 - seconds * 1000)
+        point = await call(lambda log: cut_point(log, number, found[-1][0], settings.keep_events, since))
+        if point <= service.log.models[number].kept:
+            return
+        for _, path in found:  # what stands for the events must be whole
+            await asyncio.to_thread(files.read, path, SNAPSHOT)
+        await call(lambda log: cut(log, number, point))
+        position: int | None = 0
+        while position is not None:
+            began = time.monotonic()
+            position = await call(partial(drop, number=number, after=position))
+            await asyncio.sleep(REST * (time.monotonic() - began))
+        await self._gently(give_back)
+
+    async def _back_up(self) -> None:
+        """Make the backups that were asked for."""
+        service = self.service
+        taken = await asyncio.to_thread(taken_request, service.settings.data)
+        if taken is None:
+            return
+        request, target = taken
+        call = partial(service.pipeline.call, outside=True)
+        try:
+            async with self._cutting:
+                told = await LiveBackup(service.settings.data, target, call).run(rest=1.0)
+        except Exception as error:
+            await asyncio.to_thread(answered_requests, request, str(error), done=False)
+            raise
+        self.backed_up = time.time()
+        await asyncio.to_thread(answered_requests, request, told, done=True)
+        logger.info("backup: %s", told)

@@ -160,6 +160,10 @@ class EventLog:
         self._settle()
         self.seq = self._stored_seq
 
+    def undo_with(self, undo: Callable[[], None]) -> None:
+        """What to do if the transaction is undone."""
+        self._undo.append(undo)
+
     def _settle(self) -> None:
         self._touched.clear()
         self._undo.clear()

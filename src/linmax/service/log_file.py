@@ -10,7 +10,7 @@ import apsw
 
 from linmax.service.chain import first_hash, name_hash
 
-__all__ = ["VERSION", "DiskFull", "StorageFailed", "open_file", "prepare_file", "translated"]
+__all__ = ["VERSION", "DiskFull", "InUse", "StorageFailed", "open_file", "prepare_file", "translated"]
 
 
 VERSION = 2
@@ -68,6 +68,10 @@ class DiskFull(Exception):
     """The disk is full: the transaction was undone, and the stored data are intact."""
 
 
+class InUse(ValueError):
+    """Another process has the log."""
+
+
 class StorageFailed(Exception):
     """A write or flush failed: only a restart finds out what is on the disk."""
 
@@ -108,7 +112,7 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
             )
     except apsw.BusyError:
         database.close()
-        raise ValueError(
+        raise InUse(
             f"{path.parent} is in use by another linmax serve; stop that one or choose another folder"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError) as error:

@@ -79,6 +79,10 @@ class ModelRow:
             raise Refusal(422, message, field=FIELDS[kind])
         budget.check(self, self._size(counts), FIELDS[kind])
 
+    def begin_after(self, kept: int, base: int, base_hash: bytes) -> None:
+        """Undo a cut."""
+        self.kept, self.base, self.base_hash = kept, base, base_hash
+
     def go_back(self, last: int, hash: bytes, pending: int) -> None:
         """Undo what a transaction has added."""
         self.last, self.hash, self.pending = last, hash, pending

@@ -114,6 +114,7 @@ class _State:
         yield CounterMetricFamily(
             "linmax_expired", "Predictions forgotten because of their age", value=service.house.expired
         )
+        yield GaugeMetricFamily("linmax_backup_time", "Unix time of the last backup", value=service.house.backed_up)
         yield GaugeMetricFamily("linmax_quarantined", "Models in quarantine", value=len(service.quarantined))
         yield GaugeMetricFamily("linmax_incidents", "Incidents not settled", value=len(service.incidents))
         if service.ready:

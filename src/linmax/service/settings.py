@@ -27,6 +27,8 @@ class ServiceSettings:
     model_memory: int = 0  # bytes for the state of one model, 0 for half of that
     snapshot_events: int = 100_000
     snapshot_seconds: float = 300.0
+    keep_events: int | None = None  # of each model, behind its snapshots; None for all
+    keep_seconds: float | None = None
     log_requests: bool = False
 
     @property
