@@ -24,6 +24,7 @@ NAMES = [
     "few_voters",
     "jury",
     "linear_max",
+    "llm_jury",
     "mistake_curves",
     "sparse_text",
     *ALONE,
@@ -153,3 +154,10 @@ def test_your_own_rule(use, own_rule):
 
 def test_a_rule_is_the_same_from_text(own_rule):
     assert own_rule["the same, from text"] == own_rule["voted over"]
+
+
+def test_llm_jury(shown):
+    pattern = r"^([\d.]+) calls a question of \d+, right ([\d.]+); all, with labels: ([\d.]+)"
+    calls, right, full = map(float, re.findall(pattern, shown("llm_jury"), re.MULTILINE)[0])
+    assert calls < 5
+    assert right > full - 0.05
