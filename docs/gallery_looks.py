@@ -15,6 +15,7 @@ STORY = [
     "few_voters",
     "llm_jury",
     "calibration",
+    "hybrid_search",
     "digits",
     "sparse_text",
     "drift",
