@@ -17,11 +17,11 @@ from linmax.cli.prediction_file import STANDARD, Predictions
 from linmax.cli.readable import write_readable
 from linmax.cli.reading import no_labels, nothing_read, reading_options, refuse_too_many, show_refusals
 from linmax.cli.row_order import in_order, told_of_runs
-from linmax.io.shuffling import Runs
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from linmax.io.shuffling import Runs
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Progressive
 
@@ -41,7 +41,7 @@ class LearnJob:
     resumed: bool = False
     noted: bool = False
     warned: bool = False
-    runs: Runs = field(default_factory=Runs)
+    runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
@@ -59,10 +59,12 @@ class LearnJob:
 
     def begin(self) -> None:
         """Make the model, or load it from the checkpoint."""
+        from linmax.io.shuffling import Runs
         from linmax.models.streams import StreamModel
         from linmax.models.streams.progressive import Progressive
 
         given, written = self.arguments, 0
+        self.runs = Runs()
         if given.checkpoint and Path(given.checkpoint).exists():
             self.work, settings, extra = Progressive.load(given.checkpoint)
             self._refuse_others(settings)
