@@ -4,8 +4,8 @@
     LINMAX_DATA=... python benchmarks/asking.py --only labels --shuffles 5 --seed 10
 
 labels: the votes of 29 language models on MMLU-Pro, 8,000 random questions of which a selective learner asks for some
-labels, the rest to test. candidates: two candidates never seen before in each of 300 trials. retrieval: documents that
-ten rankers score, and clicks on them.
+labels, the rest to test. calls: 1,000 of the same questions with all votes, then voters asked one by one. candidates:
+two candidates never seen before in each of 300 trials. retrieval: documents that ten rankers score, and clicks.
 """
 
 from __future__ import annotations
@@ -137,7 +137,56 @@ def retrieval(options: argparse.Namespace) -> None:
     told(f"clicks on the first of 50 documents, {options.ranker}", rows, {"ahead of both": "> 0"})
 
 
-PARTS: dict[str, Any] = {"labels": labels, "candidates": candidates, "retrieval": retrieval}
+ALL = 1000  # questions with all votes, before voters are asked one by one
+
+
+def calls(options: argparse.Namespace) -> None:
+    """Voters asked one by one, and learned from as far as they were asked."""
+    rows, exact = [], []
+    for asked in shuffled(options.seed, options.shuffles):
+        first = slice(0, ALL)
+        whole = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(first), asked.labels[first])
+        frugal = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(first), asked.labels[first])
+        counts, right, right_all, same, exact_calls = [], [], [], [], []
+        for t in range(ALL, min(options.questions, len(asked.labels))):
+            votes, label = dict(zip(asked.voters, asked.votes[t], strict=True)), asked.labels[t]
+            row = {name: [vote] for name, vote in votes.items()}
+            answer = whole.predict(row)[0]
+            right_all.append(answer == label)
+            if t % options.exactly == 0:
+                heard = sequence(whole, votes, 0.0)
+                exact_calls.append(len(heard))
+                same.append(whole.predict({name: [vote] for name, vote in heard.items()})[0] == answer)
+            heard = sequence(frugal, votes, options.tolerance)
+            counts.append(len(heard))
+            said = {name: [vote] for name, vote in heard.items()}
+            right.append(frugal.predict(said)[0] == label)
+            whole.partial_fit(row, [label])
+            frugal.partial_fit(said, [label])
+        rows.append(
+            {
+                "calls": float(np.mean(counts)),
+                "accuracy": float(np.mean(right)),
+                "accuracy of asking all": float(np.mean(right_all)),
+                "given up": float(np.mean(right_all) - np.mean(right)),
+            }
+        )
+        exact.append({"calls": float(np.mean(exact_calls)), "same answers": float(np.mean(same)), "of": len(same)})
+        print(rows[-1], exact[-1], flush=True)
+    bars = {"calls": "<= 3", "given up": "<= .004"}
+    told(f"asked one by one, tolerance {options.tolerance}", rows, bars)
+    told("asked one by one, tolerance 0", exact, {"calls": "<= 10", "same answers": "1"})
+
+
+def sequence(fusion: Any, votes: dict[str, Any], tolerance: float) -> dict[str, Any]:
+    """The votes of those who are asked."""
+    found: dict[str, Any] = {}
+    while (voter := fusion.ask(found, tolerance=tolerance)) is not None:
+        found[voter] = votes[voter]
+    return found
+
+
+PARTS: dict[str, Any] = {"labels": labels, "calls": calls, "candidates": candidates, "retrieval": retrieval}
 
 
 def main() -> None:
@@ -147,6 +196,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first shuffle")
     parser.add_argument("--selective", default="S(b=0.08)-auto", help="the learner of labels")
     parser.add_argument("--ranker", default="auto", help="the learner of candidates")
+    parser.add_argument("--tolerance", type=float, default=0.002)
+    parser.add_argument("--questions", type=int, default=20_000, help="most questions of calls")
+    parser.add_argument("--exactly", type=int, default=4, help="every so many questions are asked with tolerance 0")
     options = parser.parse_args()
     for part in [options.only] if options.only else PARTS:
         PARTS[part](options)

@@ -186,6 +186,7 @@ def margin_cases() -> list[Case]:
         ),
         Case(rules.adagrad(0.5), lambda n: r.AdaGrad(n, 0.5)),
         Case(rules.logistic(0.3), lambda n: r.Logistic(n, 0.3), graded=True),
+        Case(rules.logistic(0.3, l2=0.2), lambda n: r.Logistic(n, 0.3, 0.2), graded=True),
         Case(rules.ftrl(0.5, beta=0.0), lambda n: r.Ftrl(n, 0.5, 0.0, 0.0, 0.0, "logistic"), graded=True),
         Case(rules.ftrl(0.5, l1=0.2, l2=0.1, loss="hinge"), lambda n: r.Ftrl(n, 0.5, 1.0, 0.2, 0.1, "hinge")),
         Case(rules.romma(), r.Romma, graded=True, tolerance=1e-6),
@@ -382,6 +383,9 @@ def follow(
         machine = trace.model
         doubt.reset()
         before, weights_before = slow.updates, (slow.hypothesis(), flat)
+        if options.get("discover") is True:  # a vote makes its class known
+            named = (one.names[vote] for vote in one.votes[0] if vote >= 0)
+            slow.known += [name for name in dict.fromkeys(named) if name not in slow.known]
         expected = slow.trial(x, label)
         where = f"{case} at trial {t}"
         try:

@@ -198,12 +198,13 @@ class AdaGrad(Additive):
 class Logistic(Additive):
     """The gradient of ln(1 + exp(-w.z))."""
 
-    def __init__(self, n: int, rate: float = 1.0) -> None:
+    def __init__(self, n: int, rate: float = 1.0, l2: float = 0.0) -> None:
         super().__init__(n)
-        self.rate = rate
+        self.rate, self.l2 = rate, l2
 
     def update(self, z: Vector) -> bool:
-        self._w = self._w + self.rate * z / (1.0 + math.exp(total(self.w * z)))
+        shrunk = self.rate * self.l2 * np.where(z != 0.0, self._w, 0.0)
+        self._w = self._w + self.rate * z / (1.0 + math.exp(total(self.w * z))) - shrunk
         return True
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from linmax.cli import main
+from linmax.models.streams import StreamModel
 from linmax.util import files
 
 WORDS = ["left", "right", "up"]
@@ -101,6 +102,35 @@ def test_passes_holdout_and_delay(data: Path) -> None:
     assert late["mistakes"] >= 50  # nothing is known before the first label comes
     same, other = (files.read(name, "stream model")[1] for name in ("late", "prompt"))
     assert same["scaling.sparse"].tobytes() == other["scaling.sparse"].tobytes()
+
+
+def test_several_passes_hold_lines_out_and_end_early(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = learn("data.vw", "--learner", "perceptron", "--passes", "30", "--model", "early")
+    assert "has not fallen for 3 passes" in capsys.readouterr().out
+    many = len(figures["passes"])
+    assert 4 <= many < 30
+    assert figures["passes"][0]["trials"] == 540
+    learn("data.vw", "--learner", "perceptron", "--passes", str(many), "--model", "plain", "--quiet")
+    assert Path("early").read_bytes() == Path("plain").read_bytes()
+    figures = learn("data.vw", "--learner", "perceptron", "--passes", "8", "--early-stop", "0", "--quiet")
+    assert len(figures["passes"]) == 8
+    figures = learn("data.vw", "--learner", "perceptron", "--passes", "2", "--holdout", "0", "--quiet")
+    assert [one["trials"] for one in figures["passes"]] == [600, 600]
+
+
+def test_readable_weights(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learn("data.vw", "--learner", "perceptron", "--model", "m", "--readable", "weights.tsv", "--quiet")
+    with open("weights.tsv", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    weights = StreamModel.load("m").weights
+    named = {
+        (row["attribute"], row["class"]): float(row["weight"]) for row in rows if row["attribute"] != "(threshold)"
+    }
+    for attribute, by_class in weights["attributes"].items():
+        for label, weight in by_class.items():
+            assert named.get((attribute, label), 0.0) == weight
+    assert main(["learn", "data.vw", "--learner", "stack(perceptron, pa)", "--readable", "w2", "--quiet"]) == 2
+    assert not Path("w2").exists()
 
 
 def test_delay_is_exact(data: Path) -> None:
@@ -376,13 +406,13 @@ def test_show_the_default_learner(
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 200).tolist()
-    words = [f"{'ab'[c]} | {'xy'[c]} z{random.integers(0, 9)}" for c in labels]
+    words = [f"{'ab'[c]} | {'xy'[c]} z{random.integers(0, 90)}" for c in labels]
     Path("words.vw").write_text("\n".join(words) + "\n")
     table = [f"{c + random.normal() / 9},{'xy'[c]},{'ab'[c]}" for c in labels]
     Path("table.csv").write_text("\n".join(["number,word,label", *table]) + "\n")
     for name, members in [
         ("words.vw", "PA-I AROW naive Bayes recent labels"),
-        ("table.csv", "PA-I (sparse) AROW (sparse)"),
+        ("table.csv", "PA-I SCW-I A-perceptron pairs of 8 bins"),
     ]:
         assert main(["learn", name, "--model", "m", "--quiet"]) == 0
         capsys.readouterr()

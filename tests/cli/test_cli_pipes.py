@@ -136,3 +136,61 @@ def test_without_memory_the_model_is_saved(
     assert main(["learn", "long.vw", "--model", "n", "--learner", "perceptron", "--quiet"]) == 1
     assert "out of memory" in capsys.readouterr().err
     assert StreamModel.load("n").trials >= 4096
+
+
+# -- outputs ------------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_do_not_write_one_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running("learn", "-", "--model", "m", "--format", "vw", "--predictions", "-", "--quiet") as process:
+        said(process, LINES[0])  # it has begun
+        assert main(["learn", "data.vw", "--model", "m", "--quiet"]) == 2
+        assert "m is being written by another process" in capsys.readouterr().err
+        process.communicate(timeout=SECONDS)
+    assert main(["learn", "data.vw", "--model", "m", "--learner", "perceptron", "--quiet"]) == 0
+    assert {path.name for path in Path().iterdir()} == {"data.vw", "m"}
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_closed_streams_are_no_matter(closed: int, model: Path) -> None:
+    command = [sys.executable, "-m", "linmax.cli", "predict", "m", "-" if closed == 0 else "data.vw", "--out", "p"]
+    shell = f'exec "$@" {closed}{"<" if closed == 0 else ">"}&-'
+    done = subprocess.run(["sh", "-c", shell, "sh", *command], capture_output=True, text=True, timeout=SECONDS)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (2 if closed == 0 else 0)
+    if closed == 0:
+        assert "standard input is closed" in done.stderr
+    else:
+        assert len(Path("p").read_text().splitlines()) == 40
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["predict", "m", "many.vw"], ["learn", "many.vw", "--predictions", "-", "--quiet", "--learner", "perceptron"]],
+)
+def test_a_reader_that_has_enough_is_no_error_to_tell_of(arguments: list[str], model: Path) -> None:
+    Path("many.vw").write_text("".join(LINES * 20_000))
+    with running(*arguments) as process:
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("output", [["predict", "m", "many.vw", "--out", "p"],
+                                    ["learn", "many.vw", "--predictions", "p", "--quiet"],
+                                    ["learn", "many.vw", "--checkpoint", "c", "--every", "9000", "--quiet"],
+                                    ["learn", "many.vw", "--model", "m", "--quiet"]])  # fmt: skip
+def test_a_full_disk(output: list[str], model: Path) -> None:
+    Path("many.vw").write_text("".join(f"{'ab'[i % 2]} | w{i} x\n" for i in range(20_000)))
+    before = Path("m").read_bytes()
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999)); from linmax.cli import main; "
+    )
+    code += f"sys.exit(main({[*output, *(['--learner', 'perceptron'] if output[0] == 'learn' else [])]!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 2
+    assert f"linmax: error: {output[-1] if output[0] == 'predict' else output[3]}: File too large\n" in done.stderr
+    assert Path("m").read_bytes() == before
+    assert {path.name for path in Path().iterdir()} == {"data.vw", "many.vw", "m"}

@@ -68,10 +68,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def script() -> int:
     """`main` as a process: the garbage collector need not scan what the imports made, during the run or at its end."""
+    _occupy_standard_streams()
     gc.set_threshold(COLLECT_AFTER)
     status = main()
     gc.freeze()
     return status
+
+
+def _occupy_standard_streams() -> None:
+    """Where a standard stream is closed, put the null device, so that no file that is opened later takes its place."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 class _Parser(argparse.ArgumentParser):

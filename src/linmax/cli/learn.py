@@ -26,6 +26,8 @@ from linmax.cli.reading import add_reading_options, refused_share
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
+HOLDOUT = 10  # with several passes, every tenth line
+EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
 KINDS = "none, max, length, log, idf, standard or auto"
 
@@ -45,10 +47,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--start", metavar="MODEL", help="go on with a model learned before")
     add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
-    add("--holdout", metavar="N", type=int, default=0, help="never learn from every N-th line, only predict it")
+    add(
+        "--holdout",
+        metavar="N",
+        type=int,
+        help=f"never learn from every N-th line (default: 0 = none, for several passes {HOLDOUT})",
+    )
+    add(
+        "--early-stop",
+        metavar="P",
+        type=int,
+        default=EARLY_STOP,
+        help=f"end after P passes without fewer mistakes on lines held out; 0 = never (default: {EARLY_STOP})",
+    )
     add("--delay", metavar="D", type=int, default=0, help="labels come D lines later")
     add("--test", metavar="FILE", help="at the end, the error on this file")
     add("--model", metavar="OUT", help="save what was learned")
+    add("--readable", metavar="OUT", help="write all weights as a table: attribute, class, weight")
     add("--predictions", metavar="OUT", help="write the class predicted for each line ('-' = standard output)")
     add("--checkpoint", metavar="FILE", help="save all as it goes, and continue from there if the file exists")
     add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
@@ -60,6 +75,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Learn; show the table as it grows, then the result; save the requested files."""
+    from linmax.util.outputs import claimed
+
     if arguments.candidates:
         learn_choices(arguments)
         return
@@ -68,7 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     _check(arguments)
     job = LearnJob(arguments)
-    with unbroken() as held:
+    written = [arguments.model, arguments.predictions, arguments.checkpoint]
+    with unbroken() as held, claimed(written):
         job.begin()
         try:
             job.learn(held)
@@ -89,7 +107,10 @@ def _check(arguments: argparse.Namespace) -> None:
     from linmax.util.plots import PLOT_FORMATS, figure_class
 
     checks.whole("passes", arguments.passes, 1)
+    if arguments.holdout is None:
+        arguments.holdout = HOLDOUT if arguments.passes > 1 else 0
     checks.whole("holdout", arguments.holdout, 0)
+    checks.whole("early-stop", arguments.early_stop, 0)
     checks.whole("delay", arguments.delay, 0)
     checks.whole("every", arguments.every, 1)
     if arguments.holdout == 1:
@@ -101,7 +122,7 @@ def _check(arguments: argparse.Namespace) -> None:
     refused_share(arguments)
     inputs = [*arguments.data, *([arguments.test] if arguments.test else [])]
     outputs = [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint, arguments.plot]
-    check_outputs(outputs, inputs)
+    check_outputs([*outputs, arguments.readable], inputs)
     if arguments.plot:
         check_output(arguments.plot, PLOT_FORMATS)
         figure_class()

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["learn_choices"]
 
-# Options of `linmax learn` that mean nothing here, with the values that say so.
-OTHERS: dict[str, Any] = {
-    "scale": "auto", "hash_bits": None, "passes": 1, "holdout": 0, "delay": 0, "checkpoint": None, "plot": None,
-    "format": None, "ignore": "", "categorical": "", "ngrams": 1, "cluster": None, "no_thresholds": False,
-}  # fmt: skip
+# Options of `linmax learn` that mean nothing here, and the values that they have when they are not given.
+OTHERS = (
+    "scale hash_bits passes holdout delay checkpoint plot format ignore categorical text ngrams cluster no_thresholds"
+)
+NOT_GIVEN = (None, "", False, 0, 1, "auto")
 
 
 def learn_choices(arguments: argparse.Namespace) -> None:
@@ -27,8 +27,8 @@ def learn_choices(arguments: argparse.Namespace) -> None:
     from linmax.models.online import Learner
     from linmax.util.outputs import check_output, replace_file, write_json
 
-    for name, value in OTHERS.items():
-        if getattr(arguments, name) not in (value, False):
+    for name in OTHERS.split():
+        if getattr(arguments, name) not in NOT_GIVEN:
             raise ValueError(f"--{name.replace('_', '-')} does not go with --candidates; leave it out")
     for path in [arguments.json, arguments.model, arguments.predictions]:
         if path not in (None, STANDARD):

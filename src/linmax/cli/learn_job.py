@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from linmax.cli.live import Live
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD, Predictions
+from linmax.cli.readable import write_readable
 from linmax.cli.reading import no_labels, nothing_read, reading_options, refuse_too_many, show_refusals
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class LearnJob:
 
         given = self.arguments
         names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
-        names += " hash_bits no_thresholds start passes holdout delay predictions"
+        names += " hash_bits no_thresholds start passes holdout early_stop delay predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
         return settings
@@ -106,6 +107,8 @@ class LearnJob:
         done = len(self.work.passes) - 1
         with Live(self) as live:
             for number in range(done, self.arguments.passes):
+                if self._has_stopped():
+                    break
                 self.stream = self._open()
                 batches = iter(self.stream)
                 live.begin()  # the first batch is being read meanwhile
@@ -122,6 +125,18 @@ class LearnJob:
             raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
         if not first.trials + first.held_out:
             raise ValueError(no_labels(self.arguments.data, first.unlabelled, self.stream.notes))
+
+    def _has_stopped(self) -> bool:
+        """Whether the error on the lines held out has not fallen for some passes; the pass at hand has not begun."""
+        patience = self.arguments.early_stop
+        errors = [counts.held_out_mistakes for counts in self.work.passes[:-1] if counts.held_out]
+        if not patience or len(errors) <= patience or min(errors[-patience:]) < min(errors[:-patience]):
+            return False
+        self.work.passes.pop()
+        if not self.arguments.quiet:
+            told = f"The error on the lines held out has not fallen for {patience} passes: enough after {len(errors)}."
+            self.screen.print(told, soft_wrap=True)
+        return True
 
     def _open(self) -> Stream:
         from linmax.models.streams import Position, stream
@@ -199,7 +214,7 @@ class LearnJob:
         if self.output is None:
             return
         self.output.close(keep=False, part=interrupted)
-        if interrupted and self.output.path != STANDARD:
+        if interrupted and not self.output.passes_on:
             self.screen.print(f"The predictions so far are in {self.output.draft}.", soft_wrap=True)
 
     def finish(self) -> None:
@@ -208,13 +223,16 @@ class LearnJob:
 
         given, assert_stream = self.arguments, self.stream
         assert assert_stream is not None
-        seconds, failed = time.perf_counter() - self.started, None
+        seconds = time.perf_counter() - self.started
+        failed: Exception | None = None
         try:
             if self.output is not None:
                 self.output.close(keep=True)
             if given.model:
                 self.work.model.save(given.model)
-        except OSError as error:  # still report the results
+            if given.readable:
+                write_readable(self.work.model, given.readable)
+        except (OSError, ValueError) as error:  # still report the results
             failed = error
         show_refusals(self.screen, assert_stream.refusals)
         for remark in assert_stream.remarks():
@@ -247,6 +265,7 @@ class LearnJob:
             "updates": model.updates,
             "classes": len(model.classes),
             "features": model.features,
+            "decided": model.decided or None,
             "unlabelled": first.unlabelled,
             "refused": self.stream.refusals.total,
             "seconds": seconds,
@@ -284,6 +303,9 @@ class LearnJob:
             f"{_many(figures['features'], 'attribute')}{scaled}; {figures['seconds']:.1f} s",
             soft_wrap=True,
         )
+        if figures["decided"]:
+            told = ", ".join(f"{name} {value}" for name, value in figures["decided"].items())
+            self.screen.print(f"{told}; auto(dense) or auto(sparse) overrules that", soft_wrap=True)
         if figures["unlabelled"]:
             self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:

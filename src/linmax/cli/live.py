@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ class Live:
     """The table, with rows at doubling intervals, and on a terminal a line that changes."""
 
     HEAD = ("error", "since last", "trials", "label", "predicted", "attributes")
-    WIDTHS = (8, 10, 12, 16, 16, 10)
+    WIDTHS = (7, 10, 11, 15, 15, 10)
+    GAP = 2
+    LEAST = 4  # characters of a label
 
     def __init__(self, job: LearnJob) -> None:
         self.job = job
@@ -50,8 +53,22 @@ class Live:
     def _line(self, *cells: str) -> None:
         from rich.markup import escape
 
-        shown = (_fitted(cell, width) for cell, width in zip(cells, self.WIDTHS, strict=True))
-        self.job.screen.print(escape("  ".join(shown)), soft_wrap=True)
+        shown = (_fitted(cell, width) for cell, width in zip(cells, self.widths, strict=False))
+        self.job.screen.print(escape((" " * self.GAP).join(shown)), soft_wrap=True)
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """The widths of the columns that fit the screen: labels are cut, and on a narrow one the last columns go."""
+        widths, screen = list(self.WIDTHS), self.job.screen
+        room = screen.width if screen.is_terminal else sum(widths) + self.GAP * len(widths)
+        while len(widths) > 3 and sum(widths) + self.GAP * (len(widths) - 1) > room:
+            label = widths[3:5]
+            if label and max(label) > self.LEAST:
+                for place in range(3, 3 + len(label)):
+                    widths[place] -= 1
+            else:
+                widths.pop()
+        return widths
 
     def milestone(self, made: Milestone) -> None:
         """One row of the table."""

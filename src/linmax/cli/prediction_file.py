@@ -22,10 +22,15 @@ class Predictions:
     """The file of predictions: written beside its destination and moved there when it is complete."""
 
     def __init__(self, path: str, keep: int) -> None:
+        from linmax.util.outputs import is_special
+
         self.path = path
         self.draft = Path(path).with_name(f"{Path(path).name}.part")
+        self.passes_on = path == STANDARD or is_special(Path(path))  # a device or a pipe is not replaced by a file
         if path == STANDARD:
             self.file: IO[bytes] = os.fdopen(os.dup(1), "wb")
+        elif self.passes_on:
+            self.file = open(path, "wb")  # noqa: SIM115
         else:
             self.file = open(self.draft, "r+b" if keep else "wb")  # noqa: SIM115
             self.file.truncate(keep)
@@ -41,14 +46,14 @@ class Predictions:
             lines = [f"{names[number]} {tag}" if tag else names[number] for number, tag in pairs]
         with about(self.path):
             self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
-            if self.path == STANDARD:
+            if self.passes_on:
                 self.file.flush()  # somebody may be waiting for the answer
 
     def sync(self) -> int:
         """Flush everything to disk; returns the number of bytes."""
         with about(self.path):
             self.file.flush()
-        if self.path == STANDARD:
+        if self.passes_on:
             return 0
         os.fsync(self.file.fileno())
         return self.file.tell()
@@ -58,8 +63,8 @@ class Predictions:
         try:
             with about(self.path):
                 self.file.close()
-            if self.path != STANDARD and keep and not part:
+            if not self.passes_on and keep and not part:
                 self.draft.replace(self.path)
         finally:
-            if self.path != STANDARD and not part:
+            if not self.passes_on and not part:
                 self.draft.unlink(missing_ok=True)

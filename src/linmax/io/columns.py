@@ -47,7 +47,7 @@ class Column:
     @property
     def beyond(self) -> bool:
         """Whether there are whole numbers that are rounded as floats."""
-        return self.content.dtype.kind in "iu" and bool((np.abs(self.content.astype(float)) > EXACT).any())
+        return self.content.dtype.kind in "iu" and bool((np.abs(self.content.astype(float)) >= EXACT).any())
 
     def cell(self, row: int) -> str:
         """A value as text."""

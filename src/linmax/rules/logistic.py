@@ -1,4 +1,4 @@
-"""Logistic regression, stochastic gradient: w <- w + rate z / (1 + exp(w.z)) on every trial."""
+"""Logistic regression, stochastic gradient: w <- w + rate (z / (1 + exp(w.z)) - l2 w) on every trial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from linmax.core.contract import STEP, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_weights
-from linmax.util.checks import positive
+from linmax.util.checks import at_least, positive
 
 __all__ = ["logistic", "surprise"]
 
@@ -33,21 +33,23 @@ def step(
     margin: float,
     params: np.ndarray,
 ) -> bool:
-    amount = params[0] * surprise(margin)
-    if amount == 0.0:
+    amount, shrink = params[0] * surprise(margin), params[0] * params[1]
+    if amount == 0.0 and shrink == 0.0:
         return False
     for j in range(index.size):
-        weights[index[j]] += amount * z[j]
+        weights[index[j]] += amount * z[j] - shrink * weights[index[j]]
     return True
 
 
-def logistic(rate: float = 1.0) -> Rule:
+def logistic(rate: float = 1.0, l2: float = 0.0) -> Rule:
     """Logistic regression by gradient steps: w <- w + rate z / (1 + exp(w.z)), on every trial.
 
     Parameters
     ----------
     rate
         Size of a step, > 0.
+    l2
+        Regularisation: every step also takes rate l2 w_i from each weight that z concerns. rate l2 must be < 1.
 
     Notes
     -----
@@ -65,7 +67,15 @@ def logistic(rate: float = 1.0) -> Rule:
     >>> int(trace.mistakes[-1]) < 100
     True
     """
-    rate = positive("rate", rate, 1.0)
+    rate, l2 = positive("rate", rate, 1.0), at_least("l2", l2, 0.0)
+    if rate * l2 >= 1.0:
+        raise ValueError(f"rate times l2 must be < 1, got {rate * l2:g}; try l2={0.001 / rate:g}")
     return Rule(
-        "logistic", {"rate": rate}, step, values=(rate,), reach=math.inf, mix=mix_weights, defaults={"rate": 1.0}
+        "logistic",
+        {"rate": rate, "l2": l2},
+        step,
+        values=(rate, l2),
+        reach=math.inf,
+        mix=mix_weights,
+        defaults={"rate": 1.0, "l2": 0.0},
     )

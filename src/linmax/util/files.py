@@ -1,9 +1,10 @@
 """Model files: safe to open from a stranger, written completely or not at all.
 
-A file holds named arrays and a description of plain data (JSON), in the safetensors format, and no code. The
-description carries the format's version, the kind of thing saved and a SHA-256 digest of everything else, so that a
-truncated file, a flipped bit, another program's file and a newer format are each refused by name. Sizes are checked
-against the size of the file before memory is allocated.
+A file holds named arrays and a description of plain data (JSON), in the safetensors format, and no code. Arrays are
+packed (see `linmax.util.packing`); the same model always gives the same bytes. The description carries the format's
+version, the kind of thing saved and a SHA-256 digest of everything else, so that a truncated file, a flipped bit,
+another program's file and a newer format are each refused by name. Sizes are checked against the size of the file
+before memory is allocated.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ import hashlib
 import json
 import os
 import secrets
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from linmax.util.checks import about
+from linmax.util.outputs import is_special
+from linmax.util.packing import pack, unpack
 
 __all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 
-FORMAT = 1
+FORMAT = 2
+PLAIN_FORMAT = 1  # of earlier versions: arrays are not packed
 HEADER_LIMIT = 64 * 2**20
 DTYPES = {
     "F64": np.float64,
@@ -57,15 +62,19 @@ def write(
     >>> read(name, "example")[0]
     {'alpha': 1.1}
     """
-    from safetensors.numpy import save
-
     for name, array in arrays.items():
         if array.dtype.type not in DTYPES.values():
             raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved; use one of {', '.join(DTYPES)}")
     text = json.dumps(description, sort_keys=True, allow_nan=False)
-    labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "sha256": _digest(text, arrays)}
-    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, metadata=labels)
+    stored, how = pack(arrays)
+    packing = json.dumps(how, sort_keys=True)
+    labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "packing": packing}
+    head = _head(labels | {"sha256": _digest(text + packing, stored)}, stored)
     target = Path(path)
+    if is_special(target):  # a device or a pipe, which must not be replaced by a file
+        with about(path), target.open("wb") as file:
+            _put(file, head, stored)
+        return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -74,7 +83,7 @@ def write(
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with about(path), os.fdopen(handle, "wb") as file:
-            file.write(content)
+            _put(file, head, stored)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -89,6 +98,28 @@ def write(
             os.close(folder)
 
 
+def _head(labels: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The header of safetensors: its length, then where each array is; they follow in the order of their names."""
+    codes = {np.dtype(kind): code for code, kind in DTYPES.items()}
+    header: dict[str, Any] = {"__metadata__": dict(labels)}
+    place = 0
+    for name in sorted(arrays):
+        array = arrays[name]
+        end = place + array.nbytes
+        header[name] = {"dtype": codes[array.dtype], "shape": list(array.shape), "data_offsets": [place, end]}
+        place = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _put(file: IO[bytes], head: bytes, arrays: Mapping[str, np.ndarray]) -> None:
+    file.write(head)
+    for name in sorted(arrays):
+        if arrays[name].size:
+            file.write(np.ascontiguousarray(arrays[name]).data)
+
+
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The description and the arrays of a file of this kind; anything else raises ValueError with the reason."""
     target = Path(path)
@@ -96,16 +127,21 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     labels = header.pop("__metadata__", {})
     if not isinstance(labels, dict) or "linmax_format" not in labels:
         raise ValueError(f"{target} was not written by linmax")
-    if labels["linmax_format"] != str(FORMAT):
+    if labels["linmax_format"] not in (str(FORMAT), str(PLAIN_FORMAT)):
         raise ValueError(
             f"{target} has format {labels['linmax_format']}, this linmax reads {FORMAT}; install a newer linmax"
         )
     if labels.get("kind") != kind:
         raise ValueError(f"{target} holds a {labels.get('kind')!r}, not a {kind!r}")
     arrays = _arrays(target, header, start)
-    text = labels.get("description", "")
-    if labels.get("sha256") != _digest(text, arrays):
+    text, packing = labels.get("description", ""), labels.get("packing", "")
+    if labels.get("sha256") != _digest(text + packing, arrays):
         raise ValueError(f"{target} is damaged: its content does not match its checksum")
+    if labels["linmax_format"] != str(PLAIN_FORMAT):
+        try:
+            arrays = unpack(arrays, json.loads(packing))
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            raise ValueError(f"{target} is damaged: {error}") from None
     return json.loads(text), arrays
 
 

@@ -7,7 +7,8 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,12 @@ import numpy as np
 
 from linmax.util.checks import about
 
-__all__ = ["check_output", "check_outputs", "replace_file", "write_json"]
+try:
+    import fcntl
+except ImportError:  # Windows, which does not replace a file that is open anyway
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["check_output", "check_outputs", "claimed", "is_special", "replace_file", "write_json"]
 
 
 def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
@@ -27,7 +33,7 @@ def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> N
         raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(target))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"no folder {target.parent}; make it first", str(target))
-    if not os.access(target.parent, os.W_OK | os.X_OK) and not _special(target):
+    if not os.access(target.parent, os.W_OK | os.X_OK) and not is_special(target):
         raise PermissionError(errno.EACCES, f"the folder {target.parent} cannot be written to", str(target))
 
 
@@ -37,7 +43,7 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
     for place, path in enumerate(given):
         assert path is not None
         check_output(path)
-        if _special(Path(path)):
+        if is_special(Path(path)):
             continue
         for other in inputs:
             if other != "-" and _same(path, other):
@@ -48,7 +54,41 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
                 raise ValueError(f"{path} cannot hold two outputs; give each a name of its own")
 
 
-def _special(path: Path) -> bool:
+@contextmanager
+def claimed(outputs: Sequence[str | None]) -> Iterator[None]:
+    """Keep other processes from writing the same files meanwhile; the first to come has them.
+
+    A lock beside the file says so, which the system opens when the process ends, whatever happens to it.
+    """
+    held: list[tuple[int, Path]] = []
+    try:
+        names = [str(path) for path in outputs if path not in (None, "-")]
+        targets = [Path(os.path.realpath(name)) for name in names if fcntl is not None]
+        held.extend(_locked(target) for target in targets if not is_special(target))
+        yield
+    finally:
+        for number, lock in reversed(held):
+            lock.unlink(missing_ok=True)
+            os.close(number)
+
+
+def _locked(target: Path) -> tuple[int, Path]:
+    lock = target.with_name(f".{target.name}.lock")
+    while True:
+        number = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if lock.exists() and os.path.samestat(os.fstat(number), lock.stat()):
+                return number, lock
+        except BlockingIOError:
+            os.close(number)
+            raise ValueError(
+                f"{target} is being written by another process; wait for it, or give another name"
+            ) from None
+        os.close(number)  # its holder has just removed it
+
+
+def is_special(path: Path) -> bool:
     """Whether it is a device or a pipe, which is written to and not replaced."""
     return path.exists() and not stat.S_ISREG(path.stat().st_mode)
 
@@ -90,7 +130,7 @@ def _plain(value: object) -> object:
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file atomically: a reader sees the old content or the new."""
     target = Path(os.path.realpath(path))
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+    if is_special(target):
         target.write_bytes(content)  # a device or a pipe, which must not be replaced by a file
         return
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")

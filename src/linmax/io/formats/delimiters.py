@@ -31,7 +31,7 @@ def delimiter_of(lines: Sequence[bytes]) -> str | None:
     """The delimiter of these lines, of which the first may be a header; None if they are no table.
 
     One that all lines have equally often is preferred, then the one that the first line has most often. Spaces
-    separate if all lines have the same number of words, and those after the first are mostly numbers.
+    separate if all lines have the same number of words, and those after the first are numbers for the most part.
     """
     first = [line.decode("utf-8", "replace").strip("\r\n ") for line in lines[:LINES]]
     counts = {one: [_outside_quotes(line, one) for line in first] for one in DELIMITERS}
@@ -42,7 +42,7 @@ def delimiter_of(lines: Sequence[bytes]) -> str | None:
     rows = [line.split() for line in first]
     words = [word for row in rows[1:] for word in row]
     if len(rows) > 1 and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
-        return " " if 2 * sum(map(is_number, words)) > len(words) else None
+        return " " if 2 * sum(map(is_number, words)) >= len(words) else None
     return None
 
 

@@ -24,13 +24,13 @@ from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool
+from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.model import apart
 from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import refuse_masked
+from linmax.util.names import apart
 
 DEFAULT_LEARNER = "auto"
 
@@ -39,7 +39,7 @@ def scale_for(learner: Any, scale: str | None) -> str:
     """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
     if scale is not None:
         return scale
-    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool)) else "max"
+    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool, GroupLearner)) else "max"
 
 
 def one_vector(engine: Engine) -> np.ndarray | None:

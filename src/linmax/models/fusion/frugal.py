@@ -1,0 +1,189 @@
+"""`VoteFusion.ask` and `panel`: fewer calls of voters for nearly the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linmax.data.arrays import no_instances
+from linmax.data.blocks import missing
+from linmax.data.experts import experts
+from linmax.data.side_columns import read_sides
+from linmax.models.asking import Judge, Question, order_by_worth, read_costs
+from linmax.models.fusion.comparison import FIRST_VOTER
+from linmax.models.fusion.panel import Panel, panel_of
+from linmax.models.fusion.state import FusionState, VoteBatch
+from linmax.techniques.selecting import drawn
+from linmax.util.checks import at_least, finite
+
+__all__ = ["Frugal"]
+
+AGAINST = 0.5  # share of the weight not yet asked that may speak against the answer, when some accuracy may be given up
+FURTHER = 3  # voters beyond a panel that is enough, who are asked where it is in doubt
+STALE = 0.1  # growth of the trials after which panels are compared afresh
+TRIED = 5.0  # votes of late after which a voter who does better than the panel joins it
+
+
+class Frugal:
+    """What a fusion does to ask fewer voters."""
+
+    _panel: tuple[int, tuple[float, ...], Panel] | None = None
+
+    @property
+    def _fitted(self) -> FusionState:
+        """What has been learned."""
+        raise NotImplementedError
+
+    def ask(
+        self, votes: Mapping[Any, Any], costs: Any = None, tolerance: float = 0.002, explore: float = 0.05
+    ) -> str | None:
+        """Whom to ask next about one instance, or None when asking more is not worth it.
+
+        Parameters
+        ----------
+        votes
+            The votes so far, {voter: vote}; who was asked and abstained is there with None. Side columns stand among
+            them.
+        costs
+            What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
+        tolerance
+            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer.
+            Otherwise only the voters of a `panel` that is enough are asked, and a few more where it is in doubt, and
+            those left are not all taken to speak against the answer.
+        explore
+            Share of the instances at which one voter from outside the panel is asked as well, the one asked least, so
+            that one that got better is found; not with ``tolerance=0``.
+
+        Notes
+        -----
+        Learn from such a trial with the votes that there are: ``partial_fit({name: [vote] for ...}, [label])``. A voter
+        that is not among the columns has not been asked; it keeps its weight.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(n=20, r=3, k=3, trials=500, seed=1)
+        >>> fusion = linmax.VoteFusion().fit(data.votes, data.labels)
+        >>> votes = {}
+        >>> while (voter := fusion.ask(votes, tolerance=0)) is not None:
+        ...     votes[voter] = 2  # call it
+        >>> sorted(votes) in (["0", "1"], ["0", "2"], ["1", "2"])
+        True
+        """
+        state = self._fitted
+        if state.normaliser is not None:
+            raise ValueError("ask() needs votes; what raters may still say has no limit")
+        tolerance, explore = at_least("tolerance", tolerance, 0.0), at_least("explore", explore, 0.0)
+        worth, prices = voter_weights(state), read_costs(costs, state.voters)
+        question, held = _read(state, votes)
+        order = order_by_worth(worth, prices)
+        judge, known = judging(state, held), len(state.model.known)
+        if tolerance == 0.0:
+            found = question.next(order.tolist(), worth, judge, known)
+            return None if found is None else state.voters[found]
+        size = len(self._panels(prices).enough(tolerance).voters)
+        chosen = [*_risen(state, order[: size + FURTHER]), *order[: size + FURTHER].tolist()]
+        found = question.next(chosen, worth, judge, known, AGAINST)
+        if found is None and drawn(1, state.tally.trials) < finite("explore", explore):
+            outside = [voter for voter in range(len(worth)) if voter not in chosen]
+            if outside and not question.asked[outside].any():
+                spoke = state.tally.spoke[FIRST_VOTER:]
+                found = min(outside, key=lambda voter: (spoke[voter], voter))
+        return None if found is None else state.voters[found]
+
+    @property
+    def recent_rows(self) -> int:
+        """Trials in which voters spoke as usual, of those kept to compare panels on."""
+        return len(self._fitted.recent.rows()[1])
+
+    def panel(self, costs: Any = None) -> Panel:
+        """How few voters are enough: for m = 1, 2, ... which ones, their cost, and how often they are right alone.
+
+        The voters are taken in order of weight for cost. Each panel's accuracy is on-line, by the same learner begun
+        afresh on the votes of these alone, in up to 1,000 of the last trials in which voters spoke as usual; the first
+        fifth of them is not counted.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(n=20, r=3, k=3, trials=500, seed=1)
+        >>> panel = linmax.VoteFusion().fit(data.votes, data.labels).panel()
+        >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
+        (['0', '1', '2'], True, 3)
+        """
+        state = self._fitted
+        if state.normaliser is not None:
+            raise ValueError("panel() needs votes; this fusion was fitted to scores")
+        return self._panels(read_costs(costs, state.voters))
+
+    def _panels(self, costs: np.ndarray) -> Panel:
+        """The panels, compared afresh when there is something new."""
+        state, key = self._fitted, tuple(costs.tolist())
+        if self._panel is not None and self._panel[1] == key and state.tally.trials < self._panel[0] * (1.0 + STALE):
+            return self._panel[2]
+        order = order_by_worth(voter_weights(state), costs)
+        found = panel_of(state.model.learner, state.recent.rows(), order, costs, state.voters)
+        self._panel = state.tally.trials, key, found
+        return found
+
+
+def voter_weights(state: FusionState) -> np.ndarray:
+    """The weight of each voter, or how often it was right of late if the learner is no single weight vector."""
+    try:
+        return state.shares().sum(axis=1)
+    except ValueError:
+        return state.recent.accuracy_lately()
+
+
+def _risen(state: FusionState, chosen: np.ndarray) -> list[int]:
+    """Voters that have been right more often of late than any of these, and have spoken enough to tell."""
+    lately, tried = state.recent.accuracy_lately(), state.recent.lately[1] >= TRIED
+    best = lately[chosen].max(initial=0.0)
+    return [voter for voter in np.flatnonzero(tried & (lately > best)).tolist() if voter not in chosen]
+
+
+def _read(state: FusionState, votes: Mapping[Any, Any]) -> tuple[Question, np.ndarray]:
+    """The votes so far, and the values of the side columns."""
+    if not isinstance(votes, Mapping):
+        raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
+    voter = {name: place for place, name in enumerate(state.voters)}
+    place = {name: at for at, name in enumerate(state.model.classes)}
+    codes, asked = np.full(len(voter), -1, np.int32), np.zeros(len(voter), bool)
+    sides: dict[str, list[Any]] = {name: [None] for name in state.sides.names}
+    for given, vote in votes.items():
+        name = str(given)
+        if name in sides:
+            sides[name] = [vote]
+            continue
+        if name not in voter:
+            raise ValueError(f"votes: {given!r} is no known voter; those are {', '.join(state.voters)}")
+        asked[voter[name]] = True
+        codes[voter[name]] = -1 if missing(vote) else place.get(vote, -1)
+    held = (
+        state.sides.places(read_sides(state.sides.names, list(sides.values())), 1)
+        if sides
+        else np.zeros((1, 0), np.int64)
+    )
+    return Question(codes, asked), held
+
+
+def judging(state: FusionState, held: np.ndarray) -> Judge:
+    """What the model answers to rows of votes."""
+    model = state.model
+
+    def judge(rows: np.ndarray) -> np.ndarray:
+        size = len(rows)
+        if not state.sides.names:
+            layout = model.layout
+            signs = np.ones(layout.voters)
+            instances = no_instances(size)._replace(votes=rows, signs=signs, constant=layout.constant)
+            return model.engine.judge(instances, size)[0]
+        names = tuple(model.classes)
+        given = experts(rows, classes=range(len(names)), abstain=-1, thresholds=bool(model.layout.constant))
+        batch = VoteBatch(replace(given, names=names), rows, names, np.repeat(held, size, axis=0))
+        return model.engine.judge(model.fitted(state.known(state.laid_out(batch))), size)[0]
+
+    return judge

@@ -1,0 +1,110 @@
+"""How few voters are enough: the accuracy that the first m of them, in order of worth, reach alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linmax.data.experts import experts
+from linmax.engine.engine import Settings
+from linmax.models.experts_model import ExpertsModel
+
+__all__ = ["Panel", "PanelLine", "enough", "panel_of"]
+
+MANY = 12  # voters up to which every number of them is tried
+ROWS = 1000  # trials on which panels are compared
+
+
+@dataclass(frozen=True)
+class PanelLine:
+    """The first so many voters, what they cost for each trial, and how often they are right alone.
+
+    ``behind`` is how much more often all voters are right on the same trials, and ``error`` the standard error of that.
+    """
+
+    voters: tuple[str, ...]
+    cost: float
+    accuracy: float
+    behind: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What `VoteFusion.panel` returns: one line for each number of voters that was tried, the fewest first."""
+
+    lines: tuple[PanelLine, ...]
+    trials: int
+
+    def __iter__(self) -> Any:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, place: int) -> PanelLine:
+        return self.lines[place]
+
+    def enough(self, tolerance: float = 0.002) -> PanelLine:
+        """The fewest voters that give up no more than ``tolerance``, as far as these trials can tell."""
+        return self.lines[enough(self.lines, tolerance)]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain numbers and text, ready for JSON."""
+        return [
+            {"voters": list(line.voters), "cost": line.cost, "accuracy": line.accuracy, "behind": line.behind}
+            for line in self.lines
+        ]
+
+    def __str__(self) -> str:
+        rows = [
+            f"{len(line.voters):>3}  {line.accuracy:.3f}  {line.cost:>10g}  {line.voters[-1]}" for line in self.lines
+        ]
+        return "\n".join([f"  m  right  {'cost':>10}  and this one ({self.trials} trials)", *rows])
+
+
+def panel_of(
+    learner: Any, rows: tuple[np.ndarray, np.ndarray], order: np.ndarray, costs: np.ndarray, names: Sequence[str]
+) -> Panel:
+    """Run the learner afresh on the votes of the first m voters in this order."""
+    votes, labels = (block[-ROWS:] for block in rows)
+    size, n = len(labels), len(order)
+    if size < 2:
+        raise ValueError(f"a panel needs trials with the votes of all, and there are {size}; learn from some first")
+    numbers = sorted({*range(1, min(MANY, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
+    right = {m: _right(learner, votes[:, order[:m]], labels) for m in numbers}
+    late = slice(size // 5, None)  # when they have learned something
+    lines = []
+    for m in numbers:
+        behind = right[n][late].astype(float) - right[m][late]
+        error = float(behind.std() / math.sqrt(len(behind)))
+        chosen = order[:m]
+        lines.append(
+            PanelLine(
+                tuple(names[i] for i in chosen),
+                float(costs[chosen].sum()),
+                float(right[m][late].mean()),
+                float(behind.mean()),
+                error,
+            )
+        )
+    return Panel(tuple(lines), size - size // 5)
+
+
+def _right(learner: Any, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    k = int(max(votes.max(initial=0), labels.max(initial=0))) + 1
+    instances = experts(votes=votes.astype(np.int32), classes=range(max(k, 2)), abstain=-1, thresholds=False)
+    model = ExpertsModel(learner, instances.layout, list(range(max(k, 2))), Settings())
+    return ~model.run(instances, labels.astype(np.int64)).wrong
+
+
+def enough(lines: Sequence[PanelLine], tolerance: float) -> int:
+    """The first line that is behind the best by no more than the tolerance and one standard error."""
+    best = min(line.behind for line in lines)
+    return next(
+        i for i, line in enumerate(lines) if line.behind - best <= tolerance + line.error or i + 1 == len(lines)
+    )

@@ -1,0 +1,161 @@
+"""Whom to ask next, and how few are enough."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.cli import main
+
+NAMES = [f"voter {i}" for i in range(12)]
+
+
+def votes(size: int, seed: int = 0, good: tuple[int, ...] = (0, 1, 2)) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Three voters who are right nine times in ten, and nine who are right four times in ten; four classes."""
+    random = np.random.default_rng(seed)
+    labels = np.array(list("abcd"))[random.integers(4, size=size)]
+    table = {}
+    for i, name in enumerate(NAMES):
+        right = random.random(size) < (0.9 if i in good else 0.4)
+        table[name] = np.where(right, labels, np.array(list("abcd"))[random.integers(4, size=size)])
+    return table, labels
+
+
+def heard(fusion: Any, row: dict[str, Any], **options: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    while (voter := fusion.ask(found, **options)) is not None:
+        assert voter not in found
+        found[voter] = row[voter]
+    return found
+
+
+def rows(table: dict[str, np.ndarray], part: slice) -> list[dict[str, Any]]:
+    return [
+        dict(zip(table, row, strict=True)) for row in zip(*(column[part] for column in table.values()), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron", "A-winnow(1.2)"])
+def test_without_tolerance_the_answer_is_that_of_all(learner: str) -> None:
+    table, labels = votes(500)
+    fusion = linmax.VoteFusion(learner).fit({name: v[:300] for name, v in table.items()}, labels[:300])
+    calls = []
+    for row in rows(table, slice(300, 400)):
+        told = heard(fusion, row, tolerance=0)
+        calls.append(len(told))
+        full = fusion.predict({name: [vote] for name, vote in row.items()})[0]
+        assert fusion.predict({name: [vote] for name, vote in told.items()})[0] == full
+    assert np.mean(calls) < 11
+
+
+def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:
+    table, labels = votes(900)
+    fusion = linmax.VoteFusion().fit({name: v[:400] for name, v in table.items()}, labels[:400])
+    assert set(fusion.panel()[2].voters) == set(NAMES[:3])
+    assert 2 <= len(fusion.panel().enough().voters) <= 4
+    calls, right = [], []
+    for row, label in zip(rows(table, slice(400, None)), labels[400:], strict=True):
+        told = heard(fusion, row)
+        calls.append(len(told))
+        said = {name: [vote] for name, vote in told.items()}
+        right.append(fusion.predict(said)[0] == label)
+        fusion.partial_fit(said, [label])
+    assert np.mean(calls) < 4
+    assert np.mean(right) > 0.9
+    assert set(list(fusion.weights())[:3]) == set(NAMES[:3])  # the order stays right
+    assert fusion.recent_rows < 420  # what was asked of few is no measure of all
+
+
+def test_a_voter_that_got_better_is_found_again() -> None:
+    table, labels = votes(400)
+    later, later_labels = votes(1500, seed=1, good=(0, 1, 2, 11))
+    later[NAMES[11]] = later_labels  # always right from now on
+    fusion = linmax.VoteFusion().fit(table, labels)
+    asked = []
+    for row, label in zip(rows(later, slice(None)), later_labels, strict=True):
+        told = heard(fusion, row, explore=0.2)
+        asked.append(NAMES[11] in told)
+        fusion.partial_fit({name: [vote] for name, vote in told.items()}, [label])
+    assert np.mean(asked[:100]) < 0.2
+    assert np.mean(asked[-300:]) > 0.9
+
+
+def test_costs_come_before_weight() -> None:
+    table, labels = votes(300)
+    fusion = linmax.VoteFusion().fit(table, labels)
+    costs = dict.fromkeys(NAMES, 1.0) | {NAMES[0]: 100.0, NAMES[1]: 0.0}
+    assert fusion.ask({}, costs=costs) == NAMES[1]
+    panel = fusion.panel(costs)
+    assert panel[0].voters == (NAMES[1],)
+    assert panel[0].cost == 0.0
+    assert panel[len(panel) - 1].cost == sum(costs.values())
+    assert json.loads(json.dumps(panel.to_dict()))[0]["voters"] == [NAMES[1]]
+    assert NAMES[1] in str(panel)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda f: f.ask({}, costs={"voter 0": 1}), "costs: 'voter 1' has none"),
+        (lambda f: f.ask({}, costs=dict.fromkeys(NAMES, -1.0)), "costs of 'voter 0' must be >= 0, got -1"),
+        (lambda f: f.panel(costs=[1, 2]), "costs must be a dict"),
+        (lambda f: f.ask({"nobody": "a"}), "votes: 'nobody' is no known voter"),
+        (lambda f: f.ask(["a"]), "votes must be a dict"),
+        (lambda f: f.ask({}, tolerance=-1), "tolerance must be >= 0"),
+    ],
+)
+def test_bad_input_is_named(call: Any, words: str) -> None:
+    table, labels = votes(60)
+    with pytest.raises((TypeError, ValueError), match=words):
+        call(linmax.VoteFusion("perceptron").fit(table, labels))
+
+
+def test_side_columns_saved_and_raters(tmp_path: Path) -> None:
+    table, labels = votes(300)
+    subject = np.array(["x", "y"] * 150)
+    fusion = linmax.VoteFusion("perceptron", by="subject").fit(table | {"subject": subject}, labels)
+    told = heard(fusion, rows(table, slice(0, 1))[0], tolerance=0)
+    assert told
+    assert fusion.ask({"subject": "x"}) in NAMES
+    fusion.save(tmp_path / "fusion.linmax")
+    again = linmax.VoteFusion.load(tmp_path / "fusion.linmax")
+    assert again.panel().to_dict() == fusion.panel().to_dict()
+    scores = linmax.VoteFusion("perceptron").fit(np.random.default_rng(0).random((20, 2, 3)), [0, 1] * 10)
+    with pytest.raises(ValueError, match="needs votes"):
+        scores.ask({})
+
+
+@pytest.mark.small
+def test_a_learner_asks_too() -> None:
+    learner = linmax.Learner("perceptron", discover="labels", thresholds=False)
+    for label in ["a", "b"] * 4:
+        learner.learn({"x": 1.0}, votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
+    assert learner.ask({}, attributes={"x": 1.0}) == "anna"
+    assert learner.ask({"anna": "a"}, costs={"anna": 1, "ben": 2, "carl": 0}) is None
+    assert learner.ask({"anna": None}, voters=["anna", "carl"]) == "carl"
+    with pytest.raises(ValueError, match="'dora' is no known voter"):
+        learner.ask({"dora": "a"})
+
+
+def test_the_command_tries_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, labels = votes(400)
+    path = tmp_path / "votes.csv"
+    lines = [",".join([*row.values(), label]) for row, label in zip(rows(table, slice(None)), labels, strict=True)]
+    path.write_text("\n".join([",".join([*NAMES, "label"]), *lines]) + "\n")
+    costs = tmp_path / "costs.json"
+    costs.write_text(json.dumps(dict.fromkeys(NAMES, 2.0)))
+    assert main(["fuse", str(path), "--label", "label", "--ask", "200", "--costs", str(costs), "--json", "-"]) == 0
+    asking = json.loads(capsys.readouterr().out)["asking"]
+    assert asking["trials"] == 200
+    assert asking["cost"] == pytest.approx(2 * asking["calls"])
+    assert asking["full_cost"] == 24.0
+    assert asking["calls"] < 5
+    assert asking["accuracy"] > 0.85
+    assert main(["fuse", str(path), "--label", "label", "--ask", "400"]) == 2
+    costs.write_text("[1]")
+    assert main(["fuse", str(path), "--label", "label", "--ask", "200", "--costs", str(costs)]) == 2
