@@ -265,6 +265,7 @@ class LearnJob:
             "updates": model.updates,
             "classes": len(model.classes),
             "features": model.features,
+            "decided": model.decided or None,
             "unlabelled": first.unlabelled,
             "refused": self.stream.refusals.total,
             "seconds": seconds,
@@ -302,6 +303,9 @@ class LearnJob:
             f"{_many(figures['features'], 'attribute')}{scaled}; {figures['seconds']:.1f} s",
             soft_wrap=True,
         )
+        if figures["decided"]:
+            told = ", ".join(f"{name} {value}" for name, value in figures["decided"].items())
+            self.screen.print(f"{told}; auto(dense) or auto(sparse) overrules that", soft_wrap=True)
         if figures["unlabelled"]:
             self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
