@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from reference_members import ReferenceNearest, ReferencePairs
+
 __all__ = ["ReferenceBayes", "ReferencePool", "ReferenceSoftmax", "ReferenceVotes", "shares"]
 
 
@@ -184,17 +186,26 @@ def unit(x: np.ndarray) -> np.ndarray:
 
 
 class ReferencePool:
-    """The pool for attributes: members on scaled rows, whose shares are fused by a full AROW."""
+    """The pool for attributes: members on scaled rows, whose shares are fused by a full AROW.
+
+    Dense rows are gone through again from the beginning at trials 16, 64, ..., with bins made of them.
+    """
 
     def __init__(self, sparse: bool, columns: int, k: int, constant: float = 1.0) -> None:
+        self.columns, self.past = columns, []
+        self.begin(sparse, columns, k, constant)
+
+    def begin(self, sparse: bool, columns: int, k: int, constant: float) -> None:
+        """Nothing was met."""
         self.sparse, self.k, self.trials, self.constant = sparse, k, 0, constant
+        self.raw: list = [] if sparse else [None, None, ReferenceNearest(k)]
         makers = (ReferencePa, ReferenceArow) if sparse else (ReferencePa, ReferenceScw, ReferenceAveraged)
         self.members: list = [maker(columns + 1, k) for maker in makers]
         if sparse:
             self.members.append(ReferenceBayes(columns + 1, k, 0.1))
         self.recent, self.frequency = np.zeros(k), np.zeros(columns)
         self.rows: list[np.ndarray] = []
-        n = len(self.members) + sparse
+        n = len(self.members) + (1 if sparse else 3)
         self.weights, self.matrix, self.squares = np.ones(n), np.eye(n), np.zeros(n)
 
     def inputs(self, x: np.ndarray) -> list[np.ndarray]:
@@ -214,11 +225,25 @@ class ReferencePool:
         return [np.append(self.constant, scaled / root), *[np.append(self.constant, scaled) / root] * 2]
 
     def trial(self, x: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-        """The members' shares and the fused scores, before the trial is learned."""
+        """The members' shares and the fused scores, before the trial is learned; at times all is learned again."""
+        found = self.one_trial(x, label)
+        self.past.append((x, label))
+        size = len(self.past)
+        if not self.sparse and size in (16, 64, 256, 512):
+            self.begin(self.sparse, self.columns, self.k, self.constant)
+            rows, labels = np.array([row for row, _ in self.past]), np.array([label for _, label in self.past])
+            self.raw[:2] = [ReferencePairs(rows, labels, bins, self.k) for bins in (8, 16)]
+            for row, own in self.past:
+                self.one_trial(row, own)
+        return found
+
+    def one_trial(self, x: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
+        """One of them."""
         inputs = self.inputs(x)
         scores = [member.scores(row) for member, row in zip(self.members, inputs, strict=True)]
         if self.sparse:
             scores.append(self.recent)
+        scores += [np.zeros(self.k) if member is None else member.scores(x) for member in self.raw]
         self.trials += 1
         votes = []
         for m, given in enumerate(scores):
@@ -237,6 +262,9 @@ class ReferencePool:
             self.matrix = self.matrix - b * np.outer(along, along) + 1e-4 * np.eye(len(z))
         for member, row in zip(self.members, inputs, strict=True):
             member.learn(row, label)
+        for own in self.raw:
+            if own is not None:
+                own.learn(x, label)
         self.recent = 0.8 * self.recent + np.eye(self.k)[label]
         return table, fused
 

@@ -406,13 +406,13 @@ def test_show_the_default_learner(
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 200).tolist()
-    words = [f"{'ab'[c]} | {'xy'[c]} z{random.integers(0, 9)}" for c in labels]
+    words = [f"{'ab'[c]} | {'xy'[c]} z{random.integers(0, 90)}" for c in labels]
     Path("words.vw").write_text("\n".join(words) + "\n")
     table = [f"{c + random.normal() / 9},{'xy'[c]},{'ab'[c]}" for c in labels]
     Path("table.csv").write_text("\n".join(["number,word,label", *table]) + "\n")
     for name, members in [
         ("words.vw", "PA-I AROW naive Bayes recent labels"),
-        ("table.csv", "PA-I (sparse) AROW (sparse)"),
+        ("table.csv", "PA-I SCW-I A-perceptron pairs of 8 bins"),
     ]:
         assert main(["learn", name, "--model", "m", "--quiet"]) == 0
         capsys.readouterr()

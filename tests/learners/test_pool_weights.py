@@ -57,7 +57,8 @@ def test_those_of_naive_bayes_give_its_scores(dense: bool) -> None:
 @pytest.mark.parametrize("learner", ["attributes", "auto", "combine(auto, perceptron)"])
 def test_the_linear_form_mostly_decides_as_the_pool_does(learner: str) -> None:
     table, labels = texts()
-    model = run(learner, experts(attributes=table, classes=range(K)), labels).model
+    words = learner.replace("attributes", "attributes(sparse)").replace("auto", "auto(sparse)")
+    model = run(words, experts(attributes=table, classes=range(K)), labels).model
     x = np.log1p(table.toarray())
     x /= np.linalg.norm(np.hstack([x, np.full((TRIALS, 1), np.log(2.0))]), axis=1, keepdims=True)
     arrays = model.weights.arrays

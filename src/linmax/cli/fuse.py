@@ -1,26 +1,35 @@
-"""Fuse the votes in a table, on-line, and say whether it beats plurality and the best voter.
+"""Fuse the votes or scores in a table, on-line, and say whether it beats plurality and the best voter.
 
 VOTES is a table (CSV or TSV with a header, Parquet, Arrow, or JSON lines of
 objects), compressed or not, or - for standard input. One column holds the
 right label; every other one is a voter that names a class in each row, except
 those that --ignore leaves out and those that --by names: voters get separate
-weights for each value of such a column, say a subject. An empty field
-abstains, and so does a vote for something that is never a label. Rows are
-learned in order, each predicted before its label is seen.
+weights for each value of such a column, say a subject. If all are named
+rater:class, they hold scores. An empty field abstains, and so does a vote for
+something that is never a label. Rows are learned in order, each predicted
+before its label is seen; rows without a label are predicted when all others
+have been learned.
+
+  linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
+  linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
+  linmax predict fusion.linmax new.csv --output probabilities
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
 from linmax.cli.beside import compiling_beside
+from linmax.cli.fuse_trials import Trials, counted, read_trials
+from linmax.cli.fusion_table import objects
 from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
+from linmax.cli.reading import add_format_option, shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +52,7 @@ from linmax.techniques.combining import weigh
 for kernel in (walk, survey, weigh, judge_all, judge):
     kernel.compiled
 """  # what the default learner needs besides the loop over trials
-
-Columns = dict[str, list[Any]]
+PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,78 +63,116 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", required=True, help="the column of right labels")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
-    add("--learner", metavar="TEXT", default=LEARNER, help=f"what learns the weights (default: {LEARNER})")
+    add("--wrong", metavar="COLUMN", help="a column that is true where the label is only known not to be the one given")
+    add("--learner", metavar="TEXT", help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
+    add("--start", metavar="MODEL", help="go on with this fusion")
     add("--ask", metavar="ROWS", type=int, help="try asking voters one by one, after so many rows with all votes")
     add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, accuracy that may be given up")
     add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
+    add(
+        "--predictions",
+        metavar="OUT",
+        help="write what is predicted for rows without a label: .csv, .jsonl or .parquet",
+    )
     add("--plot", metavar="OUT", help="draw the mistake curves as .png, .svg or .pdf")
+    add("--reliability", metavar="OUT", help="draw how often answers are right beside how sure they are")
     add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the table, learn, print the report; save the model, plot and figures if requested."""
+    """Read the table, learn, print the report; save the model, plots, predictions and figures if requested."""
+    import numpy as np
+
     from linmax.util import outputs
 
     _check_outputs(arguments)
     screen = console(arguments)
     if not screen.is_terminal:
         screen.width = PIPED
-    voters, sides, labels = _read(arguments)
-    classes, notes = _classes(arguments, voters, labels)
-    votes, order, held = _laid_out(arguments, voters, len(labels))
-    table, names = _with_sides(votes, sides, order), [*voters, *sides]
-    y = _objects(labels)[order]
+    fusion = _started(arguments)
+    trials = read_trials(arguments, fusion)
+    learned, held, unlabelled = _divided(arguments, trials.labels)
     start = time.perf_counter()
-    from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
-
-    fusion = OnLineFusion(arguments.learner, classes=classes, by=list(sides) or None)
-    learned = len(y) - held
-    beside = compiling_beside(REST) if arguments.learner == LEARNER else nullcontext()
-    with _progress(screen, learned) as advance, beside:
-        for begin in range(0, learned, STEP):
-            end = min(learned, begin + STEP)
-            fusion.partial_fit(_ballots(table[begin:end], names), y[begin:end])
-            advance(end - begin)
-    test = (_ballots(table[learned:], names), y[learned:]) if held else (None, None)
-    told = fusion.report(*test)
+    fusion = fusion or _new(arguments, trials)
+    with warnings.catch_warnings(record=True) as told_by_warning:
+        warnings.simplefilter("always", UserWarning)
+        _learn(screen, fusion, trials, learned)
+        y = objects(trials.labels)
+        told = fusion.report(*((trials.rows(held), y[held]) if len(held) else (None, None)))
     seconds = time.perf_counter() - start
-
-    screen.print(_headline(arguments, votes, sides, classes), soft_wrap=True, markup=False)
-    for note in notes:
-        screen.print(note, soft_wrap=True, markup=False, style="yellow")
+    screen.print(_headline(arguments, trials), soft_wrap=True, markup=False)
+    remarks = [*trials.remarks, *(str(warning.message) for warning in told_by_warning)]
+    if len(unlabelled) and arguments.predictions is None:
+        remarks.append(f"{counted(len(unlabelled), 'row')} without a label; --predictions FILE predicts them.")
+    for remark in dict.fromkeys(remarks):
+        screen.print(remark, soft_wrap=True, markup=False, style="yellow")
     screen.print()
     screen.print(told)
-    _save(screen, arguments, fusion)
-    asked = _asked(arguments, fusion, dict(zip(names, table.T, strict=True)), y, list(voters))
+    _save(screen, arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
+    if arguments.predictions is not None:
+        _predict(screen, arguments.predictions, fusion, trials, unlabelled)
+    asked = _asked(arguments, fusion, trials, np.concatenate([learned, held]))
     if asked is not None:
         screen.print(str(asked), soft_wrap=True, markup=False)
     if arguments.json:
-        figures = {"version": __version__, "data": arguments.votes, "classes": classes, **told.to_dict()}
+        figures = {"version": __version__, "data": arguments.votes, "classes": trials.classes, **told.to_dict()}
         figures |= {"asking": asked.to_dict()} if asked is not None else {}
-        figures |= {"seconds": round(seconds, 3), "model": arguments.model, "plot": arguments.plot}
+        figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
+        figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
         outputs.write_json(figures, arguments.json)
 
 
-def _asked(
-    arguments: argparse.Namespace, fusion: OnLineFusion, table: Mapping[str, Any], y: np.ndarray, voters: list[str]
-) -> Simulation | None:
+def _learn(screen: Console, fusion: OnLineFusion, trials: Trials, learned: np.ndarray) -> None:
+    import numpy as np
+
+    labels = objects(trials.labels)
+    beside = compiling_beside(REST) if str(fusion.learner) == LEARNER else nullcontext()
+    with _progress(screen, len(learned)) as advance, beside:
+        for begin in range(0, len(learned), STEP):
+            part = learned[begin : begin + STEP]
+            mask = None if trials.wrong is None else np.array(trials.wrong)[part]
+            fusion.partial_fit(trials.rows(part), labels[part], wrong=mask)
+            advance(len(part))
+
+
+def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
+    """The fusion to go on with, which knows its learner, classes and side columns."""
+    if arguments.start is None:
+        return None
+    for option in ("learner", "classes", "by"):
+        if getattr(arguments, option):
+            raise ValueError(f"--{option} is that of {arguments.start}, from which --start goes on; leave it out")
+    from linmax.models.fusion.online import OnLineFusion
+
+    return OnLineFusion.load(arguments.start)
+
+
+def _new(arguments: argparse.Namespace, trials: Trials) -> OnLineFusion:
+    from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
+
+    return OnLineFusion(arguments.learner or LEARNER, classes=trials.classes, by=list(trials.sides) or None)
+
+
+def _asked(arguments: argparse.Namespace, fusion: OnLineFusion, trials: Trials, rows: np.ndarray) -> Simulation | None:
     """What asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
+    if trials.scores is not None:
+        raise ValueError("--ask is about votes, and these are scores; leave it out")
     from linmax.models.fusion.online import OnLineFusion
     from linmax.models.fusion.simulation import simulate_asking
 
     options = {"classes": fusion.classes, "by": fusion.by}
     return simulate_asking(
-        lambda: OnLineFusion(arguments.learner, **options),
-        table,
-        y,
-        voters,
+        lambda: OnLineFusion(arguments.learner or LEARNER, **options),
+        {name: objects(column)[rows] for name, column in (trials.voters | trials.sides).items()},
+        objects(trials.labels)[rows],
+        list(trials.voters),
         first=arguments.ask,
         tolerance=arguments.tolerance,
         costs=_costs(arguments.costs),
@@ -155,21 +201,50 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     for path in (arguments.json if arguments.json != "-" else None, arguments.model):
         if path is not None:
             outputs.check_output(path)
-    if arguments.plot is not None:
-        try:
-            plots.figure_class()
-        except ImportError as error:
-            raise ValueError(f"--plot {arguments.plot}: {error}") from None
-        outputs.check_output(arguments.plot, plots.PLOT_FORMATS)
+    if arguments.predictions is not None:
+        outputs.check_output(arguments.predictions, tuple(PREDICTIONS))
+    for option, path in (("plot", arguments.plot), ("reliability", arguments.reliability)):
+        if path is not None:
+            try:
+                plots.figure_class()
+            except ImportError as error:
+                raise ValueError(f"--{option} {path}: {error}") from None
+            outputs.check_output(path, plots.PLOT_FORMATS)
 
 
-def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion) -> None:
+def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion, held: tuple[Any, Any] | None) -> None:
     if arguments.model is not None:
         fusion.save(arguments.model)
         screen.print(f"Model saved as {arguments.model}", soft_wrap=True, markup=False)
     if arguments.plot is not None:
         fusion.plot(arguments.plot)
         screen.print(f"Plot saved as {arguments.plot}", soft_wrap=True, markup=False)
+    if arguments.reliability is not None:
+        votes, y = held or (None, None)
+        fusion.plot_reliability(arguments.reliability, votes=votes, y=y)
+        screen.print(f"Reliability plot saved as {arguments.reliability}", soft_wrap=True, markup=False)
+
+
+def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: Trials, rows: np.ndarray) -> None:
+    """Write class and probabilities of rows without a label."""
+    import io
+    from pathlib import Path
+
+    from linmax.cli.predict_fusion import answers_of
+    from linmax.cli.prediction_forms import make_form
+    from linmax.util.outputs import replace_file
+
+    target = io.BytesIO()
+    writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0, tagged=False)
+    answers = (
+        answers_of(fusion, trials.rows(rows), "probabilities", (rows + trials.first).tolist()) if len(rows) else None
+    )
+    if answers is not None:
+        writer.write(answers)
+        writer.end(answers)
+    content = target.getvalue()
+    replace_file(Path(path), content)
+    screen.print(f"{counted(len(rows), 'prediction')} saved as {path}", soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -183,112 +258,41 @@ def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, advance=done, description="learning")
 
 
-def _headline(
-    arguments: argparse.Namespace, votes: np.ndarray, sides: Mapping[str, list[Any]], classes: Sequence[Any]
-) -> str:
-    silent = sum(vote is None for vote in votes.flat) / votes.size
+def _headline(arguments: argparse.Namespace, trials: Trials) -> str:
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
-    by = "".join(f", by {name} ({len(set(values) - {None})} values)" for name, values in sides.items())
+    by = "".join(f", by {name} ({counted(len(set(v) - {None}), 'value')})" for name, v in trials.sides.items())
+    rows = counted(len(trials.labels), "row")
+    if trials.scores is not None:
+        silent = sum(float((table == table[:, :1]).all(axis=1).mean()) for table in trials.scores.values())
+        said, what = f"{counted(trials.raters, 'rater')}", "scores"
+    else:
+        silent = sum(column.count(None) / len(column) for column in trials.voters.values())
+        said, what = f"{counted(trials.raters, 'voter')}", "votes"
+    share = 100.0 * silent / trials.raters
+    classes = counted(len(trials.classes), "class").replace("classs", "classes")
+    start = "" if arguments.start is None else f"; going on with {shown_name(arguments.start)}"
     return (
-        f"{shown_name(arguments.votes)}: {len(votes):,d} rows{shuffled}, {votes.shape[1]} voters{by}, "
-        f"{len(classes)} classes; {100.0 * silent:.1f} % of the votes abstain"
+        f"{shown_name(arguments.votes)}: {rows}{shuffled}, {said}{by}, {classes}; {share:.1f} % of the {what} "
+        f"abstain{start}"
     )
 
 
-# -- from the file to trials -----------------------------------------------------------------------------------------
-
-
-def _read(arguments: argparse.Namespace) -> tuple[Columns, Columns, list[Any]]:
-    """Voters, side columns and labels of the file; None is an abstention or a missing value."""
-    ignored, by = cells_listed(arguments.ignore), list(dict.fromkeys(cells_listed(arguments.by)))
-    if arguments.label in by:
-        raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    columns, labels, label = labelled_columns(arguments.votes, arguments.format, arguments.label, [*ignored, *by])
-    sides = {name: columns[name] for name in by}
-    voters = {name: values for name, values in columns.items() if name not in [*ignored, *by]}
-    if not voters:
-        raise ValueError(f"{shown_name(arguments.votes)} has no column besides {label!r} that may be a voter")
-    if arguments.abstain is not None:
-        voters = {
-            name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
-        }
-    return voters, sides, labels
-
-
-def _classes(arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """The classes, and remarks on votes that name none of them; such votes are removed from ``voters``."""
-    classes = _given_classes(arguments.classes, labels) if arguments.classes else _sorted(labels)
-    known = set(classes)
-    strangers = [
-        name for name, votes in voters.items() if not known.intersection(votes) and any(v is not None for v in votes)
-    ]
-    if strangers:
-        raise ValueError(
-            f"{shown_name(arguments.votes)}: {', '.join(map(repr, strangers))} never name a label such as "
-            f"{classes[0]!r}; leave them out with --ignore {','.join([*cells_listed(arguments.ignore), *strangers])}"
-        )
-    if arguments.classes:
-        return classes, []
-    outside = 0
-    for name, votes in voters.items():
-        kept = [vote if vote in known else None for vote in votes]
-        outside += kept.count(None) - votes.count(None)
-        voters[name] = kept
-    told = f"{outside:,d} votes name what is never a label; they count as abstentions."
-    return classes, [told] if outside else []
-
-
-def _given_classes(text: str, labels: Sequence[Any]) -> list[Any]:
-    """The given classes, converted from text to the type of the labels."""
-    written = {str(label): label for label in labels}
-    return [written.get(name, name) for name in cells_listed(text)]
-
-
-def _sorted(labels: Sequence[Any]) -> list[Any]:
-    met = dict.fromkeys(labels)
-    try:
-        return sorted(met)
-    except TypeError:
-        return list(met)
-
-
-def _laid_out(
-    arguments: argparse.Namespace, voters: Mapping[str, list[Any]], rows: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Votes (rows, voters) in the order of learning, that order, and the number of held-out rows at the end."""
+def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows to learn, in their order, those held out, the last of them, and those without a label."""
     import numpy as np
 
     from linmax.util.checks import whole
 
+    given = np.array([label is not None for label in labels])
+    rows = int(given.sum())
     fraction = 0.0 if arguments.test_fraction is None else arguments.test_fraction
     held = round(fraction * rows) if 0.0 <= fraction < 1.0 else -1
     if held < 0 or held >= rows or (fraction > 0.0 and not held):
-        raise ValueError(f"--test-fraction must leave rows to learn and rows to test, got {fraction:g} of {rows} rows")
-    order = np.arange(rows)
+        raise ValueError(
+            f"--test-fraction must leave rows to learn and rows to test, got {fraction:g} of {counted(rows, 'row')}"
+        )
+    order = np.arange(len(labels))
     if arguments.shuffle is not None:
-        order = np.random.default_rng(whole("--shuffle", arguments.shuffle, 0)).permutation(rows)
-    table = np.empty((rows, len(voters)), dtype=object)
-    for i, votes in enumerate(voters.values()):
-        table[:, i] = _objects(votes)
-    return table[order], order, held
-
-
-def _with_sides(votes: np.ndarray, sides: Mapping[str, list[Any]], order: np.ndarray) -> np.ndarray:
-    """Votes with the side columns to their right."""
-    import numpy as np
-
-    return np.column_stack([votes, *(_objects(values)[order] for values in sides.values())]) if sides else votes
-
-
-def _objects(values: Sequence[Any]) -> np.ndarray:
-    import numpy as np
-
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _ballots(table: np.ndarray, names: Sequence[str]) -> Any:
-    from linmax.data.votes import Ballots
-
-    return Ballots(table, tuple(names))
+        order = np.random.default_rng(whole("--shuffle", arguments.shuffle, 0)).permutation(len(labels))
+    labelled = order[given[order]]
+    return labelled[: rows - held], labelled[rows - held :], np.flatnonzero(~given)

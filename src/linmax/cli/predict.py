@@ -1,4 +1,4 @@
-"""Predict the lines of files and pipes with a model that `linmax learn` saved.
+"""Predict the lines of files and pipes with a model that `linmax learn` or `linmax fuse` saved.
 
 The data are read as those were that the model learned from: format, columns,
 texts, scaling. Labels may be there or not; if there are any, the error is
@@ -7,6 +7,7 @@ reported on standard error and give no output line, unless --strict stops at
 the first; CSV, JSON lines and Parquet carry the number of the line.
 
   linmax predict model.linmax new.vw
+  linmax predict fusion.linmax votes.csv --output probabilities
   linmax predict model.linmax new.csv --id customer --top 3 --as csv --out predicted.csv
   zcat new.jsonl.gz | linmax predict model.linmax - --output probabilities --as jsonl
 """
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 
     from linmax.models.streams import Batch, StreamModel
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "run", "target_of"]
 
+FUSION = "vote fusion"  # the kind of file that linmax fuse saves
 WHAT = ("labels", "scores", "probabilities")
 FORMS = ("plain", "csv", "jsonl", "parquet")
 
@@ -47,7 +49,7 @@ FORMS = ("plain", "csv", "jsonl", "parquet")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax predict``."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="a file saved by linmax learn --model")
+    add("model", metavar="MODEL", help="a file saved by linmax learn --model or linmax fuse --model")
     add_reading_options(parser)
     add("--id", metavar="COLUMN", help="pass this column, or key, through to the output")
     add("--output", choices=WHAT, help="what to write for each line (default: labels; with --top, probabilities)")
@@ -70,8 +72,15 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{what} are several numbers a line; write them --as csv, jsonl or parquet")
     refused_share(arguments)
     check_outputs([arguments.out, arguments.json], [arguments.model, *arguments.data])
+    from linmax.util.files import kind_of
+
     with unbroken(), claimed([arguments.out]):
-        _predict(arguments, what, form)
+        if kind_of(arguments.model) == FUSION:
+            from linmax.cli.predict_fusion import predict_votes
+
+            predict_votes(arguments, what, form)
+        else:
+            _predict(arguments, what, form)
 
 
 def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
@@ -92,7 +101,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     )
     screen, counts = Console(stderr=True, highlight=False), {"lines": 0, "labelled": 0, "mistakes": 0}
     try:
-        with _target(arguments.out) as target:
+        with target_of(arguments.out) as target:
             writer = make_form(form, target, what, arguments.top, arguments.id is not None)
             for batch in rows:
                 codes = model.judge(model.scaled(batch, learn=False))
@@ -141,7 +150,7 @@ def _none(model: StreamModel, what: str) -> Any:
 
 
 @contextmanager
-def _target(path: str | None) -> Iterator[BinaryIO]:
+def target_of(path: str | None) -> Iterator[BinaryIO]:
     """Where to write: standard output, or a draft that is moved into place when all went well."""
     from linmax.util.outputs import is_special
 

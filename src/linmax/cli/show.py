@@ -38,6 +38,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json not in (None, "-"):
         outputs.check_output(arguments.json)
     kind = files.kind_of(arguments.model)
+    if kind == "vote fusion":
+        from linmax.cli.show_fusion import show_fusion
+
+        told = show_fusion(arguments)
+        if arguments.json:
+            outputs.write_json(told, arguments.json)
+        return
     description, arrays = files.read(arguments.model, kind)
     figures = {"kind": kind} | DESCRIBERS.get(kind, _anything)(description, arrays, arguments)
     _print(figures, arguments)
@@ -61,6 +68,7 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     if members:
         both = len({member.sparse for member in members}) > 1
         kinds = {True: " (sparse)" if both else "", False: " (dense)" if both else ""}
+        found["decided"] = model.decided or None
         found["members"] = {member.name + kinds[member.sparse]: member.weight for member in members}
     try:
         weights = model.weights

@@ -32,7 +32,7 @@ class Lowering:
         if isinstance(learner, Description):
             return LearnerNode(learner)
         if isinstance(learner, AutomaticPool):
-            return AutoPoolNode()
+            return AutoPoolNode(learner.kind)
         return self.member(learner)
 
     def member(self, learner: Rule | MemberTechnique) -> Leaf:

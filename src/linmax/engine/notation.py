@@ -23,6 +23,7 @@ import numpy as np
 from linmax.core.contract import Rule
 from linmax.engine.pools import POOLS, best_of_both, paper_pool, pool_name
 from linmax.learners import AutomaticPool, Description
+from linmax.learners.alone import binned_pairs, nearest
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -39,7 +40,9 @@ __all__ = ["Learner", "as_learner", "as_learners", "as_rule", "parse", "read_bac
 Learner = Rule | Technique | Description | AutomaticPool
 LEARNERS: dict[str, Callable[..., Learner]] = {
     **POOLS,
+    "binned-pairs": binned_pairs,
     "naive-bayes": naive_bayes,
+    "nearest": nearest,
     "recent-label": recent_label,
     "robust-softmax": robust_softmax,
     "softmax": softmax,

@@ -10,10 +10,11 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
-from linmax.learners.attributes import SLOTS, RunningPool
+from linmax.learners.attributes import KINDS, RunningPool, slots
 from linmax.learners.mixing import Mixture
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
+from linmax.util.names import apart
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -30,6 +31,7 @@ class LearnerNode(Node):
         self.described = described
         self.from_zero = described.from_zero
         self.unmixable = described.unmixable
+        self.takes_gaps = described.takes_gaps
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
@@ -59,6 +61,9 @@ class LearnerNode(Node):
         shape[KNOWN] = chunk.known
         played = self.running.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
         return PlayedChunk(played[0], np.ones(len(played[0]), np.uint8), played[1])
+
+    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.running.play(engine.state.shape, instances, label, 0, 1, engine.k)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.running.judge(engine.state.shape, instances, size, engine.k)
@@ -101,6 +106,9 @@ class AutoPoolNode(Node):
     linear = False
     always_changes = True
 
+    def __init__(self, kind: str = "") -> None:
+        self.kind = KINDS[kind]
+
     def hosts(self, experts: bool) -> bool:
         return not experts
 
@@ -114,9 +122,9 @@ class AutoPoolNode(Node):
         """Make the parts that the layout needs, or let them grow."""
         layout = engine.layout
         if layout.dense or layout.sparse:
-            self.attributes = self.attributes or RunningPool()
+            self.attributes = self.attributes or RunningPool(self.kind)
         raters = np.arange(self.columns[self.columns >= 0].size, layout.raters)
-        members = -1 - np.arange(SLOTS)
+        members = -1 - np.arange(slots())
         if not (layout.voters or layout.raters):
             return
         if self.attributes is None or (self.columns < 0).any():
@@ -134,16 +142,12 @@ class AutoPoolNode(Node):
         return found
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        parts: dict[str, dict[str, np.ndarray]] = {"attributes": {}, "votes": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            if rest:
-                parts[part][rest] = array
+        parts = apart(arrays)
         self.columns = arrays["columns"].copy()
-        if parts["attributes"]:
-            self.attributes = self.attributes or RunningPool()
+        if "attributes" in parts:
+            self.attributes = self.attributes or RunningPool(self.kind)
             self.attributes.restore(parts["attributes"])
-        if parts["votes"]:
+        if "votes" in parts:
             self.votes = self.votes or RunningVotes()
             self.votes.restore(parts["votes"])
 
@@ -177,6 +181,27 @@ class AutoPoolNode(Node):
                 predictions[place], table[place] = classes, scores
                 self._vote(engine, chunk, begin, end, votes, predictions, table)
         return PlayedChunk(predictions, np.ones(size, np.uint8), table)
+
+    @property
+    def takes_gaps(self) -> bool:  # type: ignore[override]
+        """The pool for attributes needs labels."""
+        return self.attributes is None
+
+    def watch(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The pool for voters and raters learns from how voters agree."""
+        if self.votes is None:
+            return self.judge(engine, instances, size)
+        votes = None
+        if self.attributes is not None:
+            *_, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
+        fused, none = self._fused(instances, 0, size, votes, engine.k), np.full(size, -1, np.int32)
+        return self.votes.play(engine.state.shape, fused, none, 0, size, engine.k)
+
+    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """For voters alone."""
+        if self.votes is None or self.attributes is not None or engine.layout.raters:
+            return None
+        return self.votes.play(engine.state.shape, instances, label, 0, 1, engine.k)
 
     def _vote(
         self,
@@ -225,9 +250,9 @@ class AutoPoolNode(Node):
         inner = layout.voters + len(self.columns)
         found = self.votes.hypothesis()
         found = np.append(found, np.zeros(max(0, inner + engine.k - len(found))))
-        raters, given, slots = found[layout.voters : inner], self.columns >= 0, np.zeros(SLOTS)
-        slots[-1 - self.columns[~given]] = raters[~given]
-        form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, slots)
+        raters, given, own = found[layout.voters : inner], self.columns >= 0, np.zeros(slots())
+        own[-1 - self.columns[~given]] = raters[~given]
+        form = self.attributes.linear_form(layout.dense, layout.sparse, engine.k, own)
         form[0] += found[inner : inner + engine.k] if layout.constant else 0.0
         stored = in_coordinates(engine, form)
         stored[: layout.voters] = found[: layout.voters]

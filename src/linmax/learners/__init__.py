@@ -26,6 +26,7 @@ class Description:
     from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
     makes_room: ClassVar[bool] = False  # whether `Running.judge` takes instances with attributes not met before
     unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
+    takes_gaps: ClassVar[bool] = False  # whether `Running.play` takes trials without a label, below 0
     linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
 
     def __str__(self) -> str:
@@ -39,10 +40,19 @@ class Description:
 
 @dataclass(frozen=True)
 class AutomaticPool:
-    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``."""
+    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``.
+
+    ``kind`` is what the attributes are, "dense" or "sparse", if it is not to be decided by the data.
+    """
+
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("", "dense", "sparse"):
+            raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
 
     def __str__(self) -> str:
-        return "auto"
+        return f"auto({self.kind})" if self.kind else "auto"
 
 
 class Running:

@@ -1,7 +1,10 @@
 """The pool for attributes: a few cheap, diverse learners on scaled attributes, fused as sub-experts of another.
 
-The members are a group for sparse attributes (`sparse_members`) and the recent-label voter, or a group for dense ones
-(`dense_members`), or both; how they are fused is in `member_fusion`. Nothing is to be tuned.
+The members come in groups (`pool_members`), some for numbers and some for words; which of them play is decided by the
+data (`attribute_kinds`), and how they are fused is in `member_fusion`. Nothing is to be tuned.
+
+The first trials are kept (`first_trials`). At trials 1, 2, 4, ... 512 what is known about the attributes by then is
+looked at; where that changes what the members do, all of them begin anew and learn the trials kept once more.
 """
 
 from __future__ import annotations
@@ -9,30 +12,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from operator import methodcaller
-from typing import ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
+from linmax.data.arrays import cut
 from linmax.learners import Description, Running, silent
-from linmax.learners.dense_members import DenseMembers
+from linmax.learners.at_large import AtLarge
+from linmax.learners.attribute_kinds import DENSE, MIXED, SPARSE, UNDECIDED, Kinds
+from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
-from linmax.learners.members import MEMBERS, Task
+from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Mixture
-from linmax.learners.recent_label import RunningRecent
-from linmax.learners.sparse_members import SparseMembers
+from linmax.learners.pair_members import PairMembers
+from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes
 
-__all__ = ["SLOTS", "AttributePool", "PoolMember", "RunningPool"]
+__all__ = ["KINDS", "AttributePool", "GroupLearner", "PoolMember", "RunningPool", "slots"]
 
-DECAY = 0.8  # of the recent-label voter
 CHUNK = 1024  # trials whose scores are kept at a time
 FOUR = 4  # numbers of classes that the members have room for are multiples of it
-SPARSE, DENSE = 0, 1  # kinds of groups
-SIZES = {SPARSE: MEMBERS + 1, DENSE: MEMBERS}  # members of a group; the recent-label voter is with the sparse ones
-FIRST_SLOTS = {SPARSE: 0, DENSE: MEMBERS + 1}
-SLOTS = sum(SIZES.values())  # members that there can be
-STORED = "team"  # what the groups are called in files
+WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
+PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
+STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
+
+KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
+
+
+def slots() -> int:
+    """Members that there can be."""
+    return sum(sizes().values())
 
 
 class FusedTrials(NamedTuple):
@@ -54,52 +64,66 @@ class PoolMember(NamedTuple):
 
 
 class RunningPool(Running):
-    """The groups of members, in the order in which they joined, and the weights by which they are fused."""
+    """The groups of members, in the order in which they joined, and the weights by which they are fused.
 
-    def __init__(self) -> None:
-        self.order = np.zeros(0, np.int64)  # kinds of the groups
-        self.groups: list[SparseMembers | DenseMembers] = []
-        self.recent = RunningRecent(DECAY)
+    ``kind`` is what the attributes are, if it is not to be decided; ``registry`` are the groups that may join.
+    """
+
+    def __init__(self, kind: int = UNDECIDED, registry: Registry = REGISTRY) -> None:
+        self.registry = registry
+        self.kinds, self.first, self.at_large = Kinds(kind), FirstTrials(), AtLarge()
+        self._begin()
+
+    def _begin(self) -> None:
+        """No group has joined."""
+        self.groups: dict[str, Group] = {}
         self.fusion = MemberFusion()
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"order": self.order} | self.fusion.arrays | self.recent.arrays
-        for place, group in enumerate(self.groups):
-            found |= {f"{STORED}{place}.{name}": array for name, array in group.arrays.items()}
-        return found
+        names = sorted(self.groups)
+        found = {"order": np.array([names.index(name) for name in self.groups], np.int64)}
+        found |= {f"kinds.{name}": array for name, array in self.kinds.arrays.items()}
+        found |= {f"first.{name}": array for name, array in self.first.arrays.items()}
+        found |= {f"large.{name}": array for name, array in self.at_large.arrays.items()}
+        for group_name, group in self.groups.items():
+            found |= {f"{group_name}.{name}": array for name, array in group.arrays.items()}
+        return found | self.fusion.arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self.order = arrays["order"].copy()
+        if "kinds.counts" not in arrays:
+            arrays = _as_now(arrays)
+        self._begin()
         self.fusion.restore(arrays)
-        self.recent.restore(arrays)
-        self.groups = [SparseMembers() if kind == SPARSE else DenseMembers() for kind in self.order]
-        for place, group in enumerate(self.groups):
-            group.restore({name: arrays[f"{STORED}{place}.{name}"] for name in group.names})
+        for name, part in (("kinds", self.kinds), ("first", self.first), ("large", self.at_large)):
+            part.restore(_under(name, arrays))
+        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - PARTS)
+        for place in arrays["order"].tolist():
+            self.groups[names[place]] = group = self._make(names[place])
+            group.restore(_under(names[place], arrays))
 
-    def _fit(self, instances: Instances, k: int) -> None:
+    def _make(self, name: str) -> Group:
+        """A group that has seen nothing."""
+        if name not in self.registry:
+            raise ValueError(f"the pool has no members called {name!r}; there are {', '.join(self.registry)}")
+        return self.registry[name]()
+
+    def _fit(self, words: Instances, columns: int, k: int) -> None:
         """Let groups join for the attributes that these instances are the first to have, and make room."""
-        if not instances.indptr.size and not instances.dense.shape[1]:
-            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
-        if instances.indptr.size:
-            self._join(SPARSE)
-        if instances.dense.shape[1]:
-            self._join(DENSE)
-        self._make_room(instances, k)
+        for name in self.registry:
+            group = self.groups.get(name) or self._make(name)
+            if name not in self.groups and (words.indptr.size if group.sparse else columns):
+                self._join(name, group)
+        self._make_room(words, columns, k)
 
-    def _make_room(self, instances: Instances, k: int) -> None:
-        for group in self.groups:
-            group.fit(instances, _width(k))
+    def _join(self, name: str, group: Group) -> None:
+        self.groups[name] = group
+        self.fusion.join(len(group.members))
 
-    def _join(self, kind: int) -> None:
-        if kind not in self.order:
-            self.order = np.append(self.order, kind)
-            self.groups = [*self.groups, SparseMembers() if kind == SPARSE else DenseMembers()]
-            self.fusion.join(SIZES[kind])
-
-    def group(self, kind: int) -> SparseMembers | DenseMembers | None:
-        """The group of this kind, if it has joined."""
-        return dict(zip(self.order.tolist(), self.groups, strict=True)).get(kind)
+    def _make_room(self, words: Instances, columns: int, k: int) -> None:
+        sparse = int(words.indices.max(initial=-1)) + 1 if words.indptr.size else 0
+        for group in self.groups.values():
+            group.fit(sparse if group.sparse else columns, _width(k))
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -110,73 +134,163 @@ class RunningPool(Running):
 
         The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
         """
-        self._fit(instances, k)
+        if not instances.indptr.size and not instances.dense.shape[1]:
+            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
+        if self.kinds.begin(instances):
+            self._meet_both(shape, k)
+        self.at_large.keep(instances, labels, begin, end)
+        while begin < end and self.first.open:
+            last = min(end, begin + self.first.until)
+            part = cut(instances, begin, last)
+            self.first.keep(shape, part, labels[begin:last])
+            for fused in self._played(shape, part, labels[begin:last], 0, last - begin, k):
+                yield fused._replace(begin=begin + fused.begin, end=begin + fused.end)
+            if self.first.due:
+                self._look(shape, k)
+            begin = last
+        if begin < end:
+            yield from self._played(shape, instances, labels, begin, end, k)
+
+    def _look(self, shape: np.ndarray, k: int) -> None:
+        """Look at the trials kept; if that changes anything, learn them from the beginning."""
+        size, changed = len(self.first.labels), self.kinds.decide(self.first.instances)
+        studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
+        due = size in STUDIES and any(make().studies for make in self.registry.values())
+        if changed or (studied and due):
+            self._again(shape, k, studied)
+        if size >= LAST:
+            self.first.close()
+            self.kinds.settle()
+
+    def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
+        """Learn the trials kept from the beginning."""
+        self._begin()
+        self.kinds.again()
+        shape = shape.copy()
+        shape[KNOWN] = self.first.known
+        kept, labels = self.first.instances, self.first.labels
+        for _ in self._played(shape, kept, labels, 0, len(labels), k, study):
+            pass
+
+    def _meet_both(self, shape: np.ndarray, k: int) -> None:
+        """Numbers join words, or words join what came in a dense array and was taken for words."""
+        if not self.kinds.counts[5]:
+            return
+        if not self.first.open:
+            raise ValueError(
+                "the columns of numbers learned from so far were mostly 0 and taken for words, and now there are "
+                "words beside them; give all of them by name from the first row on, or learn by 'attributes(dense)'"
+            )
+        self._again(shape, k, len(self.first.labels) >= STUDIES[0])
+
+    def _columns(self, instances: Instances) -> int:
+        """Dense attributes that the groups have."""
+        if self.kinds.kind == MIXED:
+            return instances.dense.shape[1]
+        return self.kinds.width if self.kinds.kind == DENSE else 0
+
+    def _played(
+        self,
+        shape: np.ndarray,
+        instances: Instances,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        k: int,
+        study: bool = False,
+    ) -> Iterator[FusedTrials]:
+        """Trials that no decision falls into."""
+        met = self.kinds.meet(instances, begin, end, self.first.open)
+        words, columns = self.kinds.words(instances), self._columns(instances)
+        if self.kinds.kind != DENSE:
+            met[:] = columns
+        self._fit(words, columns, k)
+        if not words.indptr.size:
+            words = words._replace(indptr=np.zeros(len(instances.dense) + 1, np.int64))
+        if study:
+            for group in self.groups.values():
+                group.study(self.kinds.rows(instances, begin, end), labels[begin:end])
         known, tasks = int(shape[KNOWN]), []
         for first in range(begin, end, CHUNK):
             last = min(end, first + CHUNK)
-            tasks.append(Task(known, instances, labels, first, last, True))
+            tasks.append((known, first, last))
             known = max(known, int(labels[first:last].max()) + 1)
+
+        def lead(place: int) -> tuple[Task, np.ndarray, list[Any]]:
+            known, first, last = tasks[place]
+            rows = self.kinds.rows(instances, first, last)
+            task = Task(known, words, labels, first, last, True, rows, met[first - begin : last - begin])
+            return task, *self._lead(task, k)
+
         if len(tasks) == 1:
-            yield self._follow(tasks[0], *self._lead(tasks[0]), shape, k)
+            yield self._follow(*lead(0), shape, k)
             return
         with ThreadPoolExecutor(1, "linmax-members") as beside:
-            led = beside.submit(self._lead, tasks[0])
-            for task, coming in zip(tasks, [*tasks[1:], None], strict=True):
-                votes, scaled = led.result()
-                if coming is not None:
-                    led = beside.submit(self._lead, coming)
-                yield self._follow(task, votes, scaled, shape, k)
+            led = beside.submit(lead, 0)
+            for coming in range(1, len(tasks) + 1):
+                found = led.result()
+                if coming < len(tasks):
+                    led = beside.submit(lead, coming)
+                yield self._follow(*found, shape, k)
 
     def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> FusedTrials:
         """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
         known = int(shape[KNOWN])
         if not self.groups:
-            if not instances.indptr.size and not instances.dense.shape[1]:
-                predictions = silent(shape, np.full(size, known))
-                return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
-            fresh = RunningPool()
-            fresh._fit(instances, k)
-            return fresh.judged(shape, instances, size, k)
-        used = [(group, group.used) for group in self.groups if isinstance(group, SparseMembers)]
-        self._make_room(instances, k)
-        task = Task(known, instances, np.zeros(0, np.int32), 0, size, False)
-        found = self._follow(task, *self._lead(task), shape, k)
-        for group, rows in used:
-            group.used = rows
-        return found
+            predictions = silent(shape, np.full(size, known))
+            return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
+        fusion = self._fusion_at_large(shape, k) if self.at_large.long_runs else self.fusion
+        return self._judged(shape, instances, size, k, fusion)
 
-    def _places(self) -> Iterator[tuple[int, SparseMembers | DenseMembers]]:
-        """Each group, after the place of its first member; the recent-label voter comes last among sparse ones."""
+    def _fusion_at_large(self, shape: np.ndarray, k: int) -> MemberFusion:
+        """How members are fused for rows that do not follow the stream, where it has long runs of one label."""
+        if self.at_large.found is not None and self.at_large.found[0] == self.at_large.trials:
+            return self.at_large.found[1]
+        instances, labels = self.at_large.sample
+        votes = self._scores(shape, instances, len(labels), k)[1]
+        return self.at_large.fit(votes, labels, shape, k)
+
+    def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
+        task, votes = self._scores(shape, instances, size, k)
+        shape[KNOWN] = task.known
+        predictions, table = fusion.fuse(votes, task.labels, shape, False, k)
+        return FusedTrials(0, size, predictions, table, votes)
+
+    def _scores(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
+        """The members' scores, without learning."""
+        marks = [(group, group.mark()) for group in self.groups.values()]
+        words, rows = self.kinds.words(instances), self.kinds.rows(instances, 0, size)
+        if not words.indptr.size:
+            words = words._replace(indptr=np.zeros(size + 1, np.int64))
+        self._make_room(words, rows.shape[1], k)
+        met = np.full(size, self.kinds.width if self.kinds.kind == DENSE else rows.shape[1])
+        task = Task(int(shape[KNOWN]), words, np.zeros(0, np.int32), 0, size, False, rows, met)
+        votes, led = self._lead(task, k)
+        for (place, _, group), own in zip(self._places(), led, strict=True):
+            group.follow(task, own, votes, place)
+        for group, mark in marks:
+            group.rewind(mark)
+        return task, votes
+
+    def _places(self) -> Iterator[tuple[int, str, Group]]:
+        """Each group, after the place of its first member."""
         place = 0
-        for kind, group in zip(self.order.tolist(), self.groups, strict=True):
-            yield place, group
-            place += SIZES[kind]
+        for name, group in self.groups.items():
+            yield place, name, group
+            place += len(group.members)
 
-    def _lead(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+    def _lead(self, task: Task, k: int) -> tuple[np.ndarray, list[Any]]:
         """The members' scores, (trials, members, classes), but for those that follow; and what these need."""
-        votes = np.zeros((task.end - task.begin, len(self.fusion.weights), self.groups[0].cells.shape[2]), np.float32)
-        scaled = np.zeros(0, np.float32)
-        for place, group in self._places():
-            if isinstance(group, SparseMembers):
-                scaled = group.lead(task, votes, place)
-            else:
-                group.play(task, votes, place)
-        return votes, scaled
+        votes = np.zeros((task.end - task.begin, len(self.fusion.weights), _width(k)), np.float32)
+        return votes, [group.lead(task, votes, place) for place, _, group in self._places()]
 
-    def _follow(self, task: Task, votes: np.ndarray, scaled: np.ndarray, shape: np.ndarray, k: int) -> FusedTrials:
+    def _follow(self, task: Task, votes: np.ndarray, led: list[Any], shape: np.ndarray, k: int) -> FusedTrials:
         """The others' scores, and all of them fused."""
-        known, instances, labels, begin, end, learn = task
-        for place, group in self._places():
-            if isinstance(group, SparseMembers):
-                group.follow(task, scaled, votes, place)
-                shape[KNOWN] = known
-                if learn:
-                    votes[:, place + MEMBERS, :k] = self.recent.play(shape, instances, labels, begin, end, k)[1]
-                else:
-                    votes[:, place + MEMBERS, :k] = self.recent.judge(shape, instances, end - begin, k)[1]
-        shape[KNOWN] = known
-        predictions, table = self.fusion.fuse(votes, labels[begin:end] if learn else labels, shape, learn, k)
-        return FusedTrials(begin, end, predictions, table, votes)
+        for (place, _, group), own in zip(self._places(), led, strict=True):
+            group.follow(task, own, votes, place)
+        shape[KNOWN] = task.known
+        predictions, table = self.fusion.fuse(votes, task.labels[task.begin : task.end], shape, True, k)
+        return FusedTrials(task.begin, task.end, predictions, table, votes)
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
@@ -194,58 +308,109 @@ class RunningPool(Running):
     # -- looking at it, and mixing --------------------------------------------------------------------------------
 
     def in_slots(self, votes: np.ndarray, k: int) -> np.ndarray:
-        """The members' votes, (trials, SLOTS, classes), each at a place of its own; absent ones give 0."""
-        slots = np.zeros((len(votes), SLOTS, k))
-        for kind, (place, _) in zip(self.order.tolist(), self._places(), strict=True):
-            first, members = FIRST_SLOTS[kind], SIZES[kind]
-            slots[:, first : first + members] = votes[:, place : place + members, :k]
-        return slots
+        """The members' votes, (trials, slots, classes), each at a place of its own; absent ones give 0."""
+        found, first = np.zeros((len(votes), slots(), k)), first_slots()
+        for place, name, group in self._places():
+            many = len(group.members)
+            found[:, first[name] : first[name] + many] = votes[:, place : place + many, :k]
+        return found
 
     def members(self) -> list[PoolMember]:
         """The members in their order."""
-        found = []
-        for place, group in self._places():
-            sparse = isinstance(group, SparseMembers)
-            names = [*group.tables(0), *(["recent labels"] if sparse else [])]
-            for name, weight in zip(names, self.fusion.weights[place:].tolist(), strict=False):
-                found.append(PoolMember(name, weight, sparse))
+        return [
+            PoolMember(name, float(self.fusion.weights[place + m]), group.sparse)
+            for place, _, group in self._places()
+            for m, name in enumerate(group.members)
+        ]
+
+    def decided(self) -> dict[str, str | int | float]:
+        """What the attributes were taken for, and what that was decided from."""
+        kinds = self.kinds
+        if kinds.kind == UNDECIDED:
+            return {}
+        found: dict[str, str | int | float] = {"attributes are": WORDS[kinds.kind]}
+        found["decided by"] = "the learner" if kinds.fixed else "the data"
+        if kinds.counts[2]:
+            found |= {"trials looked at": int(kinds.counts[2]), "share not 0": round(kinds.share_seen, 4)}
+        pairs = [group for group in self.groups.values() if isinstance(group, PairMembers) and group.ready]
+        if pairs:
+            numbers = int(np.count_nonzero(pairs[-1].levels[:, 0]))
+            found |= {"columns of numbers": numbers, "columns of few values": len(pairs[-1].levels) - numbers}
         return found
 
     def linear_form(self, dense: int, sparse: int, k: int, slots: np.ndarray | None = None) -> np.ndarray:
-        """sum_m w_m W_m / r_m: the members' weights for attributes as they scale them, as they are fused.
+        """sum_m w_m W_m / r_m: the weights of the linear members for attributes as they scale them, as they are fused.
 
         r_m is the root mean square of a member's scores, and each attribute's weights are centred over the classes:
-        this is what the pool says where the shares are taken as linear in the scores. The recent labels are left out.
-        ``slots`` are other weights of the members, at the places that `in_slots` gives them.
+        this is what they say where the shares are taken as linear in the scores. Members that are not linear in the
+        attributes are left out. ``slots`` are other weights of the members, at the places that `in_slots` gives them.
         """
-        form = np.zeros((1 + dense + sparse, k))
-        for kind, (place, group) in zip(self.order.tolist(), self._places(), strict=True):
-            members = slice(place, place + MEMBERS)
-            weights = self.fusion.weights[members]
-            if slots is not None:
-                weights = slots[FIRST_SLOTS[kind] : FIRST_SLOTS[kind] + MEMBERS]
-            own = weights * self.fusion.inverse_sizes[members]
-            for factor, table in zip(own.tolist(), group.tables(k).values(), strict=True):
-                centred = factor * (table - table.mean(axis=1, keepdims=True)) if table.size else table
-                width, first = centred.shape[1], 1 if kind == DENSE else 1 + dense
-                form[0, :width] += centred[0] if len(centred) else 0.0
-                form[first : first + len(centred) - 1, :width] += centred[1:]
+        form, first = np.zeros((1 + dense + sparse, k)), first_slots()
+        columns = self.kinds.places(1 + np.arange(dense), 1 + dense + np.arange(sparse))
+        for place, name, group in self._places():
+            for m, table in enumerate(group.tables(k).values()):
+                weight = self.fusion.weights[place + m] if slots is None else slots[first[name] + m]
+                if not table.size:
+                    continue
+                centred = weight * self.fusion.inverse_sizes[place + m] * (table - table.mean(axis=1, keepdims=True))
+                rows = columns[group.sparse][: len(table) - 1]
+                form[0, : table.shape[1]] += centred[0]
+                form[rows, : table.shape[1]] += centred[1 : 1 + rows.size]
         return form
 
     def mix(self, mixture: Mixture) -> None:
-        for kind in dict.fromkeys(kind for part, _ in mixture.counted for kind in part.state.order.tolist()):
-            self._join(kind)
-        for kind, group in zip(self.order.tolist(), self.groups, strict=True):
-            group.mix(mixture.of(methodcaller("group", kind)), _width(mixture.k))
+        """Become the mixture: what was decided is that of the part with the greatest share."""
+        largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
+        placed = mixture.map(lambda part: self.kinds.mix(part.state.kinds, part, largest.kinds))
+        for name in dict.fromkeys(name for part, _ in mixture.counted for name in part.state.groups):
+            self._join(name, self._make(name))
+        for name, group in self.groups.items():
+            group.mix(placed.of(partial(_group_of, name)), _width(mixture.k))
         places = [self._members_of(part.state) for part in mixture.parts]
         base = None if mixture.base is None else self._members_of(mixture.base.state)
         self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
-        self.recent.mix(mixture.of(lambda state: state.recent))
+        self.first.mix(mixture)
+        self.at_large.mix(mixture)
+        if not self.first.open:
+            self.kinds.settle()
 
     def _members_of(self, other: RunningPool) -> np.ndarray:
         """The places of another's members among these."""
-        mine = {kind: place for kind, (place, _) in zip(self.order.tolist(), self._places(), strict=True)}
-        return np.array([mine[kind] + member for kind in other.order.tolist() for member in range(SIZES[kind])], int)
+        mine = {name: place for place, name, _ in self._places()}
+        return np.array(
+            [mine[name] + m for name, group in other.groups.items() for m in range(len(group.members))], int
+        )
+
+
+def _group_of(name: str, state: RunningPool) -> Group | None:
+    return state.groups.get(name)
+
+
+def _as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A state as it was stored before the groups had names: nothing was decided, attributes were as they came."""
+    found, names = dict(arrays), []
+    for place, kind in enumerate(arrays["order"].tolist()):
+        names += ["dense"] if kind else ["sparse", "recent"]
+        found |= {
+            f"{names[-1] if kind else 'sparse'}.{key}": own for key, own in _under(f"team{place}", arrays).items()
+        }
+    found["recent.recent"] = arrays["recent"]
+    kinds, first = Kinds(SPARSE if names == ["sparse", "recent"] else MIXED), FirstTrials()
+    first.close()
+    found |= {f"kinds.{key}": own for key, own in kinds.arrays.items()}
+    found |= {f"first.{key}": own for key, own in first.arrays.items()}
+    found |= {f"large.{key}": own for key, own in AtLarge().arrays.items()}
+    found = {key: own for key, own in found.items() if not key.startswith("team")}
+    present = sorted({key.partition(".")[0] for key in found if "." in key} - PARTS)
+    if "sparse" not in names:
+        del found["recent.recent"]
+        present.remove("recent")
+    return found | {"order": np.array([present.index(name) for name in names], np.int64)}
+
+
+def _under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a part, by their own names."""
+    return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}
 
 
 def _width(k: int) -> int:
@@ -255,12 +420,39 @@ def _width(k: int) -> int:
 
 @dataclass(frozen=True)
 class AttributePool(Description):
-    """Description of the pool; made by ``linmax.vr_combine(pool="attributes")``."""
+    """Description of the pool; made by ``linmax.vr_combine(pool="attributes")``.
 
+    ``kind`` is "dense" or "sparse" if it is not to be decided by the data.
+    """
+
+    kind: str = ""
     name: ClassVar[str] = "attributes"
     from_zero: ClassVar[bool] = False
     makes_room: ClassVar[bool] = True
     unmixable: ClassVar[str] = ""
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.kind})" if self.kind else self.name
+
     def start(self, size: int) -> Running:
-        return RunningPool()
+        return RunningPool(KINDS[self.kind])
+
+
+@dataclass(frozen=True)
+class GroupLearner(Description):
+    """A group of members by itself, with the first trials kept and learned again as in the pool."""
+
+    from_zero: ClassVar[bool] = False
+    makes_room: ClassVar[bool] = True
+    unmixable: ClassVar[str] = ""
+
+    def group(self) -> Group:
+        """The group, which has seen nothing."""
+        raise NotImplementedError
+
+    def start(self, size: int) -> Running:
+        return RunningPool(DENSE, {self.name: self.group})

@@ -6,7 +6,7 @@ Attributes are standardised, cut off at 5 deviations and divided by sqrt(d). The
 - SCW-I (eta = .9, C = 1) against the best rival;
 - the averaged Perceptron.
 
-The constant is scaled like any attribute otherwise.
+The constant is scaled like any attribute otherwise; d is how many attributes were met so far.
 
 References
 ----------
@@ -17,16 +17,15 @@ Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggress
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
-from numba import boolean, int64, types
+from numba import boolean, float64, int64, types
 
-from linmax.core.contract import Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling import standardise
 from linmax.jit.compiling import kernel
-from linmax.learners.members import Single, SingleCube, SingleMatrix, Task, best_rival
+from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task, best_rival
 from linmax.learners.mixing import Apart, Mixture, Spot, mix_by_precision, spot_of
 from linmax.rules.scw import shrinkage, step_size
 
@@ -105,15 +104,16 @@ def learn_dense(
 
 @kernel(
     types.void(
-        InstancesT, Labels, int64, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix, boolean,
+        Matrix, Indices, float64, Labels, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix, boolean,
         SingleCube, int64,
     )
 )  # fmt: skip
 def play_dense(
-    instances: Instances,
+    rows: np.ndarray,
+    met: np.ndarray,
+    constant: float,
     labels: np.ndarray,
     begin: int,
-    end: int,
     known: int,
     cells: np.ndarray,
     stats: np.ndarray,
@@ -124,61 +124,52 @@ def play_dense(
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores of the three members at trials begin..end, and their learning."""
-    dense = instances.dense.shape[1]
-    shrink = 1.0 / math.sqrt(float(dense))
-    one = np.float32(instances.constant)
-    x[0] = instances.constant * shrink
-    for t in range(begin, end):
-        for f in range(dense):
-            x[f + 1] = standardise(instances.dense[t, f], stats[f], learn) * shrink
+    """Scores of the three members at all rows, and their learning; their labels begin at ``begin``."""
+    one = np.float32(constant)
+    for t in range(rows.shape[0]):
+        shrink = 1.0 / math.sqrt(max(1.0, float(met[t])))
+        x[0] = constant * shrink
+        for f in range(rows.shape[1]):
+            x[f + 1] = standardise(rows[t, f], stats[f], learn) * shrink
         score_dense(x, one, cells, scores)
         past = np.float32(trials[0] + 1.0)
         for c in range(known):
-            votes[t - begin, member, c] = scores[TRACK, c]
-            votes[t - begin, member + 1, c] = scores[FIRM, c]
-            votes[t - begin, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
+            votes[t, member, c] = scores[TRACK, c]
+            votes[t, member + 1, c] = scores[FIRM, c]
+            votes[t, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
         if learn:
             trials[0] += 1.0
-            known = max(known, labels[t] + 1)
-            learn_dense(x, one, labels[t], known, trials[0], cells, scores)
+            label = labels[begin + t]
+            known = max(known, label + 1)
+            learn_dense(x, one, label, known, trials[0], cells, scores)
 
 
-class DenseMembers:
+class DenseMembers(Group):
     """State: the cells, count, mean and squares of each attribute, and the trials."""
 
+    members = ("PA-I", "SCW-I", "A-perceptron")
     names = ("cells", "stats", "trials")
 
     def __init__(self) -> None:
         self.cells = np.zeros((0, ROWS, 0), np.float32)
         self.stats, self.trials = np.zeros((0, 3)), np.zeros(1)
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All the state."""
-        return {name: getattr(self, name) for name in self.names}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
-        for name in self.names:
-            setattr(self, name, arrays[name].copy())
-
-    def fit(self, instances: Instances, width: int) -> None:
-        """Make room for the attributes of these instances and for further classes."""
-        self._make_room(instances.dense.shape[1] + 1, width)
+    def fit(self, columns: int, width: int) -> None:
+        self._make_room(columns + 1, width)
 
     def _make_room(self, need: int, width: int) -> None:
         rows, _, old = self.cells.shape
-        if need == rows and width <= old:
+        need, width = max(need, rows), max(width, old)
+        if need == rows and width == old:
             return
         cells = np.zeros((need, ROWS, width), np.float32)
         cells[:, DOUBT] = 1.0
         cells[:rows, :, :old] = self.cells
         self.cells = cells
-        self.stats = np.concatenate([self.stats, np.zeros((need - 1 - len(self.stats), 3))])
+        absent = np.tile([self.trials[0], 0.0, 0.0], (need - 1 - len(self.stats), 1))  # they were 0 all the time
+        self.stats = np.concatenate([self.stats, absent])
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
-        """The weights of each member for standardised attributes, (the constant and the attributes, classes)."""
         cells, past = self.cells[:, :, :k].astype(np.float64), self.trials[0] + 1.0
         shrink = 1.0 / math.sqrt(max(1, len(cells) - 1))
         found = {
@@ -194,7 +185,8 @@ class DenseMembers:
 
         The sum of the Perceptron's hypotheses that met a trial, T w - lag after T trials, adds up.
         """
-        self._make_room(max(int(part.dense.size) for part, _ in mixture.counted) + 1, width)
+        columns = 1 + max(int(part.dense[: len(part.state.stats)].max(initial=-1)) for part, _ in mixture.counted)
+        self._make_room(columns + 1, width)
         shape = (len(self.cells), width)
         track, quick, met, means = np.zeros(shape), np.zeros(shape), np.zeros(shape), []
         for part, share in mixture.weighed:
@@ -209,16 +201,20 @@ class DenseMembers:
         self.cells[:, FIRM], self.cells[:, DOUBT] = mix_by_precision(shape, means)
         self.cells[:, TRACK], self.cells[:, QUICK] = track, quick
         self.cells[:, PAST] = self.trials[0] * quick - met
-        self.stats = pooled_moments([part.state.stats for part, _ in mixture.counted], [n for _, n in mixture.counted])
+        tables = []
+        for part, _ in mixture.counted:
+            table = np.tile([part.state.trials[0], 0.0, 0.0], (columns, 1))  # what it has not met was 0
+            table[part.dense[: len(part.state.stats)]] = part.state.stats
+            tables.append(table)
+        self.stats = pooled_moments(tables, [n for _, n in mixture.counted])
 
-    def play(self, task: Task, votes: np.ndarray, member: int) -> None:
-        """Scores of the members before each trial is learned, into ``votes`` from place ``member`` on."""
-        known, instances, labels, begin, end, learn = task
+    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
         play_dense(
-            instances, labels, begin, end, known, self.cells, self.stats, self.trials, x, scores, learn, votes, member
-        )
+            task.rows, task.met, task.instances.constant, task.labels, task.begin, task.known, self.cells, self.stats,
+            self.trials, x, scores, task.learn, votes, place,
+        )  # fmt: skip
 
 
 def _placed(part: Apart) -> tuple[Spot, np.ndarray]:

@@ -1,23 +1,22 @@
-"""What the members of the pool for attributes share: small groups of diverse linear learners, in single precision.
+"""What the members of the pool for attributes have in common: groups of diverse learners, in single precision.
 
-A group has four numbers for each sparse attribute and class and five for each dense one, side by side, so that an
-attribute's numbers share their cache lines: two and a half times the memory of one rule's weights at most. Attributes
-are scaled on-line; see `sparse_members` and `dense_members` for what is learned from them.
+A group is one or more members that read the same attributes and are worked out side by side. It is one file, and one
+line of the registry in `pool_members`; the pool fuses, saves, grows, merges and shows whatever groups there are.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float32
 
 from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
+from linmax.learners.mixing import Mixture
 
-__all__ = ["MEMBERS", "Single", "SingleCube", "SingleMatrix", "Task", "best_rival"]
-
-MEMBERS = 3  # of a group
+__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "best_rival"]
 
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
@@ -28,11 +27,66 @@ class Task(NamedTuple):
     """Trials for the members."""
 
     known: int  # classes before them
-    instances: Instances
+    instances: Instances  # for sparse attributes: trials begin..end of these
     labels: np.ndarray
     begin: int
     end: int
     learn: bool
+    rows: np.ndarray  # dense attributes of just these trials
+    met: np.ndarray  # how many dense attributes had been met at each of them
+
+
+class Group:
+    """Members that learn from the same attributes; all of their state is in ``arrays``.
+
+    No group sees another. `lead` of all groups may be a chunk of trials ahead of `follow`, in another thread; a group
+    does its work in one of them, or some in each.
+    """
+
+    members: tuple[str, ...] = ()  # what its members are called
+    sparse: ClassVar[bool] = False  # which attributes it learns from
+    studies: ClassVar[bool] = False  # whether it wants to see the first trials together, before it learns from them
+    names: ClassVar[tuple[str, ...]] = ()  # of its arrays
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All the state."""
+        return {name: getattr(self, name) for name in self.names}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over a state."""
+        for name in self.names:
+            setattr(self, name, arrays[name].copy())
+
+    def fit(self, columns: int, width: int) -> None:
+        """Make room for so many attributes and classes."""
+
+    def mark(self) -> int:
+        """What `rewind` takes back to: attributes that are only predicted from leave nothing behind."""
+        return 0
+
+    def rewind(self, mark: int) -> None:
+        """Forget attributes that room was made for since."""
+
+    def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
+        """Look at the first trials, dense attributes only; the group is as it was made, and learns from them next."""
+
+    def lead(self, task: Task, votes: np.ndarray, place: int) -> Any:
+        """Scores before each trial is learned, and learning: into ``votes[:, place + m]`` for member m.
+
+        What is returned is handed to `follow`.
+        """
+
+    def follow(self, task: Task, led: Any, votes: np.ndarray, place: int) -> None:
+        """The same for what does not lead."""
+
+    def tables(self, k: int) -> dict[str, np.ndarray]:
+        """Weights of the members that are linear in the attributes: (the constant and the attributes, classes)."""
+        return {}
+
+    def mix(self, mixture: Mixture, width: int) -> None:
+        """Become the mixture of groups that learned apart; this one has seen nothing."""
+        raise NotImplementedError
 
 
 @kernel()

@@ -45,6 +45,11 @@ class Mixture(NamedTuple):
             base = None
         return Mixture([part for part, _ in found], shares, base, self.k)
 
+    def map(self, change: Callable[[Apart], Apart]) -> Mixture:
+        """The same with every part changed, and the base last."""
+        parts = [change(part) for part in self.parts]
+        return self._replace(parts=parts, base=None if self.base is None else change(self.base))
+
     @property
     def shared(self) -> Iterator[tuple[Apart, float]]:
         """All, each with its share."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.core.linear_max import longest_row
-from linmax.learners.members import Task
+from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Apart, Mixture, mix_by_precision, spot_of
 from linmax.learners.sparse_bayes import SMOOTHING, play_bayes
 from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, Room, play_linear
@@ -24,11 +24,13 @@ BAYES = 2  # the member that counts
 ROOM = 4  # times the attributes met, for those to come
 
 
-class SparseMembers:
+class SparseMembers(Group):
     """State: cells of the linear members, counts of naive Bayes, how many instances had each attribute, the classes'
     totals and, last, how many attributes were met; and the trials.
     """
 
+    members = ("PA-I", "AROW", "naive Bayes")
+    sparse = True
     names = ("cells", "counts", "frequency", "totals", "trials")
 
     def __init__(self) -> None:
@@ -39,20 +41,23 @@ class SparseMembers:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """All the state."""
         found = {name: getattr(self, name) for name in self.names}
         rows = {name: found[name][: self.used] for name in ("cells", "counts")}
         return found | rows | {"frequency": self.frequency[: max(0, self.used - 1)]}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
         for name in self.names:
             setattr(self, name, arrays[name].copy())
         self.used = len(self.cells)
 
-    def fit(self, instances: Instances, width: int) -> None:
-        """Make room for the attributes of these instances and for further classes."""
-        self._make_room(max(self.used, int(instances.indices.max(initial=-1)) + 2), width)
+    def fit(self, columns: int, width: int) -> None:
+        self._make_room(max(self.used, columns + 1), max(width, self.cells.shape[2]))
+
+    def mark(self) -> int:
+        return self.used
+
+    def rewind(self, mark: int) -> None:
+        self.used = mark
 
     def _make_room(self, need: int, width: int) -> None:
         rows, _, old = self.cells.shape
@@ -109,12 +114,9 @@ class SparseMembers:
         self.counts[: self.used] = np.maximum(counts, 0.0)
         self.totals[-1] = np.count_nonzero(counts.sum(axis=1) > 0.0)
 
-    def lead(self, task: Task, votes: np.ndarray, member: int) -> np.ndarray:
-        """Scores of the linear members before each trial is learned, into ``votes`` from place ``member`` on.
-
-        Returns x of all trials.
-        """
-        known, instances, labels, begin, end, learn = task
+    def lead(self, task: Task, votes: np.ndarray, place: int) -> np.ndarray:
+        """The linear members; returns x of all trials."""
+        known, instances, labels, begin, end, learn = task[:6]
         width, longest = self.cells.shape[2], _longest(instances, begin, end)
         room = Room(
             np.empty(instances.indptr[end] - instances.indptr[begin] + end - begin, np.float32),
@@ -124,17 +126,17 @@ class SparseMembers:
             np.zeros((2, width), np.float32),
         )
         play_linear(
-            instances, labels, begin, end, known, self.cells, self.frequency, self.trials, room, learn, votes, member
+            instances, labels, begin, end, known, self.cells, self.frequency, self.trials, room, learn, votes, place
         )
         return room.scaled
 
-    def follow(self, task: Task, scaled: np.ndarray, votes: np.ndarray, member: int) -> None:
-        """The same of naive Bayes, from what `lead` returned."""
-        known, instances, labels, begin, end, learn = task
+    def follow(self, task: Task, led: np.ndarray, votes: np.ndarray, place: int) -> None:
+        """Naive Bayes, from what `lead` returned."""
+        known, instances, labels, begin, end, learn = task[:6]
         longest = _longest(instances, begin, end)
         room = np.zeros(longest, np.int64), np.zeros(longest, np.float32), np.zeros(votes.shape[2], np.float32)
         play_bayes(
-            instances, labels, begin, end, known, self.counts, self.totals, scaled, *room, learn, votes, member + BAYES
+            instances, labels, begin, end, known, self.counts, self.totals, led, *room, learn, votes, place + BAYES
         )
 
 

@@ -1,8 +1,8 @@
 """Feature maps: attributes that make a problem linear, from attributes that do not.
 
-``constant`` appends the attribute 1 (a threshold), ``negated_literals`` the complements, ``conjunctions``
-every conjunction of at most k literals; ``conjunctions_of`` and ``pack`` do the same for instances ``{name:
-strength}`` over attributes that are not known beforehand. A k-DNF formula of K terms over the n'
+``bins`` cuts numbers into literals of 0 and 1; ``constant`` appends the attribute 1 (a threshold), ``negated_literals``
+the complements, ``conjunctions`` every conjunction of at most k literals; ``conjunctions_of`` and ``pack`` do the same
+for instances ``{name: strength}`` over attributes that are not known beforehand. A k-DNF formula of K terms over the n'
 conjunctions is a disjunction, which Winnow learns with 2 + 3 K (1 + lg n') mistakes.
 
 References
@@ -13,13 +13,16 @@ Blum, "Learning Boolean functions in an infinite attribute space", Machine Learn
 
 from __future__ import annotations
 
+from linmax.data.features.bins import Binning, bins
 from linmax.data.features.expansion import conjunctions
 from linmax.data.features.literals import constant, negated_literals
 from linmax.data.features.named import conjunctions_of, pack
 from linmax.data.features.terms import Terms, count_conjunctions
 
 __all__ = [
+    "Binning",
     "Terms",
+    "bins",
     "conjunctions",
     "conjunctions_of",
     "constant",

@@ -70,7 +70,10 @@ class JsonLines(RowFormat):
         return _raw(_written(label)), [(_raw(name), value) for name, value in found.numbers], texts
 
     def columns(self, source: Source) -> Columns:
-        """Columns in order of first appearance; None where an object lacks the key."""
+        """Columns in order of first appearance; None where an object lacks the key.
+
+        Numbers by name, {"a": {"x": 0.1, "y": 0.9}}, are columns a:x and a:y.
+        """
         found: Columns = {}
         rows = 0
         for number, raw in enumerate(source.lines(), start=1):
@@ -81,7 +84,7 @@ class JsonLines(RowFormat):
                 raise ValueError(f"{source.name}, line {number}: {REASONS[given]}")
             if isinstance(features := given.get(FEATURES), dict):
                 given = {name: value for name, value in given.items() if name != FEATURES} | features
-            for name, value in given.items():
+            for name, value in _flat(given).items():
                 if isinstance(value, (dict, list)):
                     told = f"{name!r} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
                     raise ValueError(f"{source.name}, line {number}: {told}; take it out")
@@ -92,6 +95,17 @@ class JsonLines(RowFormat):
         for column in found.values():
             column += [None] * (rows - len(column))
         return found
+
+
+def _flat(given: dict[str, Any]) -> dict[str, Any]:
+    """The same with numbers by name one level up."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, dict) and value and all(isinstance(v, (int, float, type(None))) for v in value.values()):
+            found |= {f"{name}:{key}": number for key, number in value.items()}
+        else:
+            found[name] = value
+    return found
 
 
 def _object(raw: bytes) -> dict[str, Any] | int:

@@ -28,6 +28,7 @@ __all__ = [
     "judged",
     "learn_candidates",
     "read_candidates",
+    "softmax_shares",
 ]
 
 
@@ -103,7 +104,7 @@ def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
         model.grow(model.layout, range(count))
         learner._renamed()
     model.engine.state.shape[KNOWN] = count
-    return learner._judge(given)[1][0, :count]
+    return learner._judge(given)[2][0, :count]
 
 
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
@@ -130,3 +131,9 @@ def learn_candidates(learner: Learner, given: Given, count: int, label: int, ser
         return int(learner._play(learner._instances(given), label, served))
     finally:
         learner._renamed()
+
+
+def softmax_shares(scores: np.ndarray) -> np.ndarray:
+    """Scores of candidates as shares of 1."""
+    shares = np.exp(scores - scores.max())
+    return np.asarray(shares / shares.sum())

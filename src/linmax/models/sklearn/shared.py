@@ -24,13 +24,13 @@ from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool
+from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.model import apart
 from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import refuse_masked
+from linmax.util.names import apart
 
 DEFAULT_LEARNER = "auto"
 
@@ -39,7 +39,7 @@ def scale_for(learner: Any, scale: str | None) -> str:
     """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
     if scale is not None:
         return scale
-    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool)) else "max"
+    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool, GroupLearner)) else "max"
 
 
 def one_vector(engine: Engine) -> np.ndarray | None:
@@ -220,13 +220,18 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- keeping --
 
     def __getstate__(self) -> dict[str, Any]:
+        # Plain data and arrays, as `skops.io` takes them; an engine knows compiled functions by their address.
         state = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = self._model.packed()
         if "_scaling" in state:
             state["_scaling"] = (self._scaling.description, self._scaling.arrays)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        if "_model" in state:
+            self._model = ExpertsModel.from_state(*state["_model"])
         if "_scaling" in state:
             self._scaling = Scaling.from_state(*state["_scaling"])
 

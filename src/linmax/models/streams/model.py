@@ -23,11 +23,12 @@ from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool, PoolMember, RunningPool
-from linmax.models.model import Model, apart
+from linmax.learners.attributes import AttributePool, GroupLearner, PoolMember
+from linmax.models.model import Model
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
+from linmax.util.names import apart
 
 __all__ = ["KIND", "StreamModel"]
 
@@ -84,7 +85,7 @@ class StreamModel:
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
         one_of("scale", scale, KINDS)
-        if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool)):
+        if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool, GroupLearner)):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
         self._model: Model | None = None  # made when the first batch tells what there is
@@ -164,9 +165,17 @@ class StreamModel:
     @property
     def pool(self) -> list[PoolMember]:
         """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
-        top = None if self._model is None else self._model.engine.top
-        running = getattr(top, "attributes", None) or getattr(top, "running", None)
-        return running.members() if isinstance(running, RunningPool) else []
+        pool = None if self._model is None else self._model.pool
+        return [] if pool is None else pool.members()
+
+    @property
+    def decided(self) -> dict[str, str | int | float]:
+        """What the pool for attributes takes them for, numbers or words, and why; empty for other learners.
+
+        Overrule it by ``auto(dense)`` or ``auto(sparse)``.
+        """
+        pool = None if self._model is None else self._model.pool
+        return {} if pool is None else pool.decided()
 
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"

@@ -1,0 +1,116 @@
+"""``linmax predict`` with a fusion: the class of each row of votes or scores, and probabilities or scores if wanted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from linmax.cli.fusion_table import Columns, as_ballots, read_scores, read_table
+from linmax.cli.reading import cells_listed, shown_name
+from linmax.util.checks import about
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from linmax.cli.prediction_forms import Answers
+    from linmax.models.fusion.online import OnLineFusion
+
+__all__ = ["answers_of", "predict_votes"]
+
+SHOWN = 5  # names in a message
+
+
+def answers_of(fusion: OnLineFusion, votes: Any, what: str, lines: list[int], tags: list[str] | None = None) -> Answers:
+    """What the fusion says of these rows."""
+    import numpy as np
+
+    from linmax.cli.prediction_forms import Answers
+
+    table = None
+    if what == "probabilities":
+        table = fusion.predict_proba(votes)
+    elif what == "scores":
+        table = fusion.decision_function(votes)
+        if table.ndim == 1:  # of two classes
+            table = np.column_stack([np.zeros(len(table)), table])
+    predicted = [str(label) for label in fusion.predict(votes).tolist()]
+    return Answers(lines, tags, predicted, table, [str(name) for name in fusion.classes_.tolist()])
+
+
+def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
+    """Predict the rows of tables with a fusion; columns that are no voters are left out."""
+    import numpy as np
+    from rich.console import Console
+
+    from linmax.cli.predict import target_of
+    from linmax.cli.prediction_forms import make_form
+    from linmax.models.fusion.online import OnLineFusion
+    from linmax.util.outputs import write_json
+
+    begin, screen = time.perf_counter(), Console(stderr=True, highlight=False)
+    fusion = OnLineFusion.load(arguments.model)
+    counts = {"lines": 0, "labelled": 0, "mistakes": 0}
+    with target_of(arguments.out) as target:
+        writer = make_form(form, target, what, arguments.top, arguments.id is not None)
+        for path in arguments.data:
+            wanted = [*cells_listed(arguments.ignore), *([arguments.id] if arguments.id else [])]
+            columns, first = read_table(path, arguments.format, wanted + ([arguments.label] if arguments.label else []))
+            rows = len(next(iter(columns.values())))
+            labels = columns.pop(arguments.label) if arguments.label else [None] * rows
+            tags = None if not arguments.id else ["" if cell is None else str(cell) for cell in columns[arguments.id]]
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UserWarning)
+                votes = _votes(screen, fusion, shown_name(path), columns, np.arange(rows), arguments)
+                answers = answers_of(fusion, votes, what, np.arange(first, first + rows).tolist(), tags)
+            for remark in dict.fromkeys(str(warning.message) for warning in caught):
+                screen.print(remark, soft_wrap=True, markup=False)
+            counts["lines"] += rows
+            for label, predicted in zip(labels, answers.predicted, strict=True):
+                counts["labelled"] += label is not None
+                counts["mistakes"] += label is not None and str(label) != predicted
+            with about(arguments.out or "standard output"):
+                writer.write(answers)
+        writer.end(answers)
+    figures = counts | {
+        "error": counts["mistakes"] / counts["labelled"] if counts["labelled"] else None,
+        "seconds": time.perf_counter() - begin,
+    }
+    if counts["labelled"]:
+        screen.print(f"error {figures['error']:.4f}, {counts['mistakes']:,} mistakes in {counts['labelled']:,} labels")
+    if arguments.json is not None:
+        write_json(figures, arguments.json)
+    sys.stdout.flush()
+
+
+def _votes(
+    screen: Console, fusion: OnLineFusion, name: str, columns: Columns, rows: Any, arguments: argparse.Namespace
+) -> Any:
+    """The votes or scores of those whom the fusion knows, and its side columns."""
+    by = [] if fusion.by is None else [fusion.by] if isinstance(fusion.by, str) else [str(side) for side in fusion.by]
+    for side in by:
+        if side not in columns:
+            raise ValueError(f"{name} has no column {side!r}, by which the fusion was learned; add it")
+    known, left = set(fusion.voters_), {*cells_listed(arguments.ignore), *by, arguments.id}
+    voters = {column: cells for column, cells in columns.items() if column in known and column not in left}
+    raters = {column: cells for column, cells in columns.items() if column.rpartition(":")[0] in known}
+    present = set(voters) | {column.rpartition(":")[0] for column in raters}
+    if not present:
+        raise ValueError(
+            f"{name} has no column of a voter of the fusion, such as {fusion.voters_[0]!r}; it has {', '.join(columns)}"
+        )
+    absent = [voter for voter in fusion.voters_ if voter not in present]
+    if absent:
+        more = ", ..." if len(absent) > SHOWN else ""
+        told = (
+            f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {', '.join(absent[:SHOWN])}{more}"
+        )
+        screen.print(told, soft_wrap=True, markup=False)
+    scored = read_scores(name, raters) if raters and not voters else None
+    if scored is None:
+        return as_ballots(voters, {side: columns[side] for side in by}, rows)
+    tables, classes = scored
+    places = [classes.index(str(label)) for label in fusion.classes_.tolist()]
+    return {rater: table[:, places] for rater, table in tables.items()}

@@ -1,0 +1,77 @@
+"""What ``linmax show`` tells of a fusion: what it learned from, its members, its calibration and its voters."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from linmax.cli.output import console
+
+if TYPE_CHECKING:
+    from linmax.models.experts_model import ExpertsModel
+    from linmax.models.fusion.online import OnLineFusion
+
+__all__ = ["show_fusion"]
+
+SHORT = 200  # characters of a line
+
+
+def show_fusion(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Print what a fusion has learned; returns the figures."""
+    from linmax.models.fusion.online import OnLineFusion
+
+    fusion = OnLineFusion.load(arguments.model)
+    report, screen = fusion.report(), console(arguments)
+    if not screen.is_terminal:
+        screen.width = 120
+    figures = _figures(fusion)
+    for name, value in figures.items():
+        if name == "members" and value:
+            screen.print("members:", markup=False)
+            for member, share in value.items():
+                told = f"{100.0 * share:5.1f} %" if isinstance(share, float) else share
+                screen.print(f"  {told}  {member}", soft_wrap=True, markup=False)
+        elif value:
+            screen.print(f"{name}: {_short(value)}", soft_wrap=True, markup=False)
+    screen.print()
+    screen.print(report)
+    return figures | report.to_dict()
+
+
+def _figures(fusion: OnLineFusion) -> dict[str, Any]:
+    model = fusion._fitted.model
+    beta, guess = model.calibration
+    return {
+        "kind": "vote fusion",
+        "learner": str(model.learner),
+        "trials": model.trials,
+        "mistakes": model.mistakes,
+        "classes": [str(name) for name in fusion.classes_.tolist()],
+        "by": [] if fusion.by is None else [str(fusion.by)] if isinstance(fusion.by, (str, int)) else list(fusion.by),
+        "normalisations": [] if fusion._fitted.normaliser is None else list(fusion._fitted.normaliser.kinds),
+        "members": _members(model),
+        "calibration": {"sharpness": beta, "guess rate": guess},
+    }
+
+
+def _members(model: ExpertsModel) -> dict[str, Any]:
+    """What runs side by side: mistakes of a combination's members, or how far the pool for votes follows each."""
+    from linmax.learners.votes import RunningVotes
+
+    found: dict[str, Any] = {member.name: f"{member.mistakes:,d} mistakes" for member in model.members}
+    for node in model.engine.top.walk():
+        for running in vars(node).values():
+            if isinstance(running, RunningVotes):
+                found |= running.members
+    return found
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{name} {_short(number)}" for name, number in value.items())
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list):
+        text = ", ".join(map(str, value))
+        return text if len(text) <= SHORT else f"{text[:SHORT]} ..."
+    return f"{value:,d}" if isinstance(value, int) else str(value)

@@ -1,0 +1,191 @@
+"""A member of the pool for attributes: the nearest among rows that are remembered.
+
+With D_i the distance of row i, the sum of squared differences over dense attributes, each divided by its variance, it
+speaks for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
+when its label has less than `SURE` of what is said; when there is no room, the oldest is forgotten.
+
+Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numba import boolean, int64, types
+
+from linmax.core.contract import Indices, Labels, Matrix
+from linmax.data.moments import pooled_moments
+from linmax.data.scaling import STEADY
+from linmax.jit.compiling import kernel
+from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task
+from linmax.learners.mixing import Mixture
+
+__all__ = ["NearestRows"]
+
+NUMBERS = 1 << 16  # to be compared at a trial
+MOST, FEWEST = 4096, 128  # rows remembered
+SURE = 0.9
+NEAR = 1e-3  # e, for each attribute
+USED, NEXT = range(2)
+
+
+@kernel()
+def measure(
+    row: np.ndarray, stats: np.ndarray, memory: np.ndarray, used: int, distances: np.ndarray, learn: bool
+) -> float:
+    """Distances to the rows remembered, and the least of them; the variances learn from this row first."""
+    for i in range(used):
+        distances[i] = 0.0
+    for f in range(row.size):
+        count, delta = stats[f, 0] + 1.0, row[f] - stats[f, 1]
+        mean = stats[f, 1] + delta / count
+        squares = stats[f, 2] + delta * (row[f] - mean)
+        if learn:
+            stats[f, 0], stats[f, 1], stats[f, 2] = count, mean, squares
+        if math.sqrt(squares / count) > STEADY * abs(mean):
+            factor, value, column = np.float32(count / squares), np.float32(row[f] - stats[f, 3]), memory[f]
+            for i in range(used):
+                away = column[i] - value
+                distances[i] += away * away * factor
+    least = np.inf
+    for i in range(used):
+        least = min(least, float(distances[i]))
+    return least
+
+
+@kernel()
+def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, near: float, scores: np.ndarray) -> None:
+    """What the rows say for each class, as shares."""
+    for c in range(scores.size):
+        scores[c] = 0.0
+    best, said = np.float32(least + near), np.float32(0.0)
+    for i in range(used):
+        if distances[i] < np.float32(4.0) * best:
+            part = best / (distances[i] + np.float32(near))
+            part *= part
+            part *= part
+            part *= part
+            scores[classes[i]] += part
+            said += part
+    if said > 0.0:
+        for c in range(scores.size):
+            scores[c] /= said
+
+
+@kernel(
+    types.void(
+        Matrix, Labels, int64, int64, Matrix, SingleMatrix, Labels, Indices, Single, Single, boolean, SingleCube, int64
+    )
+)
+def play_nearest(
+    rows: np.ndarray,
+    labels: np.ndarray,
+    begin: int,
+    known: int,
+    stats: np.ndarray,
+    memory: np.ndarray,
+    classes: np.ndarray,
+    places: np.ndarray,
+    distances: np.ndarray,
+    scores: np.ndarray,
+    learn: bool,
+    votes: np.ndarray,
+    member: int,
+) -> None:
+    """Scores at all rows, and learning; their labels begin at ``begin``."""
+    near = NEAR * rows.shape[1]
+    for t in range(rows.shape[0]):
+        least = measure(rows[t], stats, memory, places[USED], distances, learn)
+        speak(distances, classes, places[USED], least, near, scores)
+        for c in range(known):
+            votes[t, member, c] = scores[c]
+        if learn:
+            label = labels[begin + t]
+            known = max(known, label + 1)
+            if scores[label] < np.float32(SURE):
+                for f in range(rows.shape[1]):
+                    memory[f, places[NEXT]] = np.float32(rows[t, f] - stats[f, 3])
+                classes[places[NEXT]] = label
+                places[USED] = max(places[USED], places[NEXT] + 1)
+                places[NEXT] = (places[NEXT] + 1) % classes.size
+
+
+class NearestRows(Group):
+    """State: rows remembered, an attribute a row of ``memory``; their classes; how many there are, and the next place.
+
+    ``stats`` are count, mean and squares of each attribute, and what is taken off its values before they are stored in
+    single precision.
+    """
+
+    members = ("nearest rows",)
+    studies = True
+    names = ("stats", "memory", "classes", "places")
+
+    def __init__(self) -> None:
+        self.stats, self.memory = np.zeros((0, 4)), np.zeros((0, FEWEST), np.float32)
+        self.classes, self.places = np.zeros(FEWEST, np.int32), np.zeros(2, np.int64)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        used = self.places[USED]
+        found: dict[str, np.ndarray] = {"stats": self.stats, "memory": self.memory[:, :used]}
+        return found | {"classes": self.classes[:used], "places": np.append(self.places, self.classes.size)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        *places, room = arrays["places"].tolist()
+        self.stats, self.places = arrays["stats"].copy(), np.array(places, np.int64)
+        self._set_room(arrays["memory"], arrays["classes"], room)
+
+    def _set_room(self, memory: np.ndarray, classes: np.ndarray, room: int) -> None:
+        self.memory, self.classes = np.zeros((len(memory), room), np.float32), np.zeros(room, np.int32)
+        self.memory[:, : classes.size], self.classes[: classes.size] = memory, classes
+
+    def fit(self, columns: int, width: int) -> None:
+        more = columns - len(self.memory)
+        if more > 0:
+            trials = self.stats[0, 0] if len(self.stats) else 0.0
+            self.stats = np.concatenate([self.stats, np.tile([trials, 0.0, 0.0, 0.0], (more, 1))])
+            self.memory = np.concatenate([self.memory, np.zeros((more, self.memory.shape[1]), np.float32)])
+
+    def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
+        room = min(MOST, max(FEWEST, NUMBERS // max(1, rows.shape[1])))
+        self.stats[: rows.shape[1], 3] = np.median(rows, axis=0)
+        self._set_room(self.memory[:, :0], self.classes[:0], room)
+
+    def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
+        rows = task.rows
+        if rows.shape[1] < len(self.stats):
+            rows = np.concatenate([rows, np.zeros((len(rows), len(self.stats) - rows.shape[1]))], axis=1)
+        distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(votes.shape[2], np.float32)
+        play_nearest(
+            rows, task.labels, task.begin, task.known, self.stats, self.memory, self.classes, self.places, distances,
+            scores, task.learn, votes, place,
+        )  # fmt: skip
+
+    def mix(self, mixture: Mixture, width: int) -> None:
+        """Remember rows of all parts with a share, as many of each as it is; what was counted adds up."""
+        columns = 1 + max(int(part.dense[: len(part.state.stats)].max(initial=-1)) for part, _ in mixture.counted)
+        room = max(part.state.classes.size for part, _ in mixture.counted)
+        self.fit(columns, width)
+        tables = []
+        for part, _ in mixture.counted:
+            trials = part.state.stats[0, 0] if len(part.state.stats) else 0.0
+            table = np.tile([trials, 0.0, 0.0, 0.0], (columns, 1))  # what it has not met was 0
+            table[part.dense[: len(part.state.stats)]] = part.state.stats
+            tables.append(table)
+        self.stats[:, 3] = tables[0][:, 3]
+        self.stats[:, :3] = pooled_moments([table[:, :3] for table in tables], [n for _, n in mixture.counted])
+        memory, classes = [], []
+        for (part, share), table in zip(mixture.shared, tables, strict=False):
+            own, used = part.state, int(part.state.places[USED])
+            latest = np.roll(np.arange(used), -int(own.places[NEXT]) if used == own.classes.size else 0)
+            latest = latest[max(0, used - int(np.ceil(share * room))) :]
+            rows = np.zeros((columns, latest.size))
+            rows[part.dense[: len(own.stats)]] = own.memory[:, latest]
+            memory.append(rows + (table[:, 3] - self.stats[:, 3])[:, None])
+            classes.append(part.classes[own.classes[latest]])
+        stored = np.concatenate(memory, axis=1)[:, -room:]
+        self._set_room(stored, np.concatenate(classes)[-room:], room)
+        self.places[:] = stored.shape[1], stored.shape[1] % room

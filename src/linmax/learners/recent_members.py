@@ -1,0 +1,46 @@
+"""A member of the pool for attributes: which labels came lately (see `recent_label`).
+
+It is silent where rows are predicted only: nobody says that they come after those that were learned last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmax.core.contract import KNOWN
+from linmax.learners.members import Group, Task
+from linmax.learners.mixing import Mixture
+from linmax.learners.recent_label import RunningRecent, play_recent
+
+__all__ = ["RecentLabels"]
+
+DECAY = 0.8
+
+
+class RecentLabels(Group):
+    """State: one number a class."""
+
+    members = ("recent labels",)
+    sparse = True
+    names = ("recent",)
+
+    def __init__(self) -> None:
+        self.recent = np.zeros(0)
+
+    def fit(self, columns: int, width: int) -> None:
+        self.recent = np.concatenate([self.recent, np.zeros(max(0, width - len(self.recent)))])
+
+    def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
+        if not task.learn:
+            return
+        size, shape = task.end - task.begin, np.zeros(KNOWN + 8, np.int64)
+        shape[KNOWN] = task.known
+        table = np.zeros((size, self.recent.size))
+        play_recent(task.labels, task.begin, task.end, shape, DECAY, self.recent, np.zeros(size, np.int32), table)
+        votes[:, place] = table[:, : votes.shape[2]]
+
+    def mix(self, mixture: Mixture, width: int) -> None:
+        self.fit(0, width)
+        running = RunningRecent(DECAY)
+        running.mix(mixture)
+        self.recent[: len(running.recent)] = running.recent

@@ -1,0 +1,70 @@
+"""Trials of a fusion of which some say only that an answer was wrong."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linmax.data.labels import label_array
+from linmax.data.votes import Ballots
+from linmax.models.fusion.state import FusionState, read_votes
+from linmax.models.wrong import another
+
+if TYPE_CHECKING:
+    from linmax.models.fusion.online import OnLineFusion
+
+__all__ = ["learned_with_wrong"]
+
+
+def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any) -> FusionState:
+    """The state after these trials; an error leaves the fusion as it was."""
+    ballots, labels = read_votes(votes, fusion.by), label_array(y)
+    mask = np.asarray(wrong)
+    if mask.dtype != bool or mask.shape != labels.shape or len(ballots) != len(labels):
+        raise ValueError(
+            f"wrong must be a mask, True or False for each of the {len(ballots)} trials; got {mask.dtype} of shape "
+            f"{mask.shape}"
+        )
+    before = getattr(fusion, "_state", None)
+    kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
+    try:
+        begin = 0
+        for t in [*np.flatnonzero(mask).tolist(), len(mask)]:
+            if t > begin:
+                fusion.partial_fit(_part(ballots, begin, t), labels[begin:t])
+            if t < len(mask):
+                _one(fusion, _part(ballots, t, t + 1), labels[t : t + 1])
+            begin = t + 1
+    except Exception:
+        if kept is None:
+            fusion.__dict__.pop("_state", None)
+        else:
+            fusion._state = kept
+        raise
+    if getattr(fusion, "_state", None) is None:
+        raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
+    return fusion._state
+
+
+def _part(ballots: Ballots, begin: int, end: int) -> Ballots:
+    sides = tuple(column[begin:end] for column in ballots.sides) if ballots.sides else ballots.sides
+    return Ballots(ballots.table[begin:end], ballots.names, sides)
+
+
+def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
+    """Learn that one label is not this; where no other class is known, nothing."""
+    not_this = wrong.tolist()[0]
+    state: FusionState | None = getattr(fusion, "_state", None)
+    if state is None:  # by the votes
+        said = [vote for vote in row.table[0].tolist() if vote is not None] if row.table.ndim == 2 else []
+        shares = {name: 1.0 + said.count(name) for name in [*(fusion.classes if fusion.classes is not None else said)]}
+        number = 0
+    else:
+        given = fusion.predict_proba(row)[0]
+        shares = dict(zip(state.classes, given.tolist(), strict=True))
+        number = state.tally.trials
+    label = another(shares, not_this, number)
+    if label is not None:
+        fusion.partial_fit(row, [label])

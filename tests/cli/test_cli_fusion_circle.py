@@ -1,0 +1,182 @@
+"""From votes to a fusion, on with more votes, and predictions: the whole circle on the command line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+import linmax
+from linmax.cli import main
+
+LEARNER = "AR-winnow(1.1)"
+NAMES = [f"voter {i}" for i in range(7)]
+
+
+def problem(trials: int = 400) -> tuple[list[list[str]], list[str]]:
+    data = linmax.majority_problem(n=7, r=4, k=3, noise=0.05, trials=trials, seed=4)
+    return [["abc"[vote] for vote in row] for row in data.votes.tolist()], ["abc"[label] for label in data.labels]
+
+
+def write(path: Path, rows: list[list[str]], labels: list[str]) -> str:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *NAMES, "right"])
+        writer.writerows([[f"q{t}", *row, label] for t, (row, label) in enumerate(zip(rows, labels, strict=True))])
+    return str(path)
+
+
+def columns(rows: list[list[str]]) -> dict[str, list[str]]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(NAMES)}
+
+
+def fuse(*arguments: str) -> None:
+    assert main(["fuse", *arguments, "--label", "right", "--ignore", "id"]) == 0
+
+
+def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusion(tmp_path, capsys) -> None:
+    rows, labels = problem()
+    first, more, whole = (str(tmp_path / name) for name in ("first.linmax", "more.linmax", "whole.linmax"))
+    halves = (
+        write(tmp_path / "one.csv", rows[:250], labels[:250]),
+        write(tmp_path / "two.csv", rows[250:], labels[250:]),
+    )
+    fuse(halves[0], "--learner", LEARNER, "--model", first)
+    fuse(halves[1], "--start", first, "--model", more)
+    assert "2 classes" not in capsys.readouterr().out
+    fuse(write(tmp_path / "all.csv", rows, labels), "--learner", LEARNER, "--model", whole)
+    capsys.readouterr()
+    one, other = linmax.VoteFusion.load(more), linmax.VoteFusion.load(whole)
+    assert one.report().to_dict() == other.report().to_dict()
+    assert main(["predict", more, halves[1]]) == 0
+    assert capsys.readouterr().out.split() == one.predict(columns(rows[250:])).tolist()
+    out = tmp_path / "out.csv"
+    assert main(["predict", more, halves[1], "--output", "probabilities", "--id", "id", "--label", "right",
+                 "--out", str(out)]) == 0  # fmt: skip
+    assert "mistakes in 150 labels" in capsys.readouterr().err
+    found = list(csv.DictReader(io.StringIO(out.read_text())))
+    expected = one.predict_proba(columns(rows[250:]))
+    assert (found[0]["line"], found[0]["tag"]) == ("2", "q0")
+    np.testing.assert_allclose([[float(row[name]) for name in "abc"] for row in found], expected)
+
+
+def test_rows_without_a_label_are_predicted_in_place(tmp_path, capsys) -> None:
+    rows, labels = problem(120)
+    open_rows = [t for t in range(120) if t % 4 == 0]
+    told = ["" if t in open_rows else label for t, label in enumerate(labels)]
+    table = write(tmp_path / "votes.csv", rows, told)
+    fuse(table, "--learner", LEARNER)
+    assert "30 rows without a label; --predictions FILE predicts them." in capsys.readouterr().out
+    fusion = linmax.VoteFusion(LEARNER, classes=list("abc"))
+    kept = [t for t in range(120) if t not in open_rows]
+    fusion.partial_fit([rows[t] for t in kept], [labels[t] for t in kept])
+    expected = fusion.predict([rows[t] for t in open_rows]).tolist()
+    for ending in ("csv", "jsonl", "parquet"):
+        path = tmp_path / f"open.{ending}"
+        fuse(table, "--learner", LEARNER, "--predictions", str(path))
+        assert "30 predictions saved" in capsys.readouterr().out
+        found: list[dict[str, Any]]
+        if ending == "csv":
+            found = list(csv.DictReader(io.StringIO(path.read_text())))
+        elif ending == "jsonl":
+            found = [json.loads(line) for line in path.read_text().splitlines()]
+        else:
+            found = parquet.read_table(path).to_pylist()
+        assert [row["predicted"] for row in found] == expected
+        assert [int(row["line"]) for row in found] == [t + 2 for t in open_rows]
+    write(tmp_path / "none.csv", rows, [""] * 120)
+    assert main(["fuse", str(tmp_path / "none.csv"), "--label", "right", "--ignore", "id"]) == 2
+    assert "has no label in column 'right'" in capsys.readouterr().err
+
+
+def test_scores_from_columns_and_objects_and_pipes(tmp_path, capsys, monkeypatch) -> None:
+    random = np.random.default_rng(1)
+    y = random.integers(0, 3, 200)
+    scores = random.normal(size=(200, 2, 3)) * [[[1.0], [100.0]]]
+    scores[np.arange(200), 0, y] += 1.0
+    scores[np.arange(200), 1, y] += 150.0
+    table, lines = tmp_path / "scores.csv", tmp_path / "scores.jsonl"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([f"{rater}:{c}" for rater in ("big", "small") for c in range(3)] + ["right"])
+        writer.writerows([[*row.ravel().tolist(), label] for row, label in zip(scores, y, strict=True)])
+    lines.write_text("".join(
+        json.dumps({"big": dict(zip("012", row[0], strict=True)), "small": dict(zip("012", row[1], strict=True)),
+                    "right": str(label)}) + "\n"
+        for row, label in zip(scores.tolist(), y.tolist(), strict=True)
+    ))  # fmt: skip
+    expected = linmax.VoteFusion(LEARNER, classes=["0", "1", "2"]).partial_fit(
+        {"big": scores[:, 0], "small": scores[:, 1]}, y.astype(str)
+    )
+    for path in (table, lines):
+        packed = tmp_path / f"{path.name}.gz"
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        for source in (str(path), str(packed), "-"):
+            if source == "-":
+                monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed.read_bytes())))
+            model, figures = str(tmp_path / "model.linmax"), tmp_path / "figures.json"
+            assert main(["fuse", source, "--label", "right", "--learner", LEARNER, "--model", model, "--json",
+                         str(figures)]) == 0  # fmt: skip
+            assert "200 rows, 2 raters, 3 classes" in capsys.readouterr().out
+            assert json.loads(figures.read_text())["weights"] == pytest.approx(expected.weights())
+        assert main(["predict", model, str(path)]) == 0
+        found = capsys.readouterr().out.split()
+        assert found == expected.predict({"big": scores[:, 0], "small": scores[:, 1]}).tolist()
+    table.write_text("a:x,a:y,right\n0.1,0.9,x\n0.2,,y\n")
+    assert main(["fuse", str(table), "--label", "right"]) == 2
+    assert "row 2: column 'a:y' is empty, and others of 'a' are not" in capsys.readouterr().err
+    table.write_text("a:x,a:y,right\n0.1,0.9,x\n0.2,much,y\n")
+    assert main(["fuse", str(table), "--label", "right"]) == 2
+    assert "row 2: the score in column 'a:y' is 'much', no number" in capsys.readouterr().err
+
+
+def test_show_tells_of_members_calibration_and_weights(tmp_path, capsys) -> None:
+    rows, labels = problem(150)
+    model, figures = str(tmp_path / "fusion.linmax"), tmp_path / "figures.json"
+    fuse(write(tmp_path / "votes.csv", rows, labels), "--model", model)
+    capsys.readouterr()
+    assert main(["show", model, "--json", str(figures)]) == 0
+    shown, found = capsys.readouterr().out, json.loads(figures.read_text())
+    for text in (
+        "learner: auto",
+        "trials: 150",
+        "classes: a, b, c",
+        "logit of all trials",
+        "guess rate",
+        "voter 3",
+        "weight",
+    ):
+        assert text in shown
+    assert "engine" not in shown
+    assert sum(found["members"].values()) == pytest.approx(1.0)
+    assert set(found["weights"]) == set(NAMES)
+
+
+def test_what_the_circle_refuses_and_remarks(tmp_path, capsys) -> None:
+    rows, labels = problem(60)
+    table, model = write(tmp_path / "votes.csv", rows, labels), str(tmp_path / "fusion.linmax")
+    fuse(table, "--learner", LEARNER, "--model", model)
+    for option, value in (("--learner", "perceptron"), ("--classes", "a,b"), ("--by", "id")):
+        assert main(["fuse", table, "--label", "right", "--start", model, option, value]) == 2
+        assert f"{option} is that of" in capsys.readouterr().err
+    (tmp_path / "other.csv").write_text("x,y\n1,2\n")
+    assert main(["predict", model, str(tmp_path / "other.csv")]) == 2
+    assert "has no column of a voter of the fusion, such as 'voter 0'; it has x, y" in capsys.readouterr().err
+    (tmp_path / "few.csv").write_text("voter 0,voter 1\na,a\n")
+    assert main(["predict", model, str(tmp_path / "few.csv")]) == 0
+    assert "5 of 7 voters are absent, and abstain: voter 2, " in capsys.readouterr().err
+    (tmp_path / "gaps.csv").write_text("a,b,right\n" + "1.0,2,1\n2.0,2,2\n" * 10 + "1.0,3,1\n")
+    assert main(["fuse", str(tmp_path / "gaps.csv"), "--label", "right", "--learner", LEARNER]) == 0
+    shown = capsys.readouterr().out
+    assert "a: '1.0' is taken for the label '1'." in shown
+    assert "1 vote names what is never a label; it counts as an abstention." in shown
+    (tmp_path / "one.csv").write_text("a,right\nx,x\n")
+    assert main(["fuse", str(tmp_path / "one.csv"), "--label", "right", "--learner", LEARNER]) == 0
+    assert "one.csv: 1 row, 1 voter, 1 class;" in capsys.readouterr().out

@@ -1,0 +1,61 @@
+"""A member of the pool for attributes is one file, here, and one line of a registry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linmax import Learner, experts, merge, run
+from linmax.learners.members import Group, Task
+from linmax.learners.mixing import Mixture
+from linmax.learners.pool_members import REGISTRY
+
+COLUMN = 2
+
+
+class Majority(Group):
+    """Counts the labels by the sign of one attribute."""
+
+    members = ("majority by sign",)
+    names = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts = np.zeros((2, 0))
+
+    def fit(self, columns: int, width: int) -> None:
+        self.counts = np.concatenate([self.counts, np.zeros((2, max(0, width - self.counts.shape[1])))], axis=1)
+
+    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
+        for t, row in enumerate(task.rows):
+            own = self.counts[int(row[min(COLUMN, row.size - 1)] > 0.0)]
+            votes[t, place, : task.known] = own[: task.known]
+            if task.learn:
+                own[task.labels[task.begin + t]] += 1.0
+
+    def mix(self, mixture: Mixture, width: int) -> None:
+        self.fit(0, width)
+        for part, sign in mixture.counted:
+            own = part.state.counts
+            self.counts[:, part.classes[: own.shape[1]]] += sign * own[:, : part.classes.size]
+
+
+@pytest.mark.small
+def test_it_is_fused_saved_merged_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REGISTRY, "majority", Majority)
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(60, 3)) + 0.01
+    labels = (rows[:, COLUMN] > 0.0).astype(int)
+    instances = experts(attributes=rows, classes=[0, 1])
+    model = run("auto", instances, labels).model
+    assert model.pool.members()[-1].name == "majority by sign"
+    assert model.pool.groups["majority"].counts.sum() == 60.0
+    again = run("auto", instances[:0], []).model
+    again.engine.restore(model.engine.arrays)
+    assert np.array_equal(again.scores(instances), model.scores(instances))
+    learners = [Learner("auto"), Learner("auto")]
+    for t, row in enumerate(rows):
+        learners[t % 2].learn(dict(zip("abc", row.tolist(), strict=True)), label="ny"[labels[t]])
+    together = merge(learners)
+    assert together.trials == 60
+    hybrid = experts(attributes=rows, votes=labels.reshape(-1, 1), classes=[0, 1])
+    assert len(run("auto", hybrid, labels)) == 60

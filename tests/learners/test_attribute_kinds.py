@@ -1,0 +1,117 @@
+"""Numbers and words are told apart by the data, whatever they come in; and are learned from alike from every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linmax.streams import StreamModel
+from scipy import sparse
+
+import linmax
+from linmax import Learner, experts, run
+from linmax.jit.compiling import JIT
+from linmax.models.sklearn import LinearMaxClassifier
+
+TRIALS = 700 if JIT else 40
+
+
+def numbers(seed: int = 0, trials: int = TRIALS) -> tuple[np.ndarray, np.ndarray]:
+    """Classes that only pairs of attributes tell apart; a column of few values, and some zeros."""
+    random = np.random.default_rng(seed)
+    rows = np.round(random.normal(size=(trials, 4)), 3)
+    rows[:, 3] = random.integers(0, 4, trials)
+    rows[0, :] = 1.0
+    return rows, ((rows[:, 0] > 0) ^ (rows[:, 1] > 0)).astype(int)
+
+
+def words(seed: int = 0, trials: int = TRIALS) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, trials)
+    rows = np.zeros((trials, 400))
+    for t, c in enumerate(labels.tolist()):
+        rows[t, 2 * random.integers(0, 200, 12) + (random.random(12) < (0.8 if c else 0.2))] = 1.0
+    return rows, labels
+
+
+def decided(model: Any) -> str:
+    return str(model.decided()["attributes are"])
+
+
+@pytest.mark.small
+def test_what_it_is_does_not_hang_on_the_array() -> None:
+    for (rows, labels), kind in ((numbers(), "numbers"), (words(), "words")):
+        dense, thin = (run("auto", experts(attributes=x), labels) for x in (rows, sparse.csr_array(rows)))
+        assert dense.predictions.tolist() == thin.predictions.tolist()
+        assert decided(dense.model.pool) == decided(thin.model.pool) == kind
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_what_was_decided_early_is_forgotten() -> None:
+    """Rows that look like words at first and are numbers: the same state as if that had been known."""
+    rows, labels = numbers()
+    young = np.zeros_like(rows)
+    young[:6] = np.eye(4)[np.arange(6) % 4] * rows[:6]
+    table = np.vstack([young[:6], rows])
+    taught = np.concatenate([labels[:6], labels])
+    known = run("auto(dense)", experts(attributes=table), taught).model
+    found = run("auto", experts(attributes=table), taught).model
+    assert np.array_equal(known.scores(experts(attributes=rows)), found.scores(experts(attributes=rows)))
+    assert found.pool.decided()["decided by"] == "the data"
+    assert known.pool.decided()["decided by"] == "the learner"
+
+
+def files(folder: Path, rows: np.ndarray, labels: np.ndarray) -> dict[str, list[Path]]:
+    """The same rows in every format of text."""
+    names = [f"a{f}" for f in range(rows.shape[1])]
+    kinds = {name: folder / f"rows.{name}" for name in ("csv", "svm", "vw", "jsonl")}
+    table = [",".join([*map(repr, row), "ny"[c]]) for row, c in zip(rows.tolist(), labels.tolist(), strict=True)]
+    kinds["csv"].write_text("\n".join([",".join([*names, "label"]), *table]) + "\n")
+    lines: dict[str, list[str]] = {"svm": [], "vw": [], "jsonl": []}
+    for row, c in zip(rows.tolist(), labels.tolist(), strict=True):
+        there = [(f, value) for f, value in enumerate(row) if value]
+        lines["svm"].append(" ".join([str(c), *(f"{f + 1}:{value!r}" for f, value in there)]))
+        lines["vw"].append(f"{'ny'[c]} | " + " ".join(f"{names[f]}:{value!r}" for f, value in there))
+        lines["jsonl"].append(json.dumps({"label": "ny"[c]} | {names[f]: value for f, value in there}))
+    for name, found in lines.items():
+        kinds[name].write_text("\n".join(found) + "\n")
+    return kinds
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+@pytest.mark.parametrize("made", [numbers, words], ids=["numbers", "words"])
+def test_the_same_figures_from_every_format_and_face(made: Any, tmp_path: Path) -> None:
+    rows, labels = made()
+    whole = run("auto", experts(attributes=rows, classes=[0, 1]), labels, discover=True)
+    found = {"array": int(whole.mistakes[-1])}
+    for name, path in files(tmp_path, rows, labels).items():
+        model = StreamModel("auto")
+        for batch in linmax.stream(str(path), model=model):
+            model.learn(batch)
+        found[name] = model.mistakes
+        assert model.decided["attributes are"] == whole.model.pool.decided()["attributes are"], name
+    learner = Learner("auto")
+    for row, c in zip(rows.tolist(), labels.tolist(), strict=True):
+        learner.learn({f"a{f}": value for f, value in enumerate(row) if value}, label=c)
+    found["dicts"] = learner.mistakes
+    for name, table in (("estimator", rows), ("estimator, CSR", sparse.csr_array(rows))):
+        model = LinearMaxClassifier().partial_fit(table, labels, classes=[0, 1])
+        found[name] = model.mistakes_
+    assert max(found.values()) - min(found.values()) <= 0.01 * len(labels), found
+    if made is numbers:
+        assert len({found[name] for name in ("csv", "svm", "vw", "jsonl", "dicts", "array")}) == 1, found
+        assert found["estimator"] == found["estimator, CSR"]
+        assert whole.wrong[-200:].mean() < 0.2  # a linear learner has .5
+
+
+def test_overruled_by_text() -> None:
+    for text in ("auto(dense)", "auto(sparse)", "attributes(dense)", "binned-pairs(8)", "nearest"):
+        assert str(linmax.parse(text)) == text
+    for text in ("auto(thick)", "attributes(thick)"):
+        with pytest.raises(ValueError, match="kind must be dense or sparse, got 'thick'; leave it out"):
+            linmax.parse(text)
+    with pytest.raises(ValueError, match="bins must be a whole number from 2 to 63, got 1; try 16"):
+        linmax.binned_pairs(1)

@@ -1,0 +1,132 @@
+"""Right or wrong is enough: trials of which all that is known is that an answer was wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.cli import main
+from linmax.models.wrong import another
+
+CLASSES = list("abcd")
+
+
+def votes(size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = np.array(CLASSES)[random.integers(4, size=size)]
+    chance = np.array([0.9, 0.7, 0.4, 0.4, 0.3])
+    right = random.random((size, 5)) < chance
+    return np.where(right, labels[:, None], np.array(CLASSES)[random.integers(4, size=(size, 5))]), labels
+
+
+@pytest.mark.small
+def test_another_class_is_drawn_by_its_probability() -> None:
+    drawn = Counter(another({"a": 0.5, "b": 0.3, "c": 0.2}, "a", t) for t in range(2000))
+    assert drawn["a"] == 0
+    assert drawn["b"] / 2000 == pytest.approx(0.6, abs=0.05)
+    assert another({"a": 1.0, "b": 0.0}, "a", 1) == "b"
+    assert another({"a": 1.0}, "a", 1) is None
+
+
+def on_line(learner: Any, table: np.ndarray, labels: np.ndarray, told: bool) -> tuple[float, Any]:
+    """Accuracy, with labels or with right and wrong only."""
+    model = linmax.Learner(learner, classes=CLASSES)
+    right = []
+    for row, label in zip(table.tolist(), labels.tolist(), strict=True):
+        answer = model.predict(votes=row)
+        right.append(answer == label)
+        if told or answer == label:
+            model.learn(votes=row, label=label)
+        else:
+            model.learn(votes=row, wrong=answer)
+    return float(np.mean(right)), model
+
+
+@pytest.mark.parametrize("learner", ["auto", "A-perceptron", "A-arow"])
+def test_nearly_as_good_as_labels(learner: str) -> None:
+    table, labels = votes(1500)
+    full, _ = on_line(learner, table, labels, told=True)
+    bandit, model = on_line(learner, table, labels, told=False)
+    assert bandit > full - 0.03
+    assert model.trials == 1500
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron"])
+def test_a_fusion_learns_the_same_way_however_trials_are_cut(learner: str) -> None:
+    table, labels = votes(120)
+    random = np.random.default_rng(1)
+    wrong = random.random(120) < 0.3
+    given = np.where(wrong, np.array(CLASSES)[(np.array([CLASSES.index(y) for y in labels]) + 1) % 4], labels)
+    whole = linmax.VoteFusion(learner, classes=CLASSES).partial_fit(table, given, wrong=wrong)
+    parts = linmax.VoteFusion(learner, classes=CLASSES)
+    one_by_one = linmax.Learner(learner, classes=CLASSES)
+    for t in range(120):
+        parts.partial_fit(table[t : t + 1], given[t : t + 1], wrong=wrong[t : t + 1])
+        if wrong[t]:
+            one_by_one.learn(votes=table[t].tolist(), wrong=given[t].item())
+        else:
+            one_by_one.learn(votes=table[t].tolist(), label=given[t].item())
+    assert whole.weights() == parts.weights()
+    assert (whole.predict_proba(table) == parts.predict_proba(table)).all()
+    assert next(iter(whole.weights())) == "0"
+    assert whole.predict(table).tolist()[1:] == [one_by_one.predict(votes=row) for row in table.tolist()][1:]
+
+
+@pytest.mark.small
+def test_by_id_with_candidates_and_where_nothing_is_said() -> None:
+    learner = linmax.Learner("perceptron", classes=["x", "y"])
+    learner.predict({"f": 1.0}, id=1)
+    assert learner.learn(id=1, wrong="x") == "x"  # so it is y
+    assert learner.predict({"f": 1.0}) == "y"
+    with pytest.raises(ValueError, match="id 1 has had its label already"):
+        learner.learn(id=1, wrong="x")
+    ranker = linmax.Learner("perceptron")
+    assert ranker.learn(candidates=["a", "b"], scores={"r": [0.0, 1.0]}, wrong="a") == "a"
+    assert ranker.predict(candidates=["c", "d"], scores={"r": [0.0, 1.0]}) == "d"
+    ranker.predict(candidates=["c", "d"], scores={"r": [0.0, 1.0]}, id="q")
+    assert ranker.learn(id="q", wrong="d") == "d"
+    open_ended = linmax.Learner("perceptron")
+    assert open_ended.learn({"f": 1.0}, wrong="x") is None  # no other class is known
+    assert open_ended.trials == 0
+
+
+@pytest.mark.small
+def test_bad_input_is_refused() -> None:
+    learner = linmax.Learner("perceptron", classes=["x", "y"])
+    with pytest.raises(TypeError, match="label= or wrong=, not both"):
+        learner.learn({"f": 1.0}, label="x", wrong="y")
+    with pytest.raises(ValueError, match="'z' is not among the classes"):
+        learner.learn({"f": 1.0}, wrong="z")
+    with pytest.raises(ValueError, match="'c' is not among the candidates"):
+        linmax.Learner("perceptron").learn(candidates=["a", "b"], votes={"v": "a"}, wrong="c")
+    assert learner.trials == 0
+    fusion = linmax.VoteFusion("perceptron").fit([["x", "y"]] * 3, ["x", "x", "y"])
+    before = fusion.weights()
+    for mask in ([True], [1, 0], [[True, False]]):
+        with pytest.raises(ValueError, match="wrong must be a mask"):
+            fusion.partial_fit([["x", "y"]] * 2, ["x", "y"], wrong=mask)
+    assert fusion.weights() == before
+
+
+def test_the_command_reads_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, labels = votes(200)
+    path = tmp_path / "votes.csv"
+    wrong = [t % 5 == 0 for t in range(200)]
+    given = [CLASSES[(CLASSES.index(y) + 1) % 4] if bad else y for y, bad in zip(labels.tolist(), wrong, strict=True)]
+    rows = zip(table.tolist(), given, wrong, strict=True)
+    lines = [",".join([*row, label, "true" if bad else ""]) for row, label, bad in rows]
+    path.write_text("\n".join(["v0,v1,v2,v3,v4,label,bad", *lines]) + "\n")
+    model = tmp_path / "fusion.linmax"
+    assert main(["fuse", str(path), "--label", "label", "--wrong", "bad", "--model", str(model)]) == 0
+    fusion = linmax.VoteFusion.load(model)
+    assert fusion.voters_ == ["v0", "v1", "v2", "v3", "v4"]
+    assert next(iter(fusion.weights())) == "v0"
+    assert main(["fuse", str(path), "--label", "label", "--wrong", "nothing"]) == 2
+    assert main(["fuse", str(path), "--label", "label", "--wrong", "v0"]) == 2
+    assert main(["fuse", str(path), "--label", "label", "--wrong", "bad", "--test-fraction", "0.5"]) == 2
+    capsys.readouterr()
