@@ -25,6 +25,7 @@ NAMES = [
     "hybrid_search",
     "jury",
     "linear_max",
+    "llm_jury",
     "mistake_curves",
     "sparse_text",
     *ALONE,
@@ -165,3 +166,10 @@ def test_your_own_rule(use, own_rule):
 
 def test_a_rule_is_the_same_from_text(own_rule):
     assert own_rule["the same, from text"] == own_rule["voted over"]
+
+
+def test_llm_jury(shown):
+    pattern = r"^([\d.]+) calls a question of \d+, right ([\d.]+); all, with labels: ([\d.]+)"
+    calls, right, full = map(float, re.findall(pattern, shown("llm_jury"), re.MULTILINE)[0])
+    assert calls < 5
+    assert right > full - 0.05
