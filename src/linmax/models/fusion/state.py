@@ -11,7 +11,7 @@ import numpy as np
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.data.matching import matched
-from linmax.data.normalisation import Normaliser, cognitive_diversity
+from linmax.data.normalisation import Normaliser, cognitive_diversity, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 from linmax.models.experts_model import ExpertsModel
@@ -55,12 +55,14 @@ class VoteBatch:
     said: np.ndarray
     names: tuple[Any, ...]
     places: np.ndarray
+    soft: np.ndarray | None = None  # what soft voting says of scores: places in ``names``
 
     def __len__(self) -> int:
         return len(self.said)
 
     def __getitem__(self, trials: slice) -> VoteBatch:
-        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials])
+        soft = None if self.soft is None else self.soft[trials]
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft)
 
 
 @dataclass
@@ -219,7 +221,12 @@ class FusionState:
         return self.sides.laid_out(batch.instances, batch.places)
 
     def count(
-        self, tally: Tally, batch: VoteBatch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
+        self,
+        tally: Tally,
+        batch: VoteBatch,
+        labels: np.ndarray,
+        right: np.ndarray,
+        leaders: tuple[int, int] | None = None,
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
@@ -229,7 +236,8 @@ class FusionState:
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         told = np.array([place[name] for name in names])
-        tally.add(right, said, told, len(classes), leader)
+        soft = None if batch.soft is None else np.array([place[name] for name in batch.names])[batch.soft] == told
+        tally.add(right, said, told, len(classes), leaders, soft)
         if tally is self.tally:
             self.recent.add(said, told)
 
@@ -428,7 +436,8 @@ def make_batch(
             "normalisation"
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
-    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places)
+    shared = soft_votes(table).argmax(axis=1)
+    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places, shared)
 
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
