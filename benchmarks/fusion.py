@@ -111,10 +111,7 @@ def stacked(votes: np.ndarray, labels: np.ndarray, test_votes: np.ndarray, test_
 def trec(learner: str, orders: int) -> list[Row]:
     """Rules alone, words alone and both, each the mean over the orders."""
     train, test = (lines(folder("fusion_weaksup_trec") / f"{part}.jsonl") for part in ("train", "test"))
-    votes = np.full((len(train) + len(test), 68), -1)
-    for t, line in enumerate([*train, *test]):
-        for rule, label in line["votes"].items():
-            votes[t, int(rule)] = label
+    votes = votes_of([*train, *test])
     labels = np.array([line["label"] for line in [*train, *test]])
     words = CountVectorizer(token_pattern=r"\S+").fit([line["text"] for line in train])
     counts = words.transform([line["text"] for line in [*train, *test]]).astype(float)
@@ -146,9 +143,88 @@ def trec(learner: str, orders: int) -> list[Row]:
     return found
 
 
+def votes_of(rows: list[Row]) -> np.ndarray:
+    """The votes of the 68 rules, -1 where one does not apply."""
+    votes = np.full((len(rows), 68), -1)
+    for t, line in enumerate(rows):
+        for rule, label in line["votes"].items():
+            votes[t, int(rule)] = label
+    return votes
+
+
+def trec_votes() -> tuple[np.ndarray, np.ndarray, int]:
+    """Votes and labels of the training part, and the number of classes."""
+    rows = lines(folder("fusion_weaksup_trec") / "train.jsonl")
+    labels = np.array([line["label"] for line in rows])
+    return votes_of(rows), labels, int(labels.max()) + 1
+
+
 def lines(path: Path) -> list[Row]:
     """The objects of a file of JSON lines."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+# -- rows without labels ------------------------------------------------------------------------------------------
+
+
+def unlabelled(learner: str, seeds: range) -> list[Row]:
+    """Accuracy on held-out rows after all others without a label, and then few labels: with those rows and without."""
+    problems = {
+        "MMLU-Pro": lambda _: (*read_mmlu(), 10),
+        "TREC's rules": lambda _: trec_votes(),
+        "few good voters": lambda seed: crowd(np.r_[np.full(3, 0.9), np.full(17, 0.33)], seed),
+        "a clique of 8 among 20": clique,
+        "6 of 20 mislead": lambda seed: crowd(np.r_[np.linspace(0.5, 0.9, 14), np.full(6, 0.05)], seed),
+        "hard questions": hard_questions,
+    }
+    found = []
+    for name, make in problems.items():
+        results = []
+        for seed in seeds:
+            votes, labels, k = make(seed)
+            order = np.random.default_rng(seed).permutation(len(labels))
+            votes, labels, half = votes[order], labels[order], 2 * len(labels) // 3
+            instances = linmax.experts(votes=votes, abstain=-1, classes=range(k))
+            test, right = instances[half:], labels[half:]
+            results.append([np.mean(plurality(votes[half:], k) == right)])
+            for rows in (half - 100, 0):
+                model = linmax.run(learner, instances[:rows], [None] * rows).model
+                for first, last in ((0, 0), (0, 10), (10, 30), (30, 100)):
+                    model.run(instances[half - 100 + first : half - 100 + last], labels[half - 100 :][first:last])
+                    results[-1].append(np.mean(model.predict(test) == right))
+        medians = np.median(results, axis=0)
+        found.append({"what": f"{name}: plurality", "found": medians[0], "asked": None})
+        for place, size in enumerate((0, 10, 30, 100)):
+            asked = 0.64 if name == "MMLU-Pro" and not size else None
+            told = f"{name}: {size} labels and rows without (those labels alone {medians[5 + place]:.4f})"
+            found.append({"what": told, "found": medians[1 + place], "asked": asked})
+    return found
+
+
+def crowd(accuracies: np.ndarray, seed: int, trials: int = 3000, k: int = 4) -> tuple[np.ndarray, np.ndarray, int]:
+    """Independent voters who are right that often."""
+    random = np.random.default_rng(seed)
+    labels, shape = random.integers(0, k, trials), (trials, len(accuracies))
+    wrong = (labels[:, None] + random.integers(1, k, shape)) % k
+    return np.where(random.random(shape) < accuracies, labels[:, None], wrong), labels, k
+
+
+def clique(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Eight voters who copy a poor one, among twelve independent ones."""
+    random = np.random.default_rng(seed)
+    votes, labels, k = crowd(np.r_[0.5, random.uniform(0.55, 0.8, 12)], seed)
+    shape = (len(labels), 8)
+    copies = np.where(random.random(shape) < 0.95, votes[:, :1], random.integers(0, k, shape))
+    return np.hstack([copies, votes[:, 1:]]), labels, k
+
+
+def hard_questions(seed: int, trials: int = 3000, n: int = 20, k: int = 5) -> tuple[np.ndarray, np.ndarray, int]:
+    """Instances of all degrees of difficulty, with one wrong class that attracts the voters."""
+    random, shape = np.random.default_rng(seed), (trials, n)
+    labels = random.integers(0, k, trials)
+    bait = np.where(random.random(shape) < 0.6, ((labels + 1) % k)[:, None], random.integers(0, k, shape))
+    ease = random.normal(0.5, 1.0, n) - random.normal(0.0, 1.2, trials)[:, None]
+    return np.where(random.random(shape) < 1.0 / (1.0 + np.exp(-ease)), labels[:, None], bait), labels, k
 
 
 # -- what is asked of the pool for votes --------------------------------------------------------------------------
@@ -378,11 +454,11 @@ def show_bars(title: str, rows: list[Row]) -> None:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("mmlu", "trec", "bars", "probabilities"))
+    parser.add_argument("--only", choices=("mmlu", "trec", "unlabelled", "bars", "probabilities"))
     parser.add_argument("--learner", default="auto")
     parser.add_argument("--shuffles", type=int, default=5, help="of mmlu (default: 5)")
     parser.add_argument("--orders", type=int, default=3, help="of trec (default: 3)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first run of bars (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run of unlabelled and bars (default: 0)")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found = {}
@@ -392,11 +468,14 @@ def main() -> None:
     if arguments.only in (None, "trec"):
         found["trec"] = trec(arguments.learner, arguments.orders)
         show(f"68 rules and the words of TREC, mean of {arguments.orders} orders", found["trec"])
+    seeds = range(arguments.seed, arguments.seed + arguments.shuffles)
+    if arguments.only in (None, "unlabelled"):
+        found["unlabelled"] = unlabelled(arguments.learner, seeds)
+        show_bars(f"Rows without labels, median of {arguments.shuffles} runs", found["unlabelled"])
     if arguments.only in (None, "bars"):
-        found["bars"] = bars(arguments.learner, range(arguments.seed, arguments.seed + arguments.shuffles))
+        found["bars"] = bars(arguments.learner, seeds)
         show_bars(f"What is asked of the pool for votes, median of {arguments.shuffles} runs", found["bars"])
     if arguments.only in (None, "probabilities"):
-        seeds = range(arguments.seed, arguments.seed + arguments.shuffles)
         found["probabilities"] = probabilities(arguments.learner, seeds)
         show_bars(f"Probabilities and sets on MMLU-Pro, {arguments.shuffles} shuffles", found["probabilities"])
     if arguments.json:

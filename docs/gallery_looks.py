@@ -14,6 +14,7 @@ STORY = [
     "change_half_way",
     "few_voters",
     "calibration",
+    "hybrid_search",
     "digits",
     "sparse_text",
     "drift",

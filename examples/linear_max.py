@@ -43,6 +43,9 @@ for (vote, score, step), (votes, label) in zip(rows, trials, strict=True):
     vote.set_yticks([])
     step.axvline(0, color="black", linewidth=0.8)
     step.set_xlim(-0.5, 0.5)
+    score.set_xlim(0, 2.7)
+    if after == before:
+        step.text(0, 1.5, "right: no step", ha="center", va="center")
 rows[0][0].set_title("weights, and whom each names")
 rows[0][1].set_title("sum for each class")
 rows[0][2].set_title("step of the weights (log)")

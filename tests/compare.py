@@ -383,6 +383,9 @@ def follow(
         machine = trace.model
         doubt.reset()
         before, weights_before = slow.updates, (slow.hypothesis(), flat)
+        if options.get("discover") is True:  # a vote makes its class known
+            named = (one.names[vote] for vote in one.votes[0] if vote >= 0)
+            slow.known += [name for name in dict.fromkeys(named) if name not in slow.known]
         expected = slow.trial(x, label)
         where = f"{case} at trial {t}"
         try:

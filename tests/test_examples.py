@@ -22,6 +22,7 @@ NAMES = [
     "digits",
     "drift",
     "few_voters",
+    "hybrid_search",
     "jury",
     "linear_max",
     "mistake_curves",
@@ -88,6 +89,11 @@ def test_few_voters(shown):
 def test_calibration(shown):
     found = figures(shown("calibration"), r"^(.+?): expected calibration error ([\d.]+)")
     assert found["probability of the fusion"] < 0.05 < found["share of votes for its answer"]
+
+
+def test_hybrid_search(shown):
+    found = figures(shown("hybrid_search"), r"^(.+?) +the clicked page first in ([\d.]+)")
+    assert max(found, key=found.get) == "linmax"
 
 
 def test_sparse_text(shown):

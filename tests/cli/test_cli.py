@@ -16,7 +16,7 @@ from linmax import cli
 from linmax.cli import demo
 
 QUICK = ["demo", "--trials", "300", "--no-plot"]
-LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron"]
+LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto"]
 
 
 def environment():
@@ -270,10 +270,10 @@ class TestDemo:
         assert figures_of(tmp_path, "demo", "--trials", "1", "--no-plot")["learners"]["perceptron"]["updates"] == 1
 
 
-class TestReadme:
-    README = Path(__file__).parents[2] / "README.md"
+class TestRules:
+    RULES = Path(__file__).parents[2] / "docs" / "rules.md"
 
     def test_every_rule_is_in_the_table(self):
-        text = self.README.read_text(encoding="utf-8")
+        text = self.RULES.read_text(encoding="utf-8")
         for name in linmax.rules.REGISTRY:
             assert f"`{name.replace('-', '_')}(" in text

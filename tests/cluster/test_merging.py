@@ -310,7 +310,7 @@ def test_classes_and_columns_that_only_one_has_met():
 
 
 def test_votes_scores_and_classes_not_yet_labelled():
-    mine, yours = Learner("winnow(1.5)"), Learner("winnow(1.5)")
+    mine, yours = (Learner("winnow(1.5)", discover="labels") for _ in range(2))
     for _ in range(4):
         mine.learn(votes={"anna": "no", "ben": "maybe"}, scores={"old": {"yes": 0.5, "no": 1.0}}, label="no")
         yours.learn(votes={"ben": "yes", "carl": "no"}, label="yes")

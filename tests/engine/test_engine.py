@@ -268,7 +268,7 @@ def test_no_trial_one_trial_and_one_class(learner: str) -> None:
     alone = run(learner, experts(votes=[["a", "a"]] * 4), ["a"] * 4)
     assert alone.predictions.tolist() == ["a"] * 4
     assert alone.model.updates == 0
-    seen = run(learner, experts(votes=[["a", "b"]] * 4), ["a"] * 4, discover=True)
+    seen = run(learner, experts(votes=[["a", "b"]] * 4), ["a"] * 4, discover="labels")
     assert seen.predictions.tolist() == [None, "a", "a", "a"]
     assert seen.model.updates == 0
 

@@ -132,7 +132,7 @@ def test_side_columns_saved_and_raters(tmp_path: Path) -> None:
 
 @pytest.mark.small
 def test_a_learner_asks_too() -> None:
-    learner = linmax.Learner("perceptron", thresholds=False)
+    learner = linmax.Learner("perceptron", discover="labels", thresholds=False)
     for label in ["a", "b"] * 4:
         learner.learn({"x": 1.0}, votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
     assert learner.ask({}, attributes={"x": 1.0}) == "anna"

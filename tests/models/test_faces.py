@@ -172,11 +172,13 @@ SIZE = 60 if JIT else 12
 @pytest.mark.small
 def test_a_class_that_a_vote_named_before_a_label_did() -> None:
     learner = Learner("R(s=20, u=3)-perceptron")
-    learner.learn(votes={"v": 1}, label=0)
-    learner.learn(votes={"v": 0}, label=1)
+    said = [learner.learn(votes={"v": 1}, label=0), learner.learn(votes={"v": 0}, label=1)]
     trace = run("R(s=20, u=3)-perceptron", experts(votes=[[1], [0]]), [0, 1], discover=True)
+    assert said == trace.predictions.tolist() == [1, 1]
     assert learner.updates == trace.model.updates == 2
-    assert learner.weights["voters"] == {"v": -2.0}
+    assert list(learner.weights["voters"].values()) == list(trace.model.weights["voters"].values()) == [-2.0]
+    papers = run("R(s=20, u=3)-perceptron", experts(votes=[[1], [0]]), [0, 1], discover="labels")
+    assert papers.predictions.tolist() == [None, 0]
 
 
 @pytest.mark.small
@@ -196,7 +198,7 @@ def test_a_learner_is_a_run(text: str, kind: str) -> None:
 def grown(text: str, story: Story) -> tuple[ExpertsModel, list[Any]]:
     """What a machine predicts that is given the columns and classes as they appear."""
     first = story.arrays(0, 1)
-    machine = ExpertsModel(text, first.layout, first.names, Settings(discover=True))
+    machine = ExpertsModel(text, first.layout, first.names, Settings(discover=True, by_votes=True))
     said = []
     for t, label in enumerate(story.labels):
         said += machine.run(story.arrays(t, t + 1), [label], grow=True).predictions.tolist()
@@ -259,7 +261,7 @@ def test_what_is_predicted_is_what_learning_predicts(learner: Any, kind: str) ->
         asked, silent = Learner(learner, classes=classes), Learner(learner, classes=classes)
         for t, (instance, label) in enumerate(counted(story)):
             predicted, scores = asked.predict(**instance), asked.scores(**instance)
-            assert (predicted is None) == (t == 0 and classes is None)
+            assert (predicted is None) == (t == 0 and classes is None and "votes" not in instance)
             if "attributes" not in instance and str(asked.learner) in ("attributes", "naive-bayes(0.1)"):
                 with pytest.raises(ValueError, match="learns from attributes"):
                     asked.learn(**instance, label=label)
@@ -329,13 +331,39 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
         voters = story.names("votes", t + 1)
         instances = replace(story.arrays(t, t + 1), fixed=False)
         if machine is None:
-            machine = ExpertsModel(learner, instances.layout, [], Settings(discover=True))
+            machine = ExpertsModel(learner, instances.layout, [], Settings(discover=True, by_votes=True))
         wrong += int(machine.run(instances, [label], grow=True).wrong.sum())
         fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
     assert machine is not None
     assert fusion.report().online.mistakes == wrong
     assert fusion._state.model.updates == machine.updates
-    assert fusion.classes_.tolist()[: len(machine.known)] == machine.known
+    assert fusion._state.model.known == machine.known
+    assert fusion.classes_.tolist() == sorted(machine.classes)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("discover", ["votes", "labels"])
+@pytest.mark.parametrize("learner", ["auto", "winnow(1.3)", "AR-perceptron", "combine(softmax, winnow(1.3))"])
+def test_classes_that_votes_name_in_every_face_and_cut(learner: str, discover: str) -> None:
+    """Many classes, most of them first named by a vote: `run`, `Learner` and fusion by any cut say the same."""
+    rng, size = np.random.default_rng(3), 60 if JIT else 10
+    labels = [f"c{c}" for c in rng.integers(0, 30, size)]
+    votes = [[label if rng.random() < 0.8 else f"c{rng.integers(0, 30)}" for _ in range(5)] for label in labels]
+    trace = run(learner, experts(votes=votes), labels, discover=discover)
+    one = Learner(learner, discover=discover)
+    rows = [{str(i): vote for i, vote in enumerate(row)} for row in votes]
+    assert [one.learn(votes=row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
+    assert one.known == trace.model.known
+    for cut in 1, 7, size:
+        fusion = VoteFusion(learner, discover=discover)
+        for t in range(0, size, cut):
+            fusion.partial_fit(votes[t : t + cut], labels[t : t + cut])
+        assert fusion.report().online.mistakes == trace.mistakes[-1]
+        assert fusion._state.model.known == one.known
+    whole = VoteFusion(learner, discover=discover).fit(votes, labels)
+    assert whole.predict(votes).tolist() == fusion.predict(votes).tolist()
+    right = np.mean(trace.predictions == np.array(labels))
+    assert right > 0.9 if discover == "votes" else right < 0.7
 
 
 @pytest.mark.parametrize("learner", EVERY, ids=str)

@@ -341,7 +341,7 @@ def test_the_short_way_leaves_what_is_wrong_to_the_long_way(text: str) -> None:
         for call in (learner.predict, lambda **x: learner.learn(**x, label="a")):
             with pytest.raises(error):
                 call(**given)
-    for label, error in [(["a"], TypeError), ("c", ValueError), (None, ValueError)]:
+    for label, error in [(["a"], TypeError), ("c", ValueError)]:
         with pytest.raises(error, match="label"):
             learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
     assert_same(learner, before)
@@ -382,7 +382,7 @@ def test_names_that_do_not_fit_are_not_kept(text: str) -> None:
 
 @pytest.mark.small
 def test_names_and_classes_appear() -> None:
-    learner = Learner("winnow(2)", thresholds=False)
+    learner = Learner("winnow(2)", discover="labels", thresholds=False)
     assert learner.predict(votes={"anna": "x"}) is None  # nothing is known
     assert learner.learn(votes={"anna": "x"}, label="y") is None
     assert learner.known == ["y"]
@@ -394,6 +394,23 @@ def test_names_and_classes_appear() -> None:
     assert learner.scores(votes={"new": "y"}) == {"y": 1.0, "x": 0.0}
     assert learner.learn({"size": 0.5}, votes={"ben": "y"}, label="y") == "y"
     assert (learner.attributes, learner.voters, learner.raters) == (["size"], ["anna", "ben"], [])
+
+
+def test_a_vote_makes_its_class_known() -> None:
+    learner = Learner("winnow(2)", thresholds=False)
+    assert learner.predict(votes={"anna": "x"}) == "x"
+    assert learner.predict_proba(votes={"anna": "x", "ben": "y"}).keys() == {"x", "y"}
+    assert (learner.known, learner.voters) == ([], [])  # asking teaches nothing
+    assert learner.learn(votes={"anna": "x", "ben": "z"}, label="y") == "x"
+    assert learner.known == ["x", "z", "y"]
+    assert learner.learn(votes={"ben": "w", "anna": "v"}, label="w") in ("v", "w")
+    assert learner.known == ["x", "z", "y", "v", "w"]  # in the order of the voters, whatever that of the votes
+    assert learner.predict({"size": 1.0}, votes={"carl": "new"}) == "new"
+    assert learner.options["discover"] == "votes"
+    fixed = Learner("winnow(2)", classes=["x", "y"])
+    assert (fixed.known, fixed.options["discover"]) == (["x", "y"], None)
+    with pytest.raises(ValueError, match="discover must be one of votes, labels, got 'scores'"):
+        Learner(discover="scores")
 
 
 def test_asking_changes_nothing() -> None:
@@ -510,7 +527,7 @@ def test_bad_instances_change_nothing(given: dict[str, Any], error: type[Excepti
 
 def test_bad_labels_and_options() -> None:
     learner = Learner("perceptron", classes=["x", "y"])
-    for label, error in [(None, ValueError), (float("nan"), ValueError), (["x"], TypeError), ("z", ValueError)]:
+    for label, error in [(["x"], TypeError), ("z", ValueError)]:
         with pytest.raises(error, match="label"):
             learner.learn({"a": 1.0}, label=label)
     with pytest.raises(TypeError, match="needs label="):
@@ -637,6 +654,6 @@ def test_a_pool_whose_raters_came_late_is_saved_and_continued(first: str, tmp_pa
 def test_stacking_says_nothing_before_a_class_is_known() -> None:
     learner = Learner("stack(perceptron, A-winnow(1.3), fusion=winnow(1.3))")
     assert learner.predict({"x": 1.0}) is None
-    assert learner.predict(votes={"v": "a"}, id=1) is None
+    assert learner.predict({"x": 1.0}, id=1) is None
     assert learner.learn(id=1, label="a") is None
     assert learner.predict({"x": 1.0}) == "a"

@@ -38,7 +38,7 @@ class TestOurs:
     def test_a_whole_life(self, server, tmp_path):
         with Client(server.address) as client:
             assert client.create("life", "winnow(1.5)", kind="votes")["name"] == "life"
-            assert client.learn("life", votes={"ann": "x", "bob": "y"}, label="x") is None
+            assert client.learn("life", votes={"ann": "x", "bob": "y"}, label="x") == "x"
             assert client.predict("life", votes={"ann": "x"}) == "x"
             id, label = client.keep("life", votes={"ann": "y", "bob": "x"})
             assert client.learn("life", id=id, label="y") == label

@@ -12,7 +12,15 @@ from linmax.data.blocks import missing
 from linmax.jit.compiling import kernel
 from linmax.util.checks import refuse_masked
 
-__all__ = ["as_array", "distinct_labels", "label_array", "named", "unique_labels"]
+__all__ = [
+    "as_array",
+    "distinct_labels",
+    "label_array",
+    "labels_with_gaps",
+    "named",
+    "no_label",
+    "unique_labels",
+]
 
 COUNTED = 65_536  # labels that are whole numbers in a range up to this are counted
 
@@ -36,12 +44,43 @@ def as_array(names: Sequence[Any]) -> np.ndarray:
     return array if array.ndim == 1 and array.tolist() == list(names) else label_array(list(names))
 
 
-def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int) -> tuple[list[Any], np.ndarray]:
-    """`unique_labels` of one label for each of ``size`` trials."""
+def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int, gaps: bool = False) -> tuple[list[Any], np.ndarray]:
+    """`unique_labels` of one label for each of ``size`` trials; with ``gaps``, -1 where there is none yet."""
     names = label_array(labels)
     if names.ndim != 1 or len(names) != size:
         raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
-    return unique_labels(names)
+    return labels_with_gaps(names) if gaps else unique_labels(names)
+
+
+def no_label(label: Any) -> bool:
+    """Whether it means that there is no label yet: None, nan, pandas' NA or empty text."""
+    return missing(label) or (isinstance(label, str) and not label)
+
+
+def labels_with_gaps(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """`unique_labels`, and -1 in place of a label that is None, nan or empty: there is none yet.
+
+    Examples
+    --------
+    >>> labels_with_gaps(np.array(["b", None, "a", ""], dtype=object))
+    (['a', 'b'], array([ 1, -1,  0, -1]))
+    """
+    if labels.dtype.kind == "f":
+        there = ~np.isnan(labels)
+    elif labels.dtype.kind in "US":
+        there = labels != labels.dtype.type()
+    elif labels.dtype == object:
+        there = np.array([not no_label(name) for name in labels], bool)
+    else:
+        return unique_labels(labels)
+    if there.all():
+        return unique_labels(labels)
+    if not there.any():
+        return [], np.full(len(labels), -1)
+    distinct, inverse = unique_labels(labels[there])
+    places = np.full(len(labels), -1)
+    places[there] = inverse
+    return distinct, places
 
 
 @kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))

@@ -32,8 +32,10 @@ from linmax.engine.outcome import Outcome
 from linmax.engine.plain_loop import PlainOutputs, play_plain
 from linmax.techniques.hypothesis_log import NUMBERS, Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
+from linmax.util.checks import boolean, one_of
+from linmax.util.names import apart
 
-__all__ = ["Engine", "Outcome", "Settings"]
+__all__ = ["Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
 LONGEST = 4096  # trials in a slice
@@ -45,11 +47,21 @@ NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
 
 @dataclass(frozen=True)
 class Settings:
-    """How ties are broken, whether they update, and whether classes are discovered."""
+    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too."""
 
     largest: bool = False
     update_on_tie: bool = True
     discover: bool = False
+    by_votes: bool = False
+
+
+def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:
+    """The same from what users say; ``discover`` is True, False, or what discovers classes: "votes" or "labels"."""
+    one_of("tie", tie, ("smallest", "largest"))
+    if discover not in (True, False, "votes", "labels"):
+        raise TypeError(f"discover must be True or False, 'votes' or 'labels', got {discover!r}")
+    by_votes = bool(discover) and discover != "labels"
+    return Settings(tie == "largest", boolean("update_on_tie", update_on_tie), bool(discover), by_votes)
 
 
 class Engine:
@@ -120,10 +132,7 @@ class Engine:
 
     def restore(self, arrays: Mapping[str, np.ndarray], copied: bool = True) -> None:
         """Take over the state of an engine of the same learner, layout and classes."""
-        parts: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            parts.setdefault(part, {})[rest] = array
+        parts = apart(arrays)
         state = parts.pop("state", {})
         if copied:
             overwrite(self.state._asdict(), state, str(self.learner))
@@ -170,6 +179,12 @@ class Engine:
         for node in self.top.walk():
             node.renumber(order)
 
+    def know(self, classes: int) -> None:
+        """So many classes, from the first on, may be predicted from now on, before a label has named them all."""
+        self.state.shape[KNOWN] = classes
+        for node in self.top.walk():
+            node.know(classes)
+
     def grow(self, layout: Layout, k: int) -> None:
         """Add columns at the right of each block, and classes that are not yet known (see `linmax.engine.growth`)."""
         grow(self, layout, k)
@@ -214,7 +229,10 @@ class Engine:
         return predictions, table
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:
-        """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels."""
+        """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels.
+
+        A label below 0 is none: the instance is predicted, and those learn from it that can learn without labels.
+        """
         size = len(labels)
         scored = min(size, scored)
         outcome = Outcome(
@@ -223,6 +241,10 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((scored, self.k)) if scored else None,
         )
+        gaps = labels < 0
+        if gaps.any() and not all(node.takes_gaps for node in self.top.walk()):
+            self._play_around_gaps(instances, labels, gaps, outcome)
+            return outcome
         if self.plain:
             self._play_plain(instances, labels, outcome)
             return outcome
@@ -231,6 +253,26 @@ class Engine:
             part = outcome.part(first, last)
             self._slices(cut(instances, first, last) if last - first < size else instances, labels[first:last], part)
         return outcome
+
+    def _play_around_gaps(self, instances: Instances, labels: np.ndarray, gaps: np.ndarray, outcome: Outcome) -> None:
+        """Play the stretches with labels, and watch those without."""
+        size, scored = len(labels), 0 if outcome.scores is None else len(outcome.scores)
+        edges = [0, *(np.flatnonzero(np.diff(gaps.astype(np.int8))) + 1).tolist(), size]
+        for first, last in pairwise(edges):
+            part, late = cut(instances, first, last), min(last - first, max(0, last - (size - scored)))
+            scores: np.ndarray | None
+            if gaps[first]:
+                predictions, scores = self.top.watch(self, part, last - first)
+            else:
+                played = self.run(part, labels[first:last], outcome.margins is not None, late)
+                predictions, scores = played.predictions, played.scores
+                outcome.changed[first:last] = played.changed
+                if outcome.margins is not None:
+                    outcome.margins[first:last] = played.margins
+            outcome.predictions[first:last] = predictions
+            if outcome.scores is not None and scores is not None and late:
+                end = last - (size - scored)
+                outcome.scores[end - late : end] = scores[len(scores) - late :]
 
     def _slices(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
         size = len(labels)
@@ -344,11 +386,13 @@ class Engine:
         after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
-            self.state.counts[0, [TRIALS, UPDATES]] += size, int(played.changed.sum())
+            told = chunk.seen >= 0
+            self.state.counts[0, [TRIALS, UPDATES]] += int(told.sum()), int((played.changed * told).sum())
         self.state.shape[KNOWN] = after
         place = slice(begin + shift, end + shift)
         outcome.predictions[place] = played.predictions
-        outcome.changed[place] = changes.any(axis=0) | self.always_changes if self.runs else played.changed
+        changed = changes.any(axis=0) | self.always_changes if self.runs else played.changed
+        outcome.changed[place] = changed * (chunk.seen >= 0)
         if outcome.margins is not None:
             outcome.margins[place] = kept[begin:end]
         if outcome.scores is not None:

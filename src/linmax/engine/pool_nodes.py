@@ -14,6 +14,7 @@ from linmax.learners.attributes import KINDS, RunningPool, slots
 from linmax.learners.mixing import Mixture
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
+from linmax.util.names import apart
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -30,6 +31,7 @@ class LearnerNode(Node):
         self.described = described
         self.from_zero = described.from_zero
         self.unmixable = described.unmixable
+        self.takes_gaps = described.takes_gaps
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
@@ -137,16 +139,12 @@ class AutoPoolNode(Node):
         return found
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        parts: dict[str, dict[str, np.ndarray]] = {"attributes": {}, "votes": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            if rest:
-                parts[part][rest] = array
+        parts = apart(arrays)
         self.columns = arrays["columns"].copy()
-        if parts["attributes"]:
+        if "attributes" in parts:
             self.attributes = self.attributes or RunningPool(self.kind)
             self.attributes.restore(parts["attributes"])
-        if parts["votes"]:
+        if "votes" in parts:
             self.votes = self.votes or RunningVotes()
             self.votes.restore(parts["votes"])
 
@@ -180,6 +178,21 @@ class AutoPoolNode(Node):
                 predictions[place], table[place] = classes, scores
                 self._vote(engine, chunk, begin, end, votes, predictions, table)
         return PlayedChunk(predictions, np.ones(size, np.uint8), table)
+
+    @property
+    def takes_gaps(self) -> bool:  # type: ignore[override]
+        """The pool for attributes needs labels."""
+        return self.attributes is None
+
+    def watch(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The pool for voters and raters learns from how voters agree."""
+        if self.votes is None:
+            return self.judge(engine, instances, size)
+        votes = None
+        if self.attributes is not None:
+            *_, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
+        fused, none = self._fused(instances, 0, size, votes, engine.k), np.full(size, -1, np.int32)
+        return self.votes.play(engine.state.shape, fused, none, 0, size, engine.k)
 
     def _vote(
         self,

@@ -106,10 +106,12 @@ def note(record: Record, mistake: int) -> None:
 
 @kernel(types.void(RecordT, Labels, Labels))
 def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
-    """Count many trials."""
+    """Count many trials, but for those without a label."""
     counts = record.counts
     trials, mistakes, stride = counts[TRIALS], counts[MISTAKES], counts[STRIDE]
     for t in range(labels.size):
+        if labels[t] < 0:
+            continue
         trials += 1
         mistakes += predicted[t] != labels[t]
         if trials & (stride - 1) == 0:
@@ -121,8 +123,11 @@ def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
 
 @kernel()
 def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> None:
-    """Put the scores of a trial into the ring; a class met for the first time had none, and leaves it as it is."""
-    if label >= known:
+    """Put the scores of a trial into the ring; a class met for the first time had none, and leaves it as it is.
+
+    So does a trial without a label, below 0.
+    """
+    if label >= known or label < 0:
         return
     place = record.counts[JUDGED] % record.labels.size
     if record.levels.size:
@@ -142,10 +147,10 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
 def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
     """Count trials whose scores would be overwritten anyway; returns how many classes are known after them."""
     for t in range(labels.size):
-        if labels[t] < known:
-            record.counts[JUDGED] += 1
-        else:
+        if labels[t] >= known:
             known = labels[t] + 1
+        elif labels[t] >= 0:
+            record.counts[JUDGED] += 1
     return known
 
 

@@ -26,6 +26,7 @@ class Description:
     from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
     makes_room: ClassVar[bool] = False  # whether `Running.judge` takes instances with attributes not met before
     unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
+    takes_gaps: ClassVar[bool] = False  # whether `Running.play` takes trials without a label, below 0
     linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
 
     def __str__(self) -> str:

@@ -267,7 +267,8 @@ def walk(
 ) -> int:
     """Predict, store and learn trials begin..end, of at most ``most`` ratings each; returns where it stopped.
 
-    That is after a trial at which a refit is due, or before one that the arrays have no room for.
+    Trials without a label, below 0, are only predicted. It stops after a trial at which a refit is due, or before one
+    that the arrays have no room for.
     """
     n = weights.size
     gradient, shares = room[3], room[4]
@@ -280,6 +281,8 @@ def walk(
         hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
         rate(store, lo, hi, weights, scores)
         predictions[t - origin] = top_two(scores, shape)[0]
+        if label < 0:
+            continue
         if label >= shape[KNOWN]:
             shape[KNOWN] = label + 1
             hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
@@ -342,6 +345,8 @@ def walk_diagonal(
         hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
         rate(store, 0, hi, weights, scores)
         predictions[t - begin] = top_two(scores, shape)[0]
+        if label < 0:
+            continue
         if label >= shape[KNOWN]:
             shape[KNOWN] = label + 1
             hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
@@ -605,6 +610,7 @@ class Softmax(Description):
 
     prior: float
     name: ClassVar[str] = "softmax"
+    takes_gaps: ClassVar[bool] = True
     robust: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

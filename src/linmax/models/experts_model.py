@@ -32,11 +32,12 @@ class ExpertsModel(Model):
         grow: bool = False,
         first_pass: bool = True,
     ) -> Trace:
-        """Go on with further trials; returns their `Trace`.
+        """Go on with further trials; returns their `Trace`. A label that is None, nan or empty is none yet.
 
         With ``grow`` the instances may have further voters, raters and attributes, at the right of their block, and
         labels and votes may name further classes. A new sub-expert starts with the weight of one that has always been
-        there and never spoke; a new class is predicted only after its first label (Mesterharm 2001, section 6).
+        there and never spoke; a new class is predicted only after its first label (Mesterharm 2001, section 6), or in
+        discovery by votes from its first vote on.
 
         Examples
         --------
@@ -49,32 +50,59 @@ class ExpertsModel(Model):
         (['a', 'b', 'c'], 2)
         """
         refuse_others(instances)
-        found = distinct_labels(labels, len(instances))
+        found = distinct_labels(labels, len(instances), gaps=True)
+        return self.run_numbered(instances, found, margins=margins, grow=grow, first_pass=first_pass)
+
+    def run_numbered(
+        self,
+        instances: Experts,
+        found: tuple[list[Any], np.ndarray],
+        *,
+        margins: bool = False,
+        grow: bool = False,
+        first_pass: bool = True,
+    ) -> Trace:
+        """`run`, given the distinct labels and the place of each label among them, -1 where there is none yet."""
         options: dict[str, Any] = {"margins": margins, "grow": grow, "first_pass": first_pass}
-        begins = self._debuts(instances, found) if grow else [0]
+        begins = self._debuts(instances, found, grow)
         if len(begins) == 1:
-            return self.run_numbered(self._named_here(instances) if grow else instances, found, **options)
+            return self._run_stretch(self._named_here(instances) if grow else instances, found, **options)
+        self._check(instances, found, grow)  # refused as a whole, or not at all
         parts = []
         for begin, end in pairwise([*begins, len(instances)]):
             part = slice(begin, end)
             seen = np.unique(found[1][part])
-            told = [found[0][i] for i in seen], np.searchsorted(seen, found[1][part])
-            parts.append(self.run_numbered(self._named_here(instances[part]), told, **options))
+            seen, missing = seen[seen >= 0], found[1][part] < 0
+            told = [found[0][i] for i in seen], np.where(missing, -1, np.searchsorted(seen, found[1][part]))
+            here = self._named_here(instances[part]) if grow else instances[part]
+            parts.append(self._run_stretch(here, told, **options))
         return in_a_row(parts)
 
-    def _debuts(self, instances: Experts, found: tuple[list[Any], np.ndarray]) -> list[int]:
+    def _check(self, instances: Experts, found: tuple[list[Any], np.ndarray], grow: bool) -> None:
+        """Raise what any stretch of these trials would raise."""
+        more = [*found[0], *instances.names] if grow else []
+        classes = list(dict.fromkeys([*self.classes, *more]))
+        _numbered(*found, classes)
+        self.fitted(instances, self._wider(instances.layout) if grow else self.layout, classes, grow)
+
+    def _debuts(self, instances: Experts, found: tuple[list[Any], np.ndarray], grow: bool) -> list[int]:
         """The first trial, and those at which a label or a vote names a class for the first time.
 
-        There the model grows, so that it does not matter how trials are cut into calls.
+        There the model grows, or the class becomes known, so that it does not matter how trials are cut into calls.
         """
-        strange, size = set(found[0]).union(instances.names) - set(self.classes), len(instances)
-        if not strange or instances.fixed or instances.layout.raters:
-            return [0]
-        begins = {0}
-        for names, codes in ((found[0], found[1][:, None]), (instances.names, instances.votes)):
-            first = np.full(len(names) + 1, size)
-            first[codes[::-1].ravel()] = np.repeat(np.arange(size)[::-1], codes.shape[1])
-            begins |= {int(t) for name, t in zip(names, first, strict=False) if name in strange and t < size}
+        grow = grow and not (instances.fixed or instances.layout.raters)
+        joining = set(found[0]).union(instances.names) - set(self.classes) if grow else set()
+        by_votes = self.engine.settings.by_votes
+        strange = joining.union(instances.names).difference(self.known) if by_votes else joining
+        begins, size = {0}, len(instances)
+        for names, new, codes in (
+            (found[0], joining, found[1][:, None]),
+            (instances.names, strange, instances.votes),
+        ):
+            if new:
+                first = np.full(len(names) + 1, size)
+                first[codes[::-1].ravel()] = np.repeat(np.arange(size)[::-1], codes.shape[1])
+                begins |= {int(t) for name, t in zip(names, first, strict=False) if name in new and t < size}
         return sorted(begins)
 
     def _named_here(self, instances: Experts) -> Experts:
@@ -86,32 +114,35 @@ class ExpertsModel(Model):
         place[used] = np.arange(len(used))
         return replace(instances, votes=place[instances.votes], names=tuple(instances.names[i] for i in used))
 
-    def run_numbered(
+    def _run_stretch(
         self,
         instances: Experts,
-        labels: tuple[list[Any], np.ndarray],
+        found: tuple[list[Any], np.ndarray],
         *,
-        margins: bool = False,
-        grow: bool = False,
-        first_pass: bool = True,
+        margins: bool,
+        grow: bool,
+        first_pass: bool,
     ) -> Trace:
-        """`run`, given the distinct labels and the place of each label among them."""
-        distinct, inverse = labels
+        """`run_numbered` where votes name no class for the first time after the first trial."""
+        distinct, inverse = found
         classes, layout = self.classes, self.layout
         known = int(self.engine.state.shape[KNOWN])
         met: list[Any] = []  # in the order of their first trials, where it matters
+        voted: list[Any] = []
         if grow or known < len(classes):
-            met = [distinct[i] for i in dict.fromkeys(inverse.tolist())]
+            met = [distinct[i] for i in dict.fromkeys(inverse.tolist()) if i >= 0]
+            voted = [instances.names[vote] for vote in instances.votes[:1].ravel().tolist() if vote >= 0]
         if grow:
             classes, layout = list(dict.fromkeys([*classes, *met, *instances.names])), self._wider(instances.layout)
-        if known < len(classes):  # those not yet known are numbered in the order of these labels
+        if known < len(classes):  # as `meet` will number them
+            first = [*voted, *met] if self.engine.settings.by_votes else met
             among = set(classes)
-            classes = list(dict.fromkeys([*classes[:known], *(name for name in met if name in among), *classes]))
+            classes = list(dict.fromkeys([*classes[:known], *(name for name in first if name in among), *classes]))
         places = _numbered(distinct, inverse, classes)
         played = self.fitted(instances, layout, classes, grow)
         self.grows |= grow
         self.grow(layout, classes)
-        self.meet(met)
+        self.meet(met, voted)
         self.columns = Columns(
             max(self.columns.voters, instances.voter_names, key=len),
             self.columns.raters,
@@ -119,7 +150,8 @@ class ExpertsModel(Model):
         )
         outcome = self.play(played, places, margins, first_pass)
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
-        return Trace(self, named(predictions, self.classes), predictions != places, changed, outcome.margins)
+        wrong = (predictions != places) & (places >= 0)
+        return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins)
 
     def _wider(self, other: Layout) -> Layout:
         """The layout that holds this one's columns and the other's."""
@@ -141,6 +173,10 @@ class ExpertsModel(Model):
     def scores(self, instances: Experts) -> np.ndarray:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
         return self.engine.judge(self.fitted(instances), len(instances))[1]
+
+    def rates(self, instances: Experts) -> np.ndarray:
+        """The same, and -inf for classes not yet known."""
+        return self.judge(self.fitted(instances), len(instances))[1]
 
     def predict_proba(self, instances: Experts) -> np.ndarray:
         """The probability of each of `classes` for each instance; nothing is learned."""
@@ -201,8 +237,8 @@ def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) 
             f"labels: {missing[0]!r} at trial {t} is not among the classes {_short(classes)}; "
             "pass all classes to experts(classes=...)"
         )
-    numbers = np.array([place[name] for name in distinct], np.int32)
-    if (numbers == np.arange(len(numbers))).all():  # as a rule
+    numbers = np.array([*(place[name] for name in distinct), -1], np.int32)
+    if (numbers[:-1] == np.arange(len(distinct))).all():  # as a rule
         return inverse.astype(np.int32, copy=False)
     return numbers[inverse]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy, deepcopy
 from dataclasses import astuple, dataclass, field
 from typing import Any, Self
 
@@ -46,8 +47,9 @@ from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.checks import fraction
+from linmax.util.names import apart
 
-__all__ = ["Columns", "Member", "Model", "apart", "chosen"]
+__all__ = ["Columns", "Member", "Model", "chosen"]
 
 LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
 
@@ -156,7 +158,7 @@ class Model:
 
     @property
     def known(self) -> list[Any]:
-        """The classes that may be predicted: all, or in discovery those whose label has been seen."""
+        """The classes that may be predicted: all, or in discovery those that a label, or also a vote, has named."""
         return self.classes[: int(self.engine.state.shape[KNOWN])]
 
     @property
@@ -242,16 +244,32 @@ class Model:
             self.record = widened(self.record, len(names))
             self.classes = names
 
-    def meet(self, labels: Iterable[Any]) -> None:
-        """Number the classes that are not yet known in the order of these labels; all of them are classes."""
+    def meet(self, labels: Iterable[Any], voted: Iterable[Any] = ()) -> None:
+        """Number the classes that are not yet known: those ``voted`` for, then in the order of these labels.
+
+        All of them are among the classes. A vote for a class makes it known before the trial is predicted, unless
+        classes are discovered by labels alone; a label after it.
+        """
         known = int(self.engine.state.shape[KNOWN])
         if known == len(self.classes):
             return
         place = {name: i for i, name in enumerate(self.classes)}
-        order = list(dict.fromkeys([*range(known), *(place[name] for name in labels), *range(len(self.classes))]))
+        named = dict.fromkeys(place[name] for name in voted) if self.engine.settings.by_votes else {}
+        everyone = range(len(self.classes))
+        order = list(dict.fromkeys([*range(known), *named, *(place[name] for name in labels), *everyone]))
         if order != sorted(order):
             self.engine.renumber(order)
             self.classes = [self.classes[i] for i in order]
+        if more := sum(number >= known for number in named):
+            self.engine.know(known + more)
+
+    def visited(self, layout: Layout, classes: Iterable[Any], voted: Iterable[Any]) -> Self:
+        """A copy to judge instances by, with further columns and classes, and some voted for; this one stays."""
+        other = copy(self)
+        other.engine = deepcopy(self.engine)
+        other.grow(layout, classes)
+        other.meet((), voted)
+        return other
 
     # -- trials in arrays -----------------------------------------------------------------------------------------
 
@@ -427,12 +445,3 @@ def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Any]) -> list
     """Prediction sets by name, the classes with the highest scores first."""
     order = np.argsort(-scores, axis=1, kind="stable")
     return [tuple(classes[c] for c in row if inside[c]) for row, inside in zip(order.tolist(), sets, strict=True)]
-
-
-def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays named "part.name", by part."""
-    parts: dict[str, dict[str, np.ndarray]] = {}
-    for name, array in arrays.items():
-        part, _, rest = name.partition(".")
-        parts.setdefault(part, {})[rest] = array
-    return parts

@@ -10,12 +10,12 @@ import numpy as np
 from linmax.data.choices import Choices
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
-from linmax.engine.engine import Settings
+from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.choosing import run_choices
 from linmax.models.experts_model import ExpertsModel, refuse_others
 from linmax.models.trace import Trace, joined
-from linmax.util.checks import boolean, one_of, whole
+from linmax.util.checks import boolean, whole
 
 __all__ = ["classes_of", "run"]
 
@@ -27,7 +27,7 @@ def run(
     *,
     passes: int = 1,
     margins: bool = False,
-    discover: bool = False,
+    discover: bool | str = False,
     tie: str = "smallest",
     update_on_tie: bool = True,
 ) -> Trace:
@@ -41,7 +41,8 @@ def run(
         From `experts`; or from `choices`, where each trial has its own candidates: then the model of the trace is a
         `Learner`, and of the options only ``tie`` and ``update_on_tie`` apply.
     labels
-        The right class of each instance.
+        The right class of each instance. None, nan or empty: there is no label yet. Such an instance is predicted, not
+        counted, and teaches what can be learned without a label: the pool for votes compares the voters.
     passes
         More than 1 plays the instances cyclically until a pass makes no update, at most this often: the multi-class
         Perceptron of textbooks when the rule is ``perceptron()`` and ``update_on_tie=False``. The trace then holds
@@ -49,8 +50,9 @@ def run(
     margins
         Keep zeta(label) - zeta(rival) of every trial.
     discover
-        Classes are known only from their first label on: before, they are never predicted, and the trial that
-        discovers one updates with the new class rated 0 (Mesterharm 2001, section 6.2).
+        Classes are known only from the first vote or label on that names them, and never predicted before; a trial
+        whose label discovers a class updates with the new class rated 0. "votes" is the same as True; "labels": only
+        labels discover classes, as in the paper (Mesterharm 2001, section 6.2).
     tie
         Which of the tied classes is predicted: the "smallest" (first) or the "largest" (last).
     update_on_tie
@@ -80,11 +82,10 @@ def run(
         return run_choices(described, instances, labels, tie=tie, update_on_tie=update_on_tie)
     refuse_others(instances)
     whole("passes", passes, 1)
-    one_of("tie", tie, ("smallest", "largest"))
-    margins, discover = boolean("margins", margins), boolean("discover", discover)
-    settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), discover)
+    margins = boolean("margins", margins)
+    settings = settings_of(tie, update_on_tie, discover)
     names = label_array(labels)
-    found = distinct_labels(names, len(instances))
+    found = distinct_labels(names, len(instances), gaps=True)
     model = ExpertsModel(described, instances.layout, classes_of(instances, found[0]), settings)
     played = [model.run_numbered(instances, found, margins=margins)]
     while len(played) < passes and played[-1].changed.any():

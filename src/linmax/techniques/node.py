@@ -103,6 +103,7 @@ class Node:
     has_weights = False  # whether its arrays have coordinates, so that `move` and `appear` change them
     always_changes = False  # whether every trial counts as an update
     unmixable = "no mixture of its states is known"  # why `mix` is impossible; "" if it is possible
+    takes_gaps = False  # whether `play` takes trials without a label, below 0
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
     engines: Sequence[Engine] = ()  # those that it runs by itself
@@ -139,6 +140,9 @@ class Node:
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c (see `Engine.renumber`)."""
 
+    def know(self, classes: int) -> None:
+        """So many classes are known from now on (see `Engine.know`)."""
+
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         """Put arrays over the coordinates into a new order with ``moved``, which permutes their last axis."""
 
@@ -155,6 +159,10 @@ class Node:
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
         raise NotImplementedError
+
+    def watch(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores of instances without labels; what can be learned without them is learned."""
+        return self.judge(engine, instances, size)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         """Weights over the coordinates and the logarithm of their scale."""

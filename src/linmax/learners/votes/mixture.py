@@ -21,17 +21,19 @@ from linmax.core.contract import KNOWN, Cube, Indices, Instances, InstancesT, La
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.softmax import IntTable, Store, StoreT, rate, to_shares, trust
+from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.logits import step_by_diagonal, step_by_matrix
 from linmax.learners.votes.trial import VOTERS, write_trial
 
 __all__ = ["FULL", "LOGITS", "Pool", "Room", "play_votes"]
 
-RIDGE = np.array([0.3, 10.0, 10.0, 10.0, 10.0])
-KEPT = np.array([1.0, 1.0, 0.999, 0.99, 0.97])
-TRUST = np.full(5, 0.03)
+RIDGE = np.array([0.3, 10.0, 10.0, 10.0, 10.0, 10.0])
+KEPT = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
+TRUST = 0.03
 LOGITS = RIDGE.size
+STEADY, AGREED = 1, 5  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
 OUTSET = np.array([1.0, 1.0])  # the first weights of the two raters made of all votes
-FIRST = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.001])
+FIRST = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.0, 0.001])
 RATE = 1e-3  # of the fixed share
 FAINT = 1e-9  # least probability by which a member is judged
 OFTEN = 64  # coordinates up to which the precision is factorised at every trial; beyond, the more rarely the more
@@ -39,6 +41,7 @@ FULL = 256  # coordinates up to which the precision is a full matrix
 
 
 TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
+VOTER = 0  # a kind; that of raters is 1
 
 
 class Pool(NamedTuple):
@@ -76,11 +79,26 @@ RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, IntTable), Room)
 @kernel()
 def newcomer(pool: Pool, m: int, kind: int) -> float:
     """The weight that logit m gives to a voter (kind 0) or rater (1) who has not spoken yet."""
-    return (TRUST[m] + pool.sums[m, kind]) / (1.0 + pool.counts[SPOKEN + kind])
+    return (TRUST + pool.sums[m, kind]) / (1.0 + pool.counts[SPOKEN + kind])
 
 
 @kernel()
-def welcome(pool: Pool, instances: Instances, count: int, store: Store) -> None:
+def working(pool: Pool, m: int) -> bool:
+    """Whether member m takes part: the logit that agreement guides does once it tells anything."""
+    return m != AGREED or pool.mixture[m] > 0.0
+
+
+@kernel()
+def first_weight(pool: Pool, agreement: Agreement, m: int, kind: int, place: int) -> float:
+    """The weight that logit m gives to a voter or rater who has not been heard with a label yet."""
+    usual = newcomer(pool, m, kind)
+    if m == AGREED and kind == VOTER:
+        return agreement.trust[0, place - VOTERS] + agreement.trust[1, place - VOTERS] * usual
+    return usual
+
+
+@kernel()
+def welcome(pool: Pool, agreement: Agreement, instances: Instances, count: int, store: Store) -> None:
     """Give their first weights to those of this trial who have not spoken before."""
     voters = instances.signs.size
     last = VOTERS + voters + instances.scores.shape[1]
@@ -91,7 +109,8 @@ def welcome(pool: Pool, instances: Instances, count: int, store: Store) -> None:
             kind = 0 if place < VOTERS + voters else 1
             if kind == 1 or instances.signs[place - VOTERS] == 1.0:
                 for m in range(LOGITS):
-                    pool.weights[m, place] = pool.home[m, place] = newcomer(pool, m, kind)
+                    if working(pool, m):
+                        pool.weights[m, place] = pool.home[m, place] = first_weight(pool, agreement, m, kind, place)
                 joined += kind == 0
                 others += kind == 1
                 pool.seen[place] = 1
@@ -106,7 +125,9 @@ def welcome(pool: Pool, instances: Instances, count: int, store: Store) -> None:
 
 
 @kernel()
-def score(pool: Pool, m: int, instances: Instances, count: int, store: Store, scores: np.ndarray) -> None:
+def score(
+    pool: Pool, agreement: Agreement, m: int, instances: Instances, count: int, store: Store, scores: np.ndarray
+) -> None:
     """The scores that logit m gives, whoever speaks."""
     rate(store, 0, count, pool.weights[m], scores)
     voters = instances.signs.size
@@ -116,21 +137,30 @@ def score(pool: Pool, m: int, instances: Instances, count: int, store: Store, sc
         if VOTERS <= place < last and not pool.seen[place]:
             kind = 0 if place < VOTERS + voters else 1
             if kind == 1 or instances.signs[place - VOTERS] == 1.0:
-                scores[store.of[j]] += newcomer(pool, m, kind) * store.values[j]
+                scores[store.of[j]] += first_weight(pool, agreement, m, kind, place) * store.values[j]
 
 
 @kernel()
 def predict(
-    pool: Pool, instances: Instances, count: int, known: int, given: np.ndarray, room: Room, mixed: np.ndarray
+    pool: Pool,
+    agreement: Agreement,
+    instances: Instances,
+    count: int,
+    known: int,
+    given: np.ndarray,
+    room: Room,
+    mixed: np.ndarray,
 ) -> None:
     """Probabilities of the classes: of each member, without its guesses, and of the mixture."""
     members = pool.mixture.size
     for c in range(known):
         mixed[c] = 0.0
     for m in range(members):
+        if not working(pool, m):
+            continue
         shares = room.shares[m]
         if m < LOGITS:
-            score(pool, m, instances, count, room.store, room.scores)
+            score(pool, agreement, m, instances, count, room.store, room.scores)
             to_shares(room.scores, known, shares)
         else:
             to_shares(given[m - LOGITS], known, shares)
@@ -142,8 +172,11 @@ def predict(
 @kernel()
 def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> None:
     """Weigh the members by the probability that they gave to the label."""
-    members, total = pool.mixture.size, 0.0
+    members, total, count = pool.mixture.size, 0.0, 0
     for m in range(members):
+        if not working(pool, m):
+            continue
+        count += 1
         guesses = pool.guesses[m]
         guess = guesses[0] / (guesses[0] + guesses[1])
         pool.mixture[m] *= max(FAINT, (1.0 - guess) * shares[m, label] + guess / known)
@@ -152,7 +185,19 @@ def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> Non
         guesses[0] += 1.0 - sure
         guesses[1] += sure
     for m in range(members):
-        pool.mixture[m] = (1.0 - RATE) * pool.mixture[m] / total + RATE / members
+        if working(pool, m):
+            pool.mixture[m] = (1.0 - RATE) * pool.mixture[m] / total + RATE / count
+
+
+@kernel()
+def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
+    """The sums of the weights that logit m gives to the voters, up to ``middle``, and to the raters, up to ``last``."""
+    for kind in range(2):
+        total = 0.0
+        for i in range(VOTERS if kind == 0 else middle, middle if kind == 0 else last):
+            if pool.seen[i] == 1:
+                total += pool.weights[m, i]
+        pool.sums[m, kind] = total
 
 
 @kernel()
@@ -164,18 +209,15 @@ def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label:
     first, middle = VOTERS, VOTERS + instances.signs.size
     last = middle + instances.scores.shape[1]
     for m in range(LOGITS):
+        if not working(pool, m):
+            continue
         weights = pool.weights[m]
         if pool.precision.shape[1]:
             step_by_matrix(
                 room.store, count, label, room.shares[m], RIDGE[m], KEPT[m], pool.home[m], weights, pool.precision[m],
                 pool.factor[m], fresh, room.vectors, room.chain,
             )  # fmt: skip
-            for kind in range(2):
-                total = 0.0
-                for i in range(first if kind == 0 else middle, middle if kind == 0 else last):
-                    if pool.seen[i] == 1:
-                        total += weights[i]
-                pool.sums[m, kind] = total
+            add_up(pool, m, middle, last)
         else:
             size = step_by_diagonal(
                 room.store, count, known, label, room.shares[m], RIDGE[m], KEPT[m], pool.home[m], weights,
@@ -187,43 +229,54 @@ def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label:
                     pool.sums[m, 0 if place < middle else 1] += room.vectors[3, place]
 
 
-@kernel(types.void(InstancesT, Labels, int64, int64, Indices, PoolT, RoomT, Cube, boolean, Labels, Matrix))
+@kernel(
+    int64(InstancesT, Labels, int64, int64, int64, Indices, PoolT, AgreementT, RoomT, Cube, boolean, Labels, Matrix)
+)
 def play_votes(
     instances: Instances,
     labels: np.ndarray,
     begin: int,
     end: int,
+    origin: int,
     shape: np.ndarray,
     pool: Pool,
+    agreement: Agreement,
     room: Room,
     given: np.ndarray,
     learn: bool,
     predictions: np.ndarray,
     table: np.ndarray,
-) -> None:
+) -> int:
     """Trials begin..end; ``given`` (trials, members, k) are the scores of the members from elsewhere.
 
-    ``table`` receives the logarithms of the mixed probabilities.
+    ``table`` receives the logarithms of the mixed probabilities. It, what is given and the predictions are indexed from
+    ``origin``. A label below 0 is none: voters are compared. Returns where it stopped: when trust is to be fitted.
     """
     for t in range(begin, end):
-        mixed, known = table[t - begin], shape[KNOWN]
-        fresh_label = learn and labels[t] >= known
+        mixed, known = table[t - origin], shape[KNOWN]
+        labelled = learn and labels[t] >= 0
+        fresh_label = labelled and labels[t] >= known
         if fresh_label:  # the prediction comes first; the rest of the trial knows the new class
             count = write_trial(instances, t, known, pool.scales, False, room.store, room.scores)
         else:
-            count = write_trial(instances, t, known, pool.scales, learn, room.store, room.scores)
+            count = write_trial(instances, t, known, pool.scales, labelled, room.store, room.scores)
         if known:
-            predict(pool, instances, count, known, given[t - begin], room, mixed)
+            predict(pool, agreement, instances, count, known, given[t - origin], room, mixed)
         for c in range(known):
             mixed[c] = math.log(mixed[c])
-        predictions[t - begin] = top_two(mixed, shape)[0]
-        if not learn:
+        predictions[t - origin] = top_two(mixed, shape)[0]
+        if not labelled:
+            if learn and agreement.trust.size:
+                note_row(agreement, instances, t, known, room.chain[0])
+                if agreement.numbers[ROWS] >= agreement.numbers[DUE]:
+                    return t + 1
             continue
         if fresh_label:
             known = shape[KNOWN] = labels[t] + 1
             count = write_trial(instances, t, known, pool.scales, True, room.store, room.scores)
-            predict(pool, instances, count, known, given[t - begin], room, room.vectors[5])
-        welcome(pool, instances, count, room.store)
+            predict(pool, agreement, instances, count, known, given[t - origin], room, room.vectors[5])
+        welcome(pool, agreement, instances, count, room.store)
         weigh_members(pool, labels[t], known, room.shares)
         learn_trial(pool, instances, count, known, labels[t], room)
         pool.counts[TRIALS] += 1
+    return end

@@ -9,11 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, STRIDE, Instances
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.learners import Description, Running
-from linmax.learners.softmax import RunningSoftmax, new_store
+from linmax.learners.softmax import RunningSoftmax, blas, new_store, symmetric
+from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, new_agreement, no_agreement
 from linmax.learners.votes.mixture import (
     AGE,
+    AGREED,
     FIRST,
     FULL,
     KEPT,
@@ -21,17 +23,22 @@ from linmax.learners.votes.mixture import (
     OUTSET,
     RIDGE,
     SPOKEN,
+    STEADY,
+    TRIALS,
     TRUST,
     Pool,
     Room,
     play_votes,
 )
 from linmax.learners.votes.trial import COPIED, SHARE, VOTERS
+from linmax.util.names import apart
 
 __all__ = ["RunningVotes", "VotesPool"]
 
 REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
 GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
+GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
+LABELS = 50.0  # labels after which it is half as large
 STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
 
 
@@ -58,6 +65,7 @@ class RunningVotes(Running):
             guesses=np.tile([GUESSES, OTHERS], (FIRST.size, 1)),
             counts=np.zeros(4, np.int64),
         )
+        self.agreement = no_agreement()
         self.room: Room | None = None
 
     @property
@@ -65,16 +73,14 @@ class RunningVotes(Running):
         own = {"blocks": self.blocks, "signs": self.signs} | {
             f"pool.{name}": array for name, array in self.pool._asdict().items()
         }
+        own |= {f"agreement.{name}": array for name, array in self.agreement._asdict().items()}
         return own | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        parts: dict[str, dict[str, np.ndarray]] = {"pool": {}, "refitted": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            if rest:
-                parts[part][rest] = array.copy()
-        self.blocks, self.signs = arrays["blocks"].copy(), arrays["signs"].copy()
+        parts = apart({name: array.copy() for name, array in arrays.items()})
+        self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
         self.pool, self.room = Pool(**parts["pool"]), None
+        self.agreement = Agreement(**parts["agreement"])
         self.refitted.restore(parts["refitted"])
 
     def _fit(self, instances: Instances, k: int) -> None:
@@ -114,7 +120,23 @@ class RunningVotes(Running):
             scales=scales,
         )
         self.pool.counts[AGE] = 0
+        if self.agreement.trust.size:
+            self._compare_voters(int(blocks[0]), k)
         self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
+
+    def _compare_voters(self, voters: int, k: int) -> None:
+        """Make room to count how so many voters agree, unless they are too many."""
+        if not self.pool.precision.size:
+            self.agreement = no_agreement()
+            return
+        old, new = self.agreement, new_agreement(voters, k)
+        count, classes = old.habits.shape
+        if old.trust.size:
+            new.together[:count, :count], new.agreed[:count, :count] = old.together, old.agreed
+            new.habits[:count, :classes] = old.habits
+            new.trust[:, :count], new.trust[:, -1] = old.trust[:, :-1], old.trust[:, -1]
+            new.numbers[:] = old.numbers
+        self.agreement = new
 
     def _room(self, k: int) -> Room:
         """Room for one trial; kept as long as nothing grows."""
@@ -140,12 +162,20 @@ class RunningVotes(Running):
     ) -> tuple[np.ndarray, np.ndarray]:
         if not np.array_equal(blocks_of(instances, k), self.blocks):
             self._fit(instances, k)
+        counted = self.agreement.trust.size > 0
+        if self.agreement.habits.shape[1] < k and (counted or (labels[begin:end] < 0).any()):
+            self._compare_voters(int(self.blocks[0]), k)
         instances = without_attributes(instances)
         _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        play_votes(
-            instances, labels, begin, end, shape, self.pool, self._room(k), given[:, None], True, predictions, table
-        )
+        t, room = begin, self._room(k)
+        while t < end:
+            t = play_votes(
+                instances, labels, t, end, begin, shape, self.pool, self.agreement, room, given[:, None], True,
+                predictions, table,
+            )  # fmt: skip
+            if due(self.agreement, int(shape[KNOWN])):
+                self._follow_agreement(int(shape[KNOWN]))
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,8 +187,42 @@ class RunningVotes(Running):
         instances = without_attributes(instances)
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
-        play_votes(instances, STAY, 0, size, shape, self.pool, self._room(k), given[:, None], False, predictions, table)
+        play_votes(
+            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self._room(k), given[:, None], False,
+            predictions, table,
+        )  # fmt: skip
         return predictions, table
+
+    def _follow_agreement(self, known: int) -> None:
+        """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.
+
+        With precision P the weights that fit the labels best change by ridge P^-1 times the change of the mean.
+        """
+        pool, voters = self.pool, int(self.blocks[0])
+        fit_trust(self.agreement, known)
+        home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
+        if numbers[LIMIT] == 0.0:
+            numbers[LIMIT] = GUIDED * LABELS / (LABELS + float(pool.counts[TRIALS]))
+            for array in (pool.weights, pool.home, pool.precision, pool.guesses):
+                array[AGREED] = array[STEADY]
+        credit, before = numbers[LIMIT] * (1.0 - rest[-1]), numbers[CREDIT]
+        if before > 0.0:  # what labels have shown stays: the odds change as those of the first weights do
+            pool.mixture[AGREED] *= credit / (1.0 - credit) * (1.0 - before) / before
+        else:
+            pool.mixture[AGREED] = credit / (1.0 - credit) * float(pool.mixture.sum())
+        pool.mixture[:] /= pool.mixture.sum()
+        numbers[CREDIT] = credit
+        home[SHARE] = told[-1] + rest[-1] * OUTSET[SHARE]
+        heard = np.flatnonzero(pool.seen[VOTERS : VOTERS + voters] == 1)
+        home[VOTERS + heard] = told[heard] + rest[heard] * home[VOTERS + heard]
+        with blas().limit(limits=1, user_api="blas"):
+            pool.weights[AGREED] += np.linalg.solve(
+                symmetric(pool.precision[AGREED]), RIDGE[AGREED] * (home - pool.home[AGREED])
+            )
+        pool.home[AGREED] = home
+        for kind, block in enumerate(np.split(np.arange(int(self.blocks[:2].sum())), [voters])):
+            seen = VOTERS + block[pool.seen[VOTERS + block] == 1]
+            pool.sums[AGREED, kind] = pool.weights[AGREED, seen].sum()
 
     @property
     def members(self) -> dict[str, float]:
@@ -166,7 +230,11 @@ class RunningVotes(Running):
         found: dict[str, float] = {}
         for m, share in enumerate(self.pool.mixture.tolist()):
             name = "robust softmax, refitted now and then"
-            if m < LOGITS:
+            if m == AGREED:
+                if not share:
+                    continue
+                name = "logit that starts from how far voters agree"
+            elif m < LOGITS:
                 memory = "all trials" if KEPT[m] == 1.0 else f"about {1.0 / (1.0 - KEPT[m]):,.0f} trials"
                 name = f"logit of {memory}, prior {RIDGE[m]:g}"
             found[name] = found.get(name, 0.0) + share
@@ -181,7 +249,11 @@ class RunningVotes(Running):
         weights = pool.weights[:, VOTERS:].copy()
         for kind, (first, last) in enumerate([(0, int(self.blocks[0])), (int(self.blocks[0]), experts)]):
             new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
-            weights[:, first:last] += np.where(pool.seen[VOTERS + first : VOTERS + last] == 0, new[:, None], 0.0)
+            silent = pool.seen[VOTERS + first : VOTERS + last] == 0
+            firsts = np.repeat(new[:, None], last - first, axis=1)
+            if kind == 0 and self.agreement.trust.size:
+                firsts[AGREED] = self.agreement.trust[0, :-1] + self.agreement.trust[1, :-1] * new[AGREED]
+            weights[:, first:last] += np.where(silent, firsts, 0.0)
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
         weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
@@ -207,6 +279,7 @@ class VotesPool(Description):
 
     name: ClassVar[str] = "votes"
     from_zero: ClassVar[bool] = False
+    takes_gaps: ClassVar[bool] = True
     linear: ClassVar[bool] = False
 
     def start(self, size: int) -> Running:

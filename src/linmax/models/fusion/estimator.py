@@ -21,7 +21,11 @@ class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[
         Any learner of the library, described or as text. The default has nothing to tune (see `linmax.vr_combine`).
     classes
         All classes, in order. Without it they are those met in votes and labels, and more may join at any
-        `partial_fit`; a vote for a class that was never met then counts as an abstention in `predict`.
+        `partial_fit`.
+    discover
+        Without ``classes``: from when on a class may be predicted. "votes": from the first vote for it on, or after its
+        first label; also by `predict`, where a class was never met before (it has no column in `predict_proba`, whose
+        rows then add up to less than 1). "labels": after its first label only (Mesterharm 2001, section 6.2).
     normalise
         For scores only: under which normalisations the learner gets each rater (see `linmax.normalisation`).
     abstain

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.data.labels import as_array, label_array, labels_with_gaps, unique_labels
 from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
-from linmax.engine.engine import Settings
+from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
@@ -25,7 +25,6 @@ from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.state import (
     FusionState,
     VoteBatch,
-    in_order,
     joined,
     later,
     make_batch,
@@ -34,7 +33,7 @@ from linmax.models.fusion.state import (
     side_columns,
 )
 from linmax.util import files
-from linmax.util.checks import boolean, fraction, one_of, whole
+from linmax.util.checks import fraction, one_of, whole
 
 __all__ = ["OnLineFusion"]
 
@@ -51,6 +50,7 @@ class OnLineFusion(Frugal):
         learner: Any = "auto",
         *,
         classes: Sequence[Any] | None = None,
+        discover: str = "votes",
         normalise: str | Sequence[str] = "auto",
         abstain: Any = None,
         by: Any = None,
@@ -60,6 +60,7 @@ class OnLineFusion(Frugal):
     ) -> None:
         self.learner = learner
         self.classes = classes
+        self.discover = discover
         self.normalise = normalise
         self.abstain = abstain
         self.by = by
@@ -69,21 +70,23 @@ class OnLineFusion(Frugal):
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, y: Any) -> Self:
-        """Forget everything and learn from these trials, in their order; their classes are known from the start."""
-        self._state = self._learn(None, votes, y, discover=False)
+    def fit(self, votes: Any, y: Any = None) -> Self:
+        """Forget everything and learn from these trials, in their order: the same as `partial_fit` on a new one."""
+        self._state = self._learn(None, votes, y)
         return self
 
-    def partial_fit(self, votes: Any, y: Any, *, wrong: Any = None) -> Self:
+    def partial_fit(self, votes: Any, y: Any = None, *, wrong: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
 
-        A class that was not given in ``classes`` is known after its first label, so that it does not matter how trials
-        are cut into calls.
+        A class that was not given in ``classes`` is known from its first vote on, or after its first label, so that it
+        does not matter how trials are cut into calls.
 
         Parameters
         ----------
         votes, y
-            The trials and their labels.
+            The trials and their labels. A label that is None, nan or empty means that there is none yet, and no ``y``
+            that there are none at all: from such trials the default learner learns how far voters agree. Reports do not
+            count them.
         wrong
             A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
             drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
@@ -93,17 +96,17 @@ class OnLineFusion(Frugal):
             return self
         state = getattr(self, "_state", None)
         if state is None or self.abstain is not None or not state.learn_row(votes, y):
-            self._state = self._learn(state, votes, y, discover=True)
+            self._state = self._learn(state, votes, y)
         return self
 
-    def _learn(self, state: FusionState | None, votes: Any, y: Any, *, discover: bool) -> FusionState:
+    def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
         ballots = read_votes(votes, self.by)
-        labels = label_array(y)
+        labels = label_array([None] * len(ballots) if y is None else y)
         if labels.shape != (len(ballots),):
             raise ValueError(
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
-        distinct, inverse = unique_labels(labels)
+        distinct, inverse = labels_with_gaps(labels)
         known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
         ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
@@ -119,11 +122,9 @@ class OnLineFusion(Frugal):
         complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
         batch = make_batch(self, ballots, voters, named, fixed, normaliser, complete, learn=True)
         if state is None:
-            one_of("tie", self.tie, ("smallest", "largest"))
-            discover = discover and fixed is None
-            settings = Settings(self.tie == "largest", boolean("update_on_tie", self.update_on_tie), discover)
-            classes = [] if discover else fixed if fixed is not None else in_order([*distinct, *batch.names])
-            model = ExpertsModel(self.learner, batch.instances.layout, classes, settings).follow()
+            one_of("discover", self.discover, ("votes", "labels"))
+            settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
+            model = ExpertsModel(self.learner, batch.instances.layout, fixed or (), settings).follow()
             state = FusionState(model, fixed, named, voters, normaliser, sides)
         state.voters = voters
         state.compare_raters(ballots)
@@ -169,8 +170,8 @@ class OnLineFusion(Frugal):
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes, in the order of the columns of `decision_function` and `predict_proba`."""
-        return as_array(self._fitted.model.classes)
+        """The classes, in the order of the columns of `decision_function` and `predict_proba`: as given, or sorted."""
+        return as_array(self._fitted.classes)
 
     @property
     def voters_(self) -> list[str]:

@@ -63,7 +63,7 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
         number = 0
     else:
         given = fusion.predict_proba(row)[0]
-        shares = dict(zip(state.model.classes, given.tolist(), strict=True))
+        shares = dict(zip(state.classes, given.tolist(), strict=True))
         number = state.tally.trials
     label = another(shares, not_this, number)
     if label is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
+from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser, cognitive_diversity, soft_votes
 from linmax.data.side_columns import Sides, read_sides
@@ -18,8 +19,9 @@ from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import FIRST_VOTER, Tally
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.report import Side, Voter
-from linmax.models.model import apart, chosen
+from linmax.models.model import chosen
 from linmax.models.reliability import Reliability, reliability
+from linmax.util.names import apart
 
 __all__ = [
     "FusionState",
@@ -61,6 +63,10 @@ class VoteBatch:
         return len(self.said)
 
     def __getitem__(self, trials: slice) -> VoteBatch:
+        return self.taken(trials)
+
+    def taken(self, trials: slice | np.ndarray) -> VoteBatch:
+        """Some of the trials."""
         soft = None if self.soft is None else self.soft[trials]
         return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft)
 
@@ -159,7 +165,8 @@ class FusionState:
             part = slice(begin, begin + self.sides.stretch())
             wrong.append(self.model.run(self.laid_out(batch[part]), labels[part], grow=True).wrong)
         self.sides = self.sides.counted(batch.places)
-        self.count(self.tally, batch, labels, ~np.concatenate(wrong))
+        told = labels_with_gaps(labels)[1] >= 0
+        self.count(self.tally, batch.taken(told), labels[told], ~np.concatenate(wrong)[told])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.
@@ -171,7 +178,8 @@ class FusionState:
             return False
         label = y[0].item() if isinstance(y[0], np.generic) else y[0]
         place = self._places.get(label, -1) if isinstance(label, Hashable) else -1
-        if not 0 <= place < len(self.model.known):
+        known = len(self.model.known)
+        if not 0 <= place < known or codes.max(initial=-1) >= known:
             return False
         layout, labels = self.model.layout, np.array([place], np.int32)
         instances = no_instances(1)._replace(votes=codes, signs=np.ones(layout.voters), constant=layout.constant)
@@ -211,7 +219,7 @@ class FusionState:
         """The place of each class, -1 for None, as long as the classes stay what they are."""
         if self._named_classes is not self.model.classes:
             self._named_classes = self.model.classes
-            names = list(self.model.classes) if self.fixed is not None else in_order(self.model.classes)
+            names = self.classes
             self._numbered = {name: place for place, name in enumerate(self.model.classes)} | {None: -1}
             self._order = np.array([names.index(name) for name in self.model.classes], np.int32)
         return self._numbered
@@ -241,9 +249,9 @@ class FusionState:
         if tally is self.tally:
             self.recent.add(said, told)
 
-    def known(self, instances: Experts) -> Experts:
-        """The instances without voters that have not joined yet, and without votes for classes not yet met."""
-        layout, classes = self.model.layout, set(self.model.classes)
+    def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
+        """The instances without voters that have not joined yet; votes for classes not met, nor ``more``, abstain."""
+        layout, classes = self.model.layout, {*self.model.classes, *more}
         votes = instances.votes[:, : layout.voters]
         strange = [i for i, name in enumerate(instances.names) if name not in classes]
         if strange:
@@ -255,43 +263,74 @@ class FusionState:
             scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
         )
 
+    @property
+    def classes(self) -> list[Any]:
+        """The classes as users see them: as given, or sorted when they can be; the model has them as they were met."""
+        return list(self.model.classes) if self.fixed is not None else in_order(self.model.classes)
+
     def probabilities(self, batch: VoteBatch) -> np.ndarray:
-        """The probability of each class for each trial."""
-        return np.concatenate([self.model.predict_proba(part) for part in self._parts(batch)])
+        """The probability of each class for each trial; what is missing from 1 is of classes that were never met."""
+        return self._table(batch, ExpertsModel.predict_proba)
 
     def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
         """How far the probabilities of these trials can be believed."""
-        place = {name: i for i, name in enumerate(self.model.classes)}
+        place = {name: i for i, name in enumerate(self.classes)}
         return reliability(self.probabilities(batch), np.array([place.get(name, -1) for name in labels.tolist()]))
 
     def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
         """The prediction set of each trial."""
-        found = []
-        for part in self._parts(batch):
-            scores = self.model.judge(self.model.fitted(part), len(part))[1]
-            found += chosen(scores, self.model.sets(scores, coverage), self.model.classes)
+        found: list[tuple[Any, ...]] = [()] * len(batch)
+        for trials, model, part in self._parts(batch):
+            scores = model.rates(part)
+            for t, names in zip(trials, chosen(scores, model.sets(scores, coverage), model.classes), strict=True):
+                found[t] = names
         return found
 
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
-        return np.concatenate([self.model.predict(part) for part in self._parts(batch)])
+        found = np.empty(len(batch), dtype=object)
+        for trials, model, part in self._parts(batch):
+            found[trials] = model.predict(part).tolist()
+        return as_array(found.tolist())
 
     def scores(self, batch: VoteBatch) -> np.ndarray:
-        """Scores in units of the voters' weight; -inf for classes of which no label was seen."""
-        scores = np.concatenate([self.model.scores(part) for part in self._parts(batch)])
+        """Scores in units of the voters' weight; -inf for classes that are not yet known."""
+        scores = self._table(batch, ExpertsModel.rates)
         try:
             total, factor = self.unit()
         except ValueError:  # the learner is no single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
-        scores = scores / (total * factor)
-        scores[:, len(self.model.known) :] = -np.inf
-        return scores
+        return scores / (total * factor)
 
-    def _parts(self, batch: VoteBatch) -> Iterator[Experts]:
-        """The trials as the model knows them, as many at a time as there is room for."""
-        size = self.sides.stretch()
-        for begin in range(0, len(batch), size):
-            yield self.known(self.laid_out(batch[begin : begin + size]))
+    def _table(self, batch: VoteBatch, judge: Callable[[ExpertsModel, Experts], np.ndarray]) -> np.ndarray:
+        """What the model says of each of `classes` for each trial."""
+        classes = self.classes
+        table = np.zeros((len(batch), len(classes)))
+        for trials, model, part in self._parts(batch):
+            place = {name: i for i, name in enumerate(model.classes)}
+            table[trials] = judge(model, part)[:, [place[name] for name in classes]]
+        return table
+
+    def _parts(self, batch: VoteBatch) -> Iterator[tuple[np.ndarray, ExpertsModel, Experts]]:
+        """Trials as the model knows them, as many at a time as there is room for.
+
+        Where votes name classes that are not yet known, a guest takes its place that has met these.
+        """
+        known, size = set(self.model.known), self.sides.stretch()
+        strange = np.array([name not in known for name in batch.names] + [False])
+        guests = strange[batch.said].any(axis=1) if self.model.engine.settings.by_votes else np.zeros(len(batch), bool)
+        usual = np.flatnonzero(~guests)
+        for begin in range(0, len(usual), size):
+            trials = usual[begin : begin + size]
+            yield trials, self.model, self.known(self.laid_out(batch.taken(trials)))
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for t in np.flatnonzero(guests).tolist():
+            fresh = dict.fromkeys(vote for vote in batch.said[t].tolist() if strange[vote])
+            alike.setdefault(tuple(fresh), []).append(t)
+        for votes, places in alike.items():
+            names, trials = [batch.names[vote] for vote in votes], np.array(places)
+            guest = self.model.visited(self.model.layout, names, names)
+            yield trials, guest, self.known(self.laid_out(batch.taken(trials)), names)
 
     def unit(self) -> tuple[float, float]:
         """Magnitude of the voters' weights, and how many times as large the model's scores are as w.x.

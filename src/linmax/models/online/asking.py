@@ -36,7 +36,7 @@ def next_voter(learner: Learner, votes: Mapping[Any, Any], attributes: Any, cost
 
     def judge(rows: np.ndarray) -> np.ndarray:
         said = [{names[i]: known[code] for i, code in enumerate(row) if code >= 0} for row in rows.tolist()]
-        return np.array([learner._judge(Given(numbers, voted, {}))[0][0] for voted in said])
+        return np.array([learner._judge(Given(numbers, voted, {}))[1][0] for voted in said])
 
     found = Question(codes, asked).next([i for i in order if names[i] in among], weights, judge, len(known))
     return None if found is None else names[found]

@@ -104,7 +104,7 @@ def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
         model.grow(model.layout, range(count))
         learner._renamed()
     model.engine.state.shape[KNOWN] = count
-    return learner._judge(given)[1][0, :count]
+    return learner._judge(given)[2][0, :count]
 
 
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:

@@ -17,7 +17,8 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
-from linmax.engine.engine import Engine, Settings
+from linmax.data.labels import no_label
+from linmax.engine.engine import Engine, settings_of
 from linmax.engine.one_trial.objects import FAILED, LARGE, REFUSED, Names, refuse
 from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import OneTrialPath
@@ -66,8 +67,11 @@ class Learner:
     learner
         A rule, a composition of techniques, or text such as "AR-winnow(1.2)"; "auto" is a pool that needs no tuning.
     classes
-        All classes, in order. Without it they are discovered: a class is predicted only after its first label, and the
-        trial that brings a new one updates with the new class rated 0.
+        All classes, in order. Without it they are discovered.
+    discover
+        What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
+        only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
+        the new class rated 0.
     thresholds
         Add the constant attribute 1: one threshold a class.
     tie, update_on_tie
@@ -108,17 +112,18 @@ class Learner:
         learner: Any = "auto",
         *,
         classes: Sequence[Any] | None = None,
+        discover: str = "votes",
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
         max_pending: int = 10_000,
     ) -> None:
-        one_of("tie", tie, ("smallest", "largest"))
+        one_of("discover", discover, ("votes", "labels"))
         whole("max_pending", max_pending, 0)
         self.max_pending = max_pending
         self.fixed = classes is not None
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
-        settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), not self.fixed)
+        settings = settings_of(tie, update_on_tie, discover if classes is None else False)
         names = [] if classes is None else distinct(classes)
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False  # whether it chooses among candidates
@@ -142,8 +147,9 @@ class Learner:
         self._places = {name: place for place, name in enumerate(self.classes)}
         reading = NeedsCandidates if self._choosing else Reading
         self._reading = reading(self.classes, self.fixed, self._bounded)
-        self._chosen = {None: -1} | self._places
         self._known = {name: self._places[name] for name in self.known}
+        # A vote for a class not yet known makes it known, which is no work for the short way.
+        self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
@@ -192,7 +198,9 @@ class Learner:
     @property
     def options(self) -> dict[str, Any]:
         """How it was made: the learner and what else matters for what it learns."""
-        return self._model.options | {"classes": self.classes if self.fixed else None}
+        by_votes = self._engine.settings.by_votes
+        discover = None if self.fixed else "votes" if by_votes else "labels"
+        return self._model.options | {"classes": self.classes if self.fixed else None, "discover": discover}
 
     @property
     def voters(self) -> list[Any]:
@@ -269,14 +277,14 @@ class Learner:
             number = int(self._engine.judge(played, 1)[0][0])
             return self.classes[number] if number >= 0 else None
         given = self._reading.read(attributes, votes, scores)
-        if id is None and self._from_zero and not given[2]:  # who is new has weight 0
+        if id is None and self._from_zero and not given[2] and not self._voted(given.votes):  # who is new has weight 0
             numbers = {name: value for name, value in given[0].items() if name in self._attributes}
             voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
             predicted = self._ask(numbers, voted or None)
             if predicted is not REFUSED:
                 return predicted
-        number = int(self._judge(given)[0][0])
-        predicted = self.classes[number] if number >= 0 else None
+        model, predictions, _ = self._judge(given)
+        predicted = model.classes[predictions[0]] if predictions[0] >= 0 else None
         if id is not None:
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
@@ -311,13 +319,14 @@ class Learner:
             names = self._candidates(candidates)
             rated = judge_candidates(self, names, (attributes, votes, scores))[1]
             return dict(zip(names, rated.tolist(), strict=True))
-        table = self._judge(self._reading.read(attributes, votes, scores))[1][0]
-        return dict(zip(self.known, table.tolist(), strict=False))
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        return dict(zip(model.known, table[0].tolist(), strict=False))
 
     def predict_proba(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
         """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
-        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
-        return dict(zip(self.known, self._model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        table = table[:, : len(model.known)]
+        return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
     def predict_set(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
@@ -332,8 +341,9 @@ class Learner:
         >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
         (('umbrella', 'hat'), ('umbrella',))
         """
-        table = self._judge(self._reading.read(attributes, votes, scores))[1][:1, : len(self.known)]
-        return chosen(table, self._model.sets(table, coverage), self.known)[0] if table.size else ()
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        table = table[:, : len(model.known)]
+        return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
@@ -357,7 +367,7 @@ class Learner:
             return self._model.wants_label(judge_candidates(self, self._candidates(candidates), blocks)[1][None])
         given = self._reading.read(*blocks) if id is None else self._kept(id, *blocks)
         kept = self._waiting[id].candidates if id is not None else None
-        return self._model.wants_label(self._judge(given)[1] if kept is None else judged(self, given, len(kept))[None])
+        return self._model.wants_label(self._judge(given)[2] if kept is None else judged(self, given, len(kept))[None])
 
     def learn(
         self,
@@ -371,6 +381,9 @@ class Learner:
         wrong: Any = UNSET,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
+
+        A label that is None, nan or empty means that there is none yet: nothing is counted, and only what can be
+        learned without a label is learned, such as how far voters agree.
 
         With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
         then; the update is made with the present weights.
@@ -404,7 +417,8 @@ class Learner:
             place = self._known.get(label, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
-        if place < 0 and not (self._choosing and id is not None):  # the instance that was kept has its candidates
+        kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
+        if place < 0 and not kept_choice and not no_label(label):
             self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
@@ -420,6 +434,8 @@ class Learner:
                         return predicted
                 return self._learn(given, label)
         given, kept = self._kept(id, attributes, votes, scores), self._waiting[id]
+        if no_label(label):
+            raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         place = self._place_of(label, kept.candidates) if kept.candidates is not None else -1
         with self._unharmed(given):
             if kept.candidates is None:
@@ -644,21 +660,22 @@ class Learner:
         given: Given,
         layout: Layout | None = None,
         columns: Sequence[Mapping[Any, int]] | None = None,
+        places: Mapping[Any, int] | None = None,
     ) -> Instances:
-        """The arrays of one instance, in columns that there are; others are left out."""
+        """The arrays of one instance, in columns and classes that there are; others are left out."""
         numbers, voted, rated = given
-        layout, k = self._engine.layout if layout is None else layout, self._engine.k
+        layout, places = self._engine.layout if layout is None else layout, self._places if places is None else places
         attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
         votes = np.full((1, layout.voters), -1, np.int32)
         for name, choice in voted.items():
-            if name in voters and choice in self._places:
-                votes[0, voters[name]] = self._places[choice]
-        scores = np.zeros((1, layout.raters, k if layout.raters else 0))
+            if name in voters and choice in places:
+                votes[0, voters[name]] = places[choice]
+        scores = np.zeros((1, layout.raters, len(places) if layout.raters else 0))
         for name, row in rated.items():
             if name in raters:
                 for choice, value in row.items():
-                    if choice in self._places:
-                        scores[0, raters[name], self._places[choice]] = value
+                    if choice in places:
+                        scores[0, raters[name], places[choice]] = value
         known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
         return no_instances(1)._replace(
             votes=votes,
@@ -672,36 +689,52 @@ class Learner:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def _judge(self, given: Given) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. The state does not change, so whoever is new is a guest."""
+    def _voted(self, votes: Mapping[Any, Any]) -> list[Any]:
+        """The classes not yet known that votes make known, in the order of the voters."""
+        if not self._engine.settings.by_votes:
+            return []
+        fresh = {name: choice for name, choice in votes.items() if choice not in self._known}
+        order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
+        return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]
+
+    def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
+        """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
-        if self._from_zero or not any(fresh):
-            return self._engine.judge(self._instances(given), 1)
+        voted = self._voted(given.votes)
+        if not voted and (self._from_zero or not any(fresh)):
+            return self._model, *self._engine.judge(self._instances(given), 1)
         guests = [
             ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
             for new, names in zip(fresh, known, strict=True)
         ]
         attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
-        host = self._engine.hosting(Layout(voters, raters, 0, attributes, self._engine.layout.constant))
-        return host.judge(self._instances(given, host.layout, guests), 1)
+        layout = Layout(voters, raters, 0, attributes, self._engine.layout.constant)
+        if not voted:
+            return self._model, *self._engine.hosting(layout).judge(self._instances(given, layout, guests), 1)
+        rated = [name for row in given.scores.values() for name in row]
+        model = self._model.visited(layout, [*voted, *rated], voted)
+        places = {name: place for place, name in enumerate(model.classes)}
+        return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
 
     def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
         self._alone()
         model, met = self._model, [len(names) for names in self._all_names]
         try:
             layout = self._columns(given)
-            self._class(label)
+            labels = [] if no_label(label) else [label.item() if isinstance(label, np.generic) else label]
+            for name in labels:
+                self._class(name)
             model.grow(layout, self._places)
         except ValueError:  # too wide for a rule that keeps a matrix
             for names, count in zip(self._all_names, met, strict=True):
                 while len(names) > count:
                     names.popitem()
             raise
-        model.meet([label.item() if isinstance(label, np.generic) else label])
+        model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), self._places[label], served)
+            return self._play(self._instances(given), self._places[label] if labels else -1, served)
         finally:
             self._renamed()
 

@@ -26,11 +26,11 @@ from linmax.engine.notation import as_learner
 from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.model import apart
 from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import refuse_masked
+from linmax.util.names import apart
 
 DEFAULT_LEARNER = "auto"
 

@@ -24,10 +24,11 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool, GroupLearner, PoolMember
-from linmax.models.model import Model, apart
+from linmax.models.model import Model
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
+from linmax.util.names import apart
 
 __all__ = ["KIND", "StreamModel"]
 

@@ -1,0 +1,150 @@
+"""What rows without a label teach: how far each voter is to be trusted, from how voters agree with each other.
+
+Let r_ij be the correlation of the votes of i and j beyond what their habits explain, how often each names each class.
+If voters agree because they are right, r_ij = a_i a_j, where a_i is the correlation of voter i with the truth (the
+model of Dawid and Skene with one number a voter; the rank-one form is that of Parisi et al.). Here
+
+    a_i = median over j of r_ij / a_j,
+
+weighted by how often the two spoke together, so that a clique that copies itself deceives only itself as long as most
+voters are outside. A voter who always names the same class tells nothing and keeps the trust of an average one.
+
+Trust is the fifth power of the log-odds of the accuracy that a_i means. Were errors independent, the log-odds
+themselves would be best, and the power costs little; as a rule voters err together, on the same hard instances, and
+then the best ones are worth much more than their log-odds say. Trust in a voter who was compared with few others, or
+with others who always say the same, stays near that of plurality.
+
+References
+----------
+Dawid and Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm. Parisi, Strino,
+Nadler and Kluger (2014), Ranking and combining multiple predictors without labeled data.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from linmax.core.contract import Instances, Matrix, Vector
+from linmax.jit.compiling import kernel
+
+__all__ = ["Agreement", "AgreementT", "due", "fit_trust", "new_agreement", "no_agreement", "note_row"]
+
+FIRST = 10  # the row of the first fit; each later one comes after half as many rows again
+MOST = 16_384  # rows at which all counts are halved, so that voters who change are followed
+USUAL = 0.3  # correlation with the truth of a voter of whom nothing is known
+PRIOR = 10.0  # rows that this counts for, with each other voter
+ROUNDS = 20  # of the medians
+LEAST, HIGHEST, LOWEST = 0.1, 0.98, -0.9  # bounds on correlations
+POWER = 5.0
+CONVINCED = 100.0  # rows after which trust is half agreement and half plurality, for a voter who was often compared
+COMPANY = 2.0  # others with whom a voter must be compared for half of that
+STRENGTH = 6.0  # sum of the weights of those who speak in an average row
+
+ROWS, DUE, CREDIT, LIMIT = range(4)  # of `numbers`
+
+
+class Agreement(NamedTuple):
+    """Counts over rows without a label; empty before the first one."""
+
+    together: np.ndarray  # (voters, voters): rows in which both spoke
+    agreed: np.ndarray  # likewise: and said the same
+    habits: np.ndarray  # (voters, k): votes for each class
+    trust: np.ndarray  # (2, voters + 1): the weight of each voter, and then of the share of votes, as of the last fit,
+    # and by how much of its usual weight it is to be completed
+    numbers: np.ndarray  # (4,): rows, those at the next fit; what the logit was credited with, of how much at most
+
+
+AgreementT = types.NamedTuple((Matrix, Matrix, Matrix, Matrix, Vector), Agreement)
+
+
+def no_agreement() -> Agreement:
+    """Where rows without a label are not counted."""
+    return Agreement(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+
+
+def new_agreement(voters: int, k: int) -> Agreement:
+    """Before the first row."""
+    square, trust = (voters, voters), np.array([[0.0], [1.0]])
+    return Agreement(
+        np.zeros(square),
+        np.zeros(square),
+        np.zeros((voters, k)),
+        np.repeat(trust, voters + 1, axis=1),
+        np.array([0.0, FIRST, 0.0, 0.0]),
+    )
+
+
+@kernel()
+def note_row(agreement: Agreement, instances: Instances, t: int, known: int, speakers: np.ndarray) -> None:
+    """Count one row; ``speakers`` is room for as many numbers as there are voters."""
+    count = 0
+    for i in range(instances.signs.size):
+        vote = instances.votes[t, i]
+        if 0 <= vote < known and instances.signs[i] == 1.0:
+            agreement.habits[i, vote] += 1.0
+            speakers[count] = i
+            count += 1
+    for a in range(count):
+        i = speakers[a]
+        for b in range(a):
+            j = speakers[b]
+            same = 1.0 if instances.votes[t, i] == instances.votes[t, j] else 0.0
+            agreement.together[i, j] += 1.0
+            agreement.together[j, i] += 1.0
+            agreement.agreed[i, j] += same
+            agreement.agreed[j, i] += same
+    agreement.numbers[ROWS] += 1.0
+
+
+def due(agreement: Agreement, known: int) -> bool:
+    """Whether it is time to fit trust."""
+    return bool(agreement.trust.size and agreement.numbers[ROWS] >= agreement.numbers[DUE] and known >= 2)
+
+
+def correlations(agreement: Agreement, known: int) -> tuple[np.ndarray, np.ndarray]:
+    """Correlations of all pairs, drawn towards those of usual voters, and how far each pair was heard together."""
+    chance = 1.0 / known
+    habits = agreement.habits[:, :known]
+    shares = (habits + chance) / (habits.sum(axis=1, keepdims=True) + 1.0)
+    spread = np.sqrt(np.maximum(1e-6, 1.0 - (shares**2).sum(axis=1)) / (1.0 - chance))
+    beyond = (agreement.agreed - agreement.together * (shares @ shares.T)) / (1.0 - chance)
+    weight = agreement.together * np.outer(spread, spread)
+    return (beyond + PRIOR * USUAL**2) / (weight + PRIOR), weight / (weight + PRIOR)
+
+
+def competence(table: np.ndarray, heard: np.ndarray) -> np.ndarray:
+    """The correlation of each voter with the truth."""
+    found, total, rows = np.full(len(table), 0.5), heard.sum(axis=1), np.arange(len(table))[:, None]
+    for _ in range(ROUNDS):
+        ratios = table / np.maximum(found, LEAST)
+        order = np.argsort(ratios, axis=1, kind="stable")
+        below = np.cumsum((heard * np.maximum(found, 0.5 * LEAST))[rows, order], axis=1)
+        middle = (below < 0.5 * below[:, -1:]).sum(axis=1)
+        medians = ratios[rows[:, 0], order[rows[:, 0], middle]]
+        found = 0.5 * found + 0.5 * np.clip((total * medians + USUAL) / (total + 1.0), LOWEST, HIGHEST)
+    return found
+
+
+def fit_trust(agreement: Agreement, known: int) -> None:
+    """What agreement tells of the weights of voters and of the share of votes."""
+    rows = float(agreement.numbers[ROWS])
+    table, heard = correlations(agreement, known)
+    np.fill_diagonal(heard, 0.0)
+    found, told = competence(table, heard), heard.sum(axis=1)
+    right = np.clip(1.0 / known + (1.0 - 1.0 / known) * found, 0.02, 0.98)
+    odds = np.log(right / (1.0 - right) * (known - 1))
+    weights = np.copysign(np.abs(odds) ** POWER, odds)
+    votes = agreement.habits.sum(axis=1)
+    sure = rows**2 / (rows**2 + CONVINCED**2) * told / (told + COMPANY)
+    unit = STRENGTH * rows / max(float(votes @ np.abs(weights)), 1e-12)
+    agreement.trust[0, :-1] = sure * unit * weights
+    agreement.trust[1, :-1] = 1.0 - sure
+    agreement.trust[1, -1] = 1.0 - float(votes @ sure) / max(float(votes.sum()), 1.0)
+    agreement.numbers[DUE] += max(1.0, rows // 2.0)
+    if rows >= MOST:
+        for counts in (agreement.together, agreement.agreed, agreement.habits):
+            counts *= 0.5
+        agreement.numbers[[ROWS, DUE]] = 0.5 * rows, 0.75 * rows
