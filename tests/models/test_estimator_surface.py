@@ -114,3 +114,47 @@ def test_html_shows_the_members():
         assert part in text
     assert "LinearMaxClassifier" in estimator_html_repr(LinearMaxClassifier())
     assert estimator_html_repr(FusionClassifier([GaussianNB()]))
+
+
+# -- files of others ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", ["auto", "AR-winnow(1.1)", "vr-combine"])
+def test_skops(learner, tmp_path):
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    X, y = load_iris(return_X_y=True)
+    model = LinearMaxClassifier(learner, max_iter=2).fit(X, y)
+    io.dump(model, tmp_path / "model.skops")
+    kinds = io.get_untrusted_types(file=tmp_path / "model.skops")
+    assert kinds == ["linmax.models.sklearn.classifier.LinearMaxClassifier"]
+    other = io.load(tmp_path / "model.skops", trusted=kinds)
+    np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(other.partial_fit(X, y).predict_proba(X), model.partial_fit(X, y).predict_proba(X))
+
+
+def test_skops_with_a_fusion(tmp_path):
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    X, y = load_iris(return_X_y=True)
+    model = FusionClassifier([("bayes", GaussianNB()), ("linear", LinearMaxClassifier("A-perceptron"))], cv=2).fit(X, y)
+    io.dump(model, tmp_path / "model.skops")
+    other = io.load(tmp_path / "model.skops", trusted=io.get_untrusted_types(file=tmp_path / "model.skops"))
+    np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+
+
+def test_mlflow(tmp_path):
+    pyfunc = pytest.importorskip("mlflow.pyfunc", reason="MLflow is not installed")
+    X, y = load_iris(return_X_y=True)
+    model = LinearMaxClassifier("A-perceptron").fit(X, y)
+    model.save(tmp_path / "model.linmax")
+
+    class Probabilities(pyfunc.PythonModel):
+        def load_context(self, context):
+            self.model = LinearMaxClassifier.load(context.artifacts["model"])
+
+        def predict(self, context, model_input, params=None):
+            return self.model.predict_proba(model_input)
+
+    artifacts = {"model": str(tmp_path / "model.linmax")}
+    pyfunc.save_model(str(tmp_path / "served"), python_model=Probabilities(), artifacts=artifacts, pip_requirements=[])
+    served = pyfunc.load_model(str(tmp_path / "served"))
+    np.testing.assert_allclose(served.predict(X), model.predict_proba(X))

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("river", reason="River is the extra 'river'")
@@ -13,6 +14,8 @@ from sklearn.datasets import load_iris
 
 import linmax
 from linmax import river
+from linmax.engine.notation import LEARNERS
+from linmax.rules import REGISTRY
 
 MODELS = {
     "default": river.LinearMaxClassifier(),
@@ -87,7 +90,7 @@ def test_scale(scale):
     for x, y in [({"a": 4.0, "b": 0.0}, "x"), ({"a": -2.0, "b": 5.0}, "y"), ({"a": 8.0}, "x")]:
         model.learn_one(x, y)
     assert model._maxima == ({"a": 8.0, "b": 5.0} if scale == "max" else {})
-    divided = model._scaled({"b": 2.5, "a": 16.0, "c": 0.0})
+    divided = model._read({"b": 2.5, "a": 16.0, "c": 0.0})[1]
     assert divided == ({"a": 1.0, "b": 0.5, "c": 0.0} if scale == "max" else {"a": 16.0, "b": 2.5, "c": 0.0})
 
 
@@ -98,11 +101,110 @@ def test_a_rule_that_needs_the_scale_says_so():
     assert model.predict_one({"a": 0.5}) is None
 
 
-@pytest.mark.parametrize("bad", ["text", float("nan")])
-def test_attributes_that_are_no_numbers(bad):
-    model = river.LinearMaxClassifier("perceptron", scale="none")
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), [1.0], {"b": 1.0}])
+@pytest.mark.parametrize("scale", ["none", "max"])
+def test_attributes_that_are_no_numbers(bad, scale):
+    model = river.LinearMaxClassifier("perceptron", scale=scale)
+    model.learn_one({"a": 1.0, "b": 1.0}, "x")
     with pytest.raises(ValueError, match="'a' must be a finite number"):
-        model.learn_one({"a": bad}, "x")
+        model.learn_one({"a": bad, "b": 9.0}, "x")
+    assert model._learner.trials == 1
+    assert model._maxima == ({"a": 1.0, "b": 1.0} if scale == "max" else {})
+
+
+@pytest.mark.parametrize("learner", ["A-perceptron", "auto"])
+def test_words_are_categories(learner):
+    model = river.LinearMaxClassifier(learner)
+    for _ in range(20):
+        model.learn_one({"colour": "red", "size": 3.0, "maker": None}, "x")
+        model.learn_one({"colour": "blue", "size": 2.0, "maker": None}, "y")
+    assert "colour=red" in model._learner.attributes
+    assert model.predict_one({"colour": "red", "size": 2.5}) == "x"
+    assert model.predict_one({"colour": "green", "maker": "none other"}) in ("x", "y")
+
+
+OFFERED = [*REGISTRY, *LEARNERS, "vr-combine", "combine", "R-combine"]
+NEED = {"alma": "alma(2)", "balanced-winnow": "balanced-winnow(1.1)", "p-norm": "p-norm(3)", "winnow": "winnow(1.1)"}
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_every_learner_that_messages_offer(name):
+    try:
+        linmax.parse(name)
+        text = name
+    except (TypeError, ValueError):
+        text = NEED.get(name)
+    if text is None:
+        pytest.skip("it needs an argument that says what it is")
+    if name == "elimination":
+        with pytest.raises(ValueError, match="has a fixed threshold .*; use LinearThreshold, or a rule"):
+            river.LinearMaxClassifier(text)
+        return
+    model = river.LinearMaxClassifier(text)
+    for x, y in trials(40):
+        model.learn_one(x, y)
+    assert model.predict_one(trials(1)[0][0]) in ("setosa", "versicolor", "virginica")
+
+
+# -- weights, many at a time, parameters that change --------------------------------------------------------------
+
+
+def test_weights_of_instances_are_showings():
+    data = trials(60)
+    weights = np.random.default_rng(0).choice([0.0, 0.25, 1.0, 2.0], 60)
+    model = river.LinearMaxClassifier("AR-perceptron")
+    for (x, y), w in zip(data, weights.tolist(), strict=True):
+        model.learn_one(x, y, w=w)
+    X = np.array([[x[name] for name in sorted(x)] for x, _ in data])
+    other = linmax.LinearMaxClassifier("AR-perceptron").partial_fit(X, [y for _, y in data], sample_weight=weights)
+    assert (model.mistakes, model._learner.trials) == (other.mistakes_, other._model.trials)
+    for bad, message in ((-1.0, "w must be >= 0"), (1e9, "asks for 1000000000 showings")):
+        with pytest.raises(ValueError, match=message):
+            model.learn_one(*data[0], w=bad)
+    assert model._learner.trials == other._model.trials
+
+
+def test_many_at_a_time():
+    data = trials()
+    X, y = pd.DataFrame([x for x, _ in data], index=np.arange(120) + 7), pd.Series([y for _, y in data])
+    for make in (
+        lambda: river.LinearMaxClassifier("AR-perceptron"),
+        lambda: river.FusionClassifier([naive_bayes.GaussianNB(), tree.HoeffdingTreeClassifier()], "perceptron"),
+    ):
+        one, many = make(), make()
+        for x, label in data:
+            one.learn_one(x, label)
+        many.learn_many(X[:50], y[:50])
+        many.learn_many(X[50:], y[50:])
+        assert many.mistakes == one.mistakes
+        assert many.predict_many(X).tolist() == [one.predict_one(x) for x, _ in data]
+        assert many.predict_many(X).index.equals(X.index)
+        shares = many.predict_proba_many(X)
+        assert shares.index.equals(X.index)
+        assert shares.iloc[3].to_dict() == one.predict_proba_one(data[3][0])
+    with pytest.raises(ValueError, match="y must have one class for each of 120 rows, got 50"):
+        many.learn_many(X, y[:50])
+    weighted = river.LinearMaxClassifier("perceptron")
+    weighted.learn_many(X, y, w=2.0)
+    assert weighted._learner.trials == 240
+
+
+def test_a_parameter_changes_while_it_learns():
+    data = trials()
+    model = river.LinearMaxClassifier("A-winnow(1.1)")
+    play(model, data[:60])
+    weights = model._learner.weights["attributes"]
+    model.mutate({"learner": "A-winnow(1.4)"})
+    assert model._learner.weights["attributes"] == weights
+    assert str(model._learner.learner) == "A-winnow(1.4)"
+    play(model, data[60:])
+    assert model._learner.trials == 120
+    for other in ("perceptron", "winnow(1.4)", "auto"):
+        with pytest.raises(ValueError, match="only as the same learner with other parameters; make a new model"):
+            model.mutate({"learner": other})
+    assert model.learner == "A-winnow(1.4)"
+    with pytest.raises(ValueError, match="'scale' is not a mutable attribute"):
+        model.mutate({"scale": "none"})
 
 
 def test_names_of_several_kinds():

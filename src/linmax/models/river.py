@@ -1,40 +1,139 @@
 """River's interface: `LinearMaxClassifier` on dicts of attributes, `FusionClassifier` over River models.
 
-Needs River (the extra ``river``). Both learn one instance at a time, take in attributes and classes as they appear, and
-work in River's pipelines and evaluation. Import the module: ``from linmax import river``.
+Needs River (the extra ``river``). Both learn one instance at a time, or the rows of a table one after the other, take
+in attributes and classes as they appear, and work in River's pipelines and evaluation. Import the module:
+``from linmax import river``.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 try:
     from river import base, naive_bayes, tree
 except ImportError as error:
     raise ImportError("linmax.river needs River; install linmax with the extra 'river'") from error
 
+from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
+from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
-from linmax.util.checks import boolean, one_of
+from linmax.models.sklearn.weighting import MOST_SHOWINGS, ROUNDING
+from linmax.util.checks import at_least, boolean, one_of
+from linmax.util.lazy import Later
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Later("pandas")
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
 
-class OnLineRiver(base.Classifier):  # type: ignore[misc]
-    """What both share: a `Learner`, and the probabilities of its scores."""
+class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
+    """What both share: a `Learner`, the probabilities of its scores, weights of instances, and mini-batches."""
 
     learner: Any
     _learner: Learner
+    _carry: float
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     def _begin(self, thresholds: bool) -> None:
-        self._learner = Learner(self.learner, thresholds=thresholds)
+        self._learner, self._carry = Learner(self.learner, thresholds=thresholds), 0.0
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return {"learner"}
+
+    def mutate(self, new_attrs: dict[str, Any]) -> None:
+        """Change parameters of a model at work; what it has learned stays.
+
+        Parameters
+        ----------
+        new_attrs
+            ``{"learner": ...}``: the same learner with other parameters, such as another alpha.
+        """
+        before = self.learner
+        super().mutate(new_attrs)
+        if "learner" in new_attrs:
+            try:
+                self._learner = with_learner(self._learner, self.learner)
+            except (KeyError, TypeError, ValueError) as error:
+                self.learner = before
+                raise ValueError(
+                    f"learner: what {before} has learned cannot go on as {new_attrs['learner']}, only as the same "
+                    "learner with other parameters; make a new model"
+                ) from error
+
+    def _showings(self, w: float) -> int:
+        """How often an instance of this weight is shown; fractions add up."""
+        total = self._carry + at_least("w", w, 0.0)
+        shown = math.floor(total + ROUNDING)
+        if shown > MOST_SHOWINGS:
+            raise ValueError(f"w={w:g} asks for {shown} showings of one instance, at most {MOST_SHOWINGS} are made")
+        self._carry = max(total - shown, 0.0)
+        return shown
+
+    # -- many at a time --
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
+        """Learn the rows of a table one after the other, as `learn_one` does.
+
+        Parameters
+        ----------
+        X
+            One instance a row; the columns are its attributes.
+        y
+            The class of each row.
+        w
+            One weight for all rows, or one for each.
+        """
+        rows = X.to_dict("records")
+        if len(y) != len(rows):
+            raise ValueError(f"y must have one class for each of {len(rows)} rows, got {len(y)}")
+        weights = [float(w)] * len(rows) if isinstance(w, (int, float)) else list(w)
+        for x, label, weight in zip(rows, y.tolist(), weights, strict=True):
+            self.learn_one(x, label, weight)
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """The class of each row, under the index of the table.
+
+        Parameters
+        ----------
+        X
+            One instance a row.
+
+        Returns
+        -------
+        pandas.Series
+            The classes.
+        """
+        return pd.Series(
+            [self.predict_one(x) for x in X.to_dict("records")], index=X.index, dtype=object
+        ).infer_objects()
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The probability of each class, one column each, under the index of the table.
+
+        Parameters
+        ----------
+        X
+            One instance a row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The probabilities.
+        """
+        return pd.DataFrame([self.predict_proba_one(x) for x in X.to_dict("records")], index=X.index)
 
     @property
     def mistakes(self) -> int:
@@ -71,6 +170,10 @@ class LinearMaxClassifier(OnLineRiver):
     thresholds
         Learn a threshold for each class.
 
+    Notes
+    -----
+    A word or None as the value of an attribute is a category: ``{"colour": "red"}`` is ``{"colour=red": 1.0}``.
+
     References
     ----------
     Mesterharm (2001), Transforming linear-threshold learning algorithms into multi-class linear learning algorithms,
@@ -99,39 +202,101 @@ class LinearMaxClassifier(OnLineRiver):
         self.thresholds = boolean("thresholds", thresholds)
         self._kind = scale_for(learner, scale)
         self._maxima: dict[Any, float] = {}
+        self._latest: tuple[tuple[Any, ...], list[Any]] = ((), [])
         self._begin(thresholds)
 
-    def learn_one(self, x: dict[Any, Any], y: Hashable) -> None:
-        """One trial: the learner predicts, sees the label and updates."""
-        scaled = self._scaled(x)
-        self._learner.learn(scaled, label=y)
-        if self._kind == "max":
+    def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
+        """One trial: the learner predicts, sees the label and updates.
+
+        Parameters
+        ----------
+        x
+            The attributes.
+        y
+            The class.
+        w
+            How often the instance is shown: fractions add up from one to the next, and each time they reach 1 the
+            instance at hand is shown once.
+        """
+        numbers, scaled = self._read(x)
+        if w == 1.0:
+            self._learner.learn(scaled, label=y)
+        else:
+            carry = self._carry
+            try:
+                for _ in range(self._showings(w)):
+                    self._learner.learn(scaled, label=y)
+            except BaseException:
+                self._carry = carry
+                raise
+        if numbers is not None:
             maxima = self._maxima
             for name, value in scaled.items():
                 if value in (1.0, -1.0):  # the largest so far
-                    maxima[name] = abs(x[name])
+                    maxima[name] = abs(numbers[name])
 
     def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
         """The class, None before one is known."""
-        return self._learner.predict(self._scaled(x))
+        return self._learner.predict(self._read(x)[1])
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
         """The probability of each class seen so far (see `linmax.models.calibration`)."""
-        return self._learner.predict_proba(self._scaled(x))
+        return self._learner.predict_proba(self._read(x)[1])
 
-    def _scaled(self, x: dict[Any, Any]) -> dict[Any, float]:
-        """The attributes over their maxima so far, these ones included; by name, as sums depend on their order."""
-        names = ordered(x)
-        if self._kind == "none":
-            return {name: x[name] for name in names}
+    def _read(self, x: dict[Any, Any]) -> tuple[dict[Any, Any] | None, dict[Any, float]]:
+        """The attributes over their maxima so far, these ones included; and as they are, if there is a new maximum.
+
+        They come by name, because sums depend on their order.
+        """
+        names, order = self._latest
+        if tuple(x) != names:
+            names, order = tuple(x), ordered(x)
+            self._latest = names, order
         maxima = self._maxima
+        if self._kind == "max":
+            try:
+                scaled = {name: x[name] / maxima[name] for name in order}
+                if not scaled or (max(scaled.values()) <= 1.0 and min(scaled.values()) >= -1.0):
+                    return None, scaled
+            except (KeyError, TypeError):
+                pass  # an attribute that is new, or was 0 until now, or no number
+        for value in x.values():
+            if value is None or isinstance(value, str):
+                x = categories(x)
+                order = ordered(x)
+                break
+        if self._kind == "none":
+            return None, {name: x[name] for name in order}
         try:
-            scaled = {name: x[name] / maxima[name] for name in names}
-            if all(-1.0 <= value <= 1.0 for value in scaled.values()):
-                return scaled
-        except KeyError:
-            pass  # an attribute that is new, or was 0 until now
-        return {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in names}
+            return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
+        except TypeError:
+            return x, x  # the learner says which is no number
+
+
+def categories(x: dict[Any, Any]) -> dict[Any, Any]:
+    """Words and None as attributes of their own, 1 where they are.
+
+    Examples
+    --------
+    >>> categories({"size": 2.5, "colour": "red", "maker": None})
+    {'size': 2.5, 'colour=red': 1.0, 'maker=None': 1.0}
+    """
+    return {
+        **{name: value for name, value in x.items() if value is not None and not isinstance(value, str)},
+        **{f"{name}={value}": 1.0 for name, value in x.items() if value is None or isinstance(value, str)},
+    }
+
+
+def with_learner(model: Learner, learner: Any) -> Learner:
+    """What this one has learned, going on with other parameters of its rule."""
+    values = {name: value for name, value in parameters_of(learner).items() if name in rule_of(learner).parameters}
+    changed = with_parameters(model.learner, values)
+    old, new = rule_of(model.learner), rule_of(changed)
+    if str(changed) != str(as_learner(learner)) or (len(old.slots), old.matrix) != (len(new.slots), new.matrix):
+        raise ValueError(f"{learner} is not {model.learner} with other parameters")
+    description, arrays = model.state()
+    header = description["model"] | {"learner": written(changed)}
+    return Learner.from_state(description | {"model": header}, arrays)
 
 
 def ordered(names: Iterable[Any]) -> list[Any]:
@@ -187,12 +352,22 @@ class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
         total = sum(map(abs, raw)) or 1.0
         return [weight / total for weight in raw]
 
-    def learn_one(self, x: dict[Any, Any], y: Hashable) -> None:
-        """The models predict, the fusion learns from that, then the models learn."""
+    def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
+        """The models predict, the fusion learns from that, then the models learn.
+
+        Parameters
+        ----------
+        x, y, w
+            As in `LinearMaxClassifier.learn_one`. A model that takes a weight gets it; others learn once.
+        """
         instance = self._asked(x)
-        self._learner.learn(**instance, label=y)
+        for _ in range(1 if w == 1.0 else self._showings(w)):
+            self._learner.learn(**instance, label=y)
         for model in self:
-            model.learn_one(x, y)
+            if w != 1.0 and "w" in signature(model.learn_one).parameters:
+                model.learn_one(x, y, w=w)
+            else:
+                model.learn_one(x, y)
 
     def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
         """The class, None before one is known."""

@@ -37,6 +37,16 @@ def parameters_of(learner: Any) -> dict[str, Any]:
     return options
 
 
+def rule_of(learner: Any) -> Rule:
+    """The one rule that a learner is, or that techniques before it run."""
+    described = as_learner(learner)
+    while isinstance(described, PrefixTechnique):
+        described = described.base
+    if not isinstance(described, Rule):
+        raise ValueError(f"{described} is not one rule")
+    return described
+
+
 def with_parameters(learner: Any, values: Mapping[str, Any]) -> Any:
     """The same learner with other parameters; text stays text.
 

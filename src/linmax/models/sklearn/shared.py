@@ -220,13 +220,18 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- keeping --
 
     def __getstate__(self) -> dict[str, Any]:
+        # Plain data and arrays, as `skops.io` takes them; an engine knows compiled functions by their address.
         state = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = self._model.packed()
         if "_scaling" in state:
             state["_scaling"] = (self._scaling.description, self._scaling.arrays)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        if "_model" in state:
+            self._model = ExpertsModel.from_state(*state["_model"])
         if "_scaling" in state:
             self._scaling = Scaling.from_state(*state["_scaling"])
 
