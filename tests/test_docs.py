@@ -108,7 +108,12 @@ def write_shards(folder):
         (folder / name).write_text("\n".join(rows) + "\n")
 
 
-FILES = {"fusion.md": write_votes, "streams.md": write_streams, "cluster.md": write_shards}
+FILES = {
+    "fusion.md": write_votes,
+    "streams.md": write_streams,
+    "cluster.md": write_shards,
+    "coming-from-vowpal-wabbit.md": write_streams,
+}
 
 
 # -- running them --------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """``python -m linmax``: the same as the script ``linmax``."""
 
+import sys
+
 from linmax.cli import script
 
 if __name__ == "__main__":
-    script()
+    sys.exit(script())

@@ -194,3 +194,9 @@ def test_a_full_disk(output: list[str], model: Path) -> None:
     assert f"linmax: error: {output[-1] if output[0] == 'predict' else output[3]}: File too large\n" in done.stderr
     assert Path("m").read_bytes() == before
     assert {path.name for path in Path().iterdir()} == {"data.vw", "many.vw", "m"}
+
+
+@pytest.mark.parametrize("module", ["linmax", "linmax.cli"])
+def test_the_status_reaches_the_shell(module: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "learn", "nothing.vw"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 2
