@@ -10,7 +10,7 @@ Requests become events in a log; what is on stable storage is applied in order, 
 | `handlers`, `events`, `export` | what each operation does; news as server-sent events; the log as lines of JSON |
 | `messages`, `bodies`, `views`, `weighing` | requests and answers; what comes in and goes out as JSON |
 | `keys`, `metrics`, `logs` | who may do what; monitoring |
-| `service`, `trials`, `housekeeping` | models by name, recovery, shutdown; trials; snapshots, expiry, retention, backups |
+| `service`, `trials`, `housekeeping` | models by name, recovery, shutdown; trials; upkeep |
 | `pipeline` | one thread writes, one fsync serves many |
 | `model`, `accounts`, `probing` | a learner and its results so far; what a learner is like, found by trying one out |
 | `replay`, `snapshots` | a model brought up to date |
