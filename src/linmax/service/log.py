@@ -59,12 +59,15 @@ class EventLog:
     path : path of the SQLite file; it is made when missing.
     vfs : name of the SQLite virtual file system, for tests.
     synchronous : "FULL". Tests show that "NORMAL" loses acknowledged events when the power fails.
+    wait : seconds to wait for another process that has the log, such as a backup of a stopped service.
     """
 
-    def __init__(self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL") -> None:
+    def __init__(
+        self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL", wait: float = 0.0
+    ) -> None:
         self.path = Path(path)
         wal = _content(self.path.with_name(f"{self.path.name}-wal"))
-        self.database = open_file(self.path, vfs)
+        self.database = open_file(self.path, vfs, wait)
         prepare_file(self.database, self.path, synchronous)
         self._pages = 0
         self.database.set_wal_hook(self._note_pages)

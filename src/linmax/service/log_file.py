@@ -83,9 +83,11 @@ def translated(error: apsw.Error) -> Exception:
     return StorageFailed(f"{type(error).__name__}: {error}")
 
 
-def open_file(path: Path, vfs: str | None) -> apsw.Connection:
+def open_file(path: Path, vfs: str | None, wait: float) -> apsw.Connection:
     try:
-        return apsw.Connection(str(path), vfs=vfs)
+        database = apsw.Connection(str(path), vfs=vfs)
+        database.set_busy_timeout(int(1000 * wait))
+        return database
     except apsw.CantOpenError as error:
         raise OSError(f"cannot open {path}: {error}") from None
 

@@ -34,6 +34,7 @@ __all__ = ["Quarantined", "Service"]
 logger = logging.getLogger("linmax.service")
 
 CONFIRM_SECONDS = 120
+LOCK_SECONDS = 3.0
 LAST_ERRORS = 20
 LAST_INCIDENTS = 20
 
@@ -68,7 +69,7 @@ class Service:
     ) -> None:
         private_folder(settings.data)
         self.settings = settings
-        self.log = EventLog(settings.data / "log.sqlite", vfs=vfs)
+        self.log = EventLog(settings.data / "log.sqlite", vfs=vfs, wait=LOCK_SECONDS)
         self.log.budget = Budget(*settings.budgets, self.log.models.values)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
