@@ -235,6 +235,14 @@ class Engine:
         """
         size = len(labels)
         scored = min(size, scored)
+        if size == 1 and not self.runs and not margins and (labels[0] >= 0 or self.top.takes_gaps):
+            known, told = int(self.state.shape[KNOWN]), int(labels[0] >= 0)
+            one = self.top.play_one(self, instances, labels)
+            if one is not None:
+                self.state.shape[KNOWN] = max(known, int(labels[0]) + 1)
+                self.state.counts[0, TRIALS] += told
+                self.state.counts[0, UPDATES] += told
+                return Outcome(one[0], np.array([told], np.uint8), None, one[1] if scored else None)
         outcome = Outcome(
             np.zeros(size, np.int32),
             np.zeros(size, np.uint8),

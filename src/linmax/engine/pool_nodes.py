@@ -62,6 +62,9 @@ class LearnerNode(Node):
         played = self.running.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
         return PlayedChunk(played[0], np.ones(len(played[0]), np.uint8), played[1])
 
+    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.running.play(engine.state.shape, instances, label, 0, 1, engine.k)
+
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.running.judge(engine.state.shape, instances, size, engine.k)
 
@@ -193,6 +196,12 @@ class AutoPoolNode(Node):
             *_, votes = self.attributes.judged(engine.state.shape, instances, size, engine.k)
         fused, none = self._fused(instances, 0, size, votes, engine.k), np.full(size, -1, np.int32)
         return self.votes.play(engine.state.shape, fused, none, 0, size, engine.k)
+
+    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """For voters alone."""
+        if self.votes is None or self.attributes is not None or engine.layout.raters:
+            return None
+        return self.votes.play(engine.state.shape, instances, label, 0, 1, engine.k)
 
     def _vote(
         self,

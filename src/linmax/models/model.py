@@ -306,7 +306,8 @@ class Model:
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
-            known = pass_over(self.record, places[:late], known)
+            if late:
+                known = pass_over(self.record, places[:late], known)
             keep_table(self.record, outcome.scores, places[late:], known)
         return outcome
 

@@ -156,6 +156,13 @@ class Node:
         """Predict and learn the trials of a chunk, which the members have played."""
         raise NotImplementedError
 
+    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Prediction and scores of one trial, which is learned; None where `play` is to do it.
+
+        For a node that has no members below it, without what a chunk costs.
+        """
+        return None
+
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
         raise NotImplementedError

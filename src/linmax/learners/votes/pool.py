@@ -83,6 +83,10 @@ class RunningVotes(Running):
         self.agreement = Agreement(**parts["agreement"])
         self.refitted.restore(parts["refitted"])
 
+    def _fits(self, instances: Instances, k: int) -> bool:
+        """Whether there is room for these instances."""
+        return self.blocks.tolist() == [instances.signs.size, instances.scores.shape[1], k if instances.constant else 0]
+
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for the voters and raters of these instances and for k classes."""
         blocks = blocks_of(instances, k)
@@ -160,7 +164,7 @@ class RunningVotes(Running):
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        if not np.array_equal(blocks_of(instances, k), self.blocks):
+        if not self._fits(instances, k):
             self._fit(instances, k)
         counted = self.agreement.trust.size > 0
         if self.agreement.habits.shape[1] < k and (counted or (labels[begin:end] < 0).any()):
@@ -179,7 +183,7 @@ class RunningVotes(Running):
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        if not np.array_equal(blocks_of(instances, k), self.blocks):
+        if not self._fits(instances, k):
             larger = RunningVotes()
             larger.restore(self.arrays)
             larger._fit(instances, k)

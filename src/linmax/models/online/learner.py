@@ -150,6 +150,7 @@ class Learner:
         self._known = {name: self._places[name] for name in self.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
+        self._short = JIT and (self._engine.plain or has_path(self._engine))  # whether there can be a path
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
@@ -264,7 +265,7 @@ class Learner:
             return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return self._choose(candidates, (attributes, votes, scores), id)
-        if scores is None and id is None:
+        if self._short and scores is None and id is None:
             predicted = self._ask(attributes, votes)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes)
@@ -403,7 +404,7 @@ class Learner:
             )
         if candidates is not None:
             return self._learn_choice(candidates, label, (attributes, votes, scores), id)
-        if scores is None and id is None:
+        if self._short and scores is None and id is None:
             predicted = self._teach(attributes, votes, label)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes, label)
@@ -815,7 +816,7 @@ class Learner:
     def _open(self, attributes: Any, votes: Any) -> bool:
         """Set up a one-trial path for an instance whose names are all known; whether there is a new one."""
         engine = self._engine
-        if not JIT or not (engine.plain or has_path(engine)):
+        if not self._short:
             return False
         numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
         count = len(numbers)
