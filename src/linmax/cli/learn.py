@@ -22,6 +22,7 @@ from linmax.cli.learn_job import LearnJob
 from linmax.cli.output import add_json_option
 from linmax.cli.prediction_file import STANDARD
 from linmax.cli.reading import add_reading_options, refused_share
+from linmax.cli.row_order import add_shuffle_option, check_shuffle
 
 __all__ = ["configure", "run"]
 
@@ -60,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=EARLY_STOP,
         help=f"end after P passes without fewer mistakes on lines held out; 0 = never (default: {EARLY_STOP})",
     )
+    add_shuffle_option(parser)
     add("--delay", metavar="D", type=int, default=0, help="labels come D lines later")
     add("--test", metavar="FILE", help="at the end, the error on this file")
     add("--model", metavar="OUT", help="save what was learned")
@@ -119,6 +121,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError("standard input can be read once only; write it to a file for more passes")
     if arguments.json == STANDARD == arguments.predictions:
         raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
+    check_shuffle(arguments)
     refused_share(arguments)
     inputs = [*arguments.data, *([arguments.test] if arguments.test else [])]
     outputs = [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint, arguments.plot]

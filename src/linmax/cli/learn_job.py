@@ -16,10 +16,12 @@ from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD, Predictions
 from linmax.cli.readable import write_readable
 from linmax.cli.reading import no_labels, nothing_read, reading_options, refuse_too_many, show_refusals
+from linmax.cli.row_order import in_order, told_of_runs
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from linmax.io.shuffling import Runs
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Progressive
 
@@ -39,6 +41,7 @@ class LearnJob:
     resumed: bool = False
     noted: bool = False
     warned: bool = False
+    runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
@@ -56,10 +59,12 @@ class LearnJob:
 
     def begin(self) -> None:
         """Make the model, or load it from the checkpoint."""
+        from linmax.io.shuffling import Runs
         from linmax.models.streams import StreamModel
         from linmax.models.streams.progressive import Progressive
 
         given, written = self.arguments, 0
+        self.runs = Runs()
         if given.checkpoint and Path(given.checkpoint).exists():
             self.work, settings, extra = Progressive.load(given.checkpoint)
             self._refuse_others(settings)
@@ -110,7 +115,7 @@ class LearnJob:
                 if self._has_stopped():
                     break
                 self.stream = self._open()
-                batches = iter(self.stream)
+                batches = in_order(self.stream, self.arguments, number)
                 live.begin()  # the first batch is being read meanwhile
                 for batch in batches:
                     with held():
@@ -154,6 +159,8 @@ class LearnJob:
         self.work.kind = self.stream.format
         self._warn()
         self.rows += len(batch)
+        if len(self.work.passes) == 1:
+            self.runs.count(batch.codes)
         if self.output is not None and len(self.work.passes) == 1:
             self.output.write(batch, predicted)
         if self.arguments.checkpoint and self.rows - self.kept_at >= self.arguments.every:
@@ -271,6 +278,8 @@ class LearnJob:
             "seconds": seconds,
             "trials_per_second": self.rows / seconds if seconds else None,
         }
+        if self.runs.long:
+            figures["mean_run"] = self.runs.rows / self.runs.runs
         if self.arguments.passes > 1:
             figures["passes"] = [
                 {"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in self.work.passes
@@ -306,6 +315,8 @@ class LearnJob:
         if figures["decided"]:
             told = ", ".join(f"{name} {value}" for name, value in figures["decided"].items())
             self.screen.print(f"{told}; auto(dense) or auto(sparse) overrules that", soft_wrap=True)
+        if told := told_of_runs(self.runs):
+            self.screen.print(told, soft_wrap=True)
         if figures["unlabelled"]:
             self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:

@@ -20,6 +20,7 @@ import numpy as np
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import cut
 from linmax.learners import Description, Running, silent
+from linmax.learners.at_large import AtLarge
 from linmax.learners.attribute_kinds import DENSE, MIXED, SPARSE, UNDECIDED, Kinds
 from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
@@ -33,6 +34,7 @@ __all__ = ["KINDS", "AttributePool", "GroupLearner", "PoolMember", "RunningPool"
 CHUNK = 1024  # trials whose scores are kept at a time
 FOUR = 4  # numbers of classes that the members have room for are multiples of it
 WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
+PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
 STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
 KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
@@ -69,7 +71,7 @@ class RunningPool(Running):
 
     def __init__(self, kind: int = UNDECIDED, registry: Registry = REGISTRY) -> None:
         self.registry = registry
-        self.kinds, self.first = Kinds(kind), FirstTrials()
+        self.kinds, self.first, self.at_large = Kinds(kind), FirstTrials(), AtLarge()
         self._begin()
 
     def _begin(self) -> None:
@@ -83,6 +85,7 @@ class RunningPool(Running):
         found = {"order": np.array([names.index(name) for name in self.groups], np.int64)}
         found |= {f"kinds.{name}": array for name, array in self.kinds.arrays.items()}
         found |= {f"first.{name}": array for name, array in self.first.arrays.items()}
+        found |= {f"large.{name}": array for name, array in self.at_large.arrays.items()}
         for group_name, group in self.groups.items():
             found |= {f"{group_name}.{name}": array for name, array in group.arrays.items()}
         return found | self.fusion.arrays
@@ -92,9 +95,9 @@ class RunningPool(Running):
             arrays = _as_now(arrays)
         self._begin()
         self.fusion.restore(arrays)
-        for name, part in (("kinds", self.kinds), ("first", self.first)):
+        for name, part in (("kinds", self.kinds), ("first", self.first), ("large", self.at_large)):
             part.restore(_under(name, arrays))
-        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - {"kinds", "first"})
+        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - PARTS)
         for place in arrays["order"].tolist():
             self.groups[names[place]] = group = self._make(names[place])
             group.restore(_under(names[place], arrays))
@@ -135,6 +138,7 @@ class RunningPool(Running):
             raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
         if self.kinds.begin(instances):
             self._meet_both(shape, k)
+        self.at_large.keep(instances, labels, begin, end)
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)
             part = cut(instances, begin, last)
@@ -235,17 +239,38 @@ class RunningPool(Running):
         if not self.groups:
             predictions = silent(shape, np.full(size, known))
             return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
+        fusion = self._fusion_at_large(shape, k) if self.at_large.long_runs else self.fusion
+        return self._judged(shape, instances, size, k, fusion)
+
+    def _fusion_at_large(self, shape: np.ndarray, k: int) -> MemberFusion:
+        """How members are fused for rows that do not follow the stream, where it has long runs of one label."""
+        if self.at_large.found is not None and self.at_large.found[0] == self.at_large.trials:
+            return self.at_large.found[1]
+        instances, labels = self.at_large.sample
+        votes = self._scores(shape, instances, len(labels), k)[1]
+        return self.at_large.fit(votes, labels, shape, k)
+
+    def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
+        task, votes = self._scores(shape, instances, size, k)
+        shape[KNOWN] = task.known
+        predictions, table = fusion.fuse(votes, task.labels, shape, False, k)
+        return FusedTrials(0, size, predictions, table, votes)
+
+    def _scores(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
+        """The members' scores, without learning."""
         marks = [(group, group.mark()) for group in self.groups.values()]
         words, rows = self.kinds.words(instances), self.kinds.rows(instances, 0, size)
         if not words.indptr.size:
             words = words._replace(indptr=np.zeros(size + 1, np.int64))
         self._make_room(words, rows.shape[1], k)
         met = np.full(size, self.kinds.width if self.kinds.kind == DENSE else rows.shape[1])
-        task = Task(known, words, np.zeros(0, np.int32), 0, size, False, rows, met)
-        found = self._follow(task, *self._lead(task, k), shape, k)
+        task = Task(int(shape[KNOWN]), words, np.zeros(0, np.int32), 0, size, False, rows, met)
+        votes, led = self._lead(task, k)
+        for (place, _, group), own in zip(self._places(), led, strict=True):
+            group.follow(task, own, votes, place)
         for group, mark in marks:
             group.rewind(mark)
-        return found
+        return task, votes
 
     def _places(self) -> Iterator[tuple[int, str, Group]]:
         """Each group, after the place of its first member."""
@@ -264,8 +289,7 @@ class RunningPool(Running):
         for (place, _, group), own in zip(self._places(), led, strict=True):
             group.follow(task, own, votes, place)
         shape[KNOWN] = task.known
-        labels = task.labels[task.begin : task.end] if task.learn else task.labels
-        predictions, table = self.fusion.fuse(votes, labels, shape, task.learn, k)
+        predictions, table = self.fusion.fuse(votes, task.labels[task.begin : task.end], shape, True, k)
         return FusedTrials(task.begin, task.end, predictions, table, votes)
 
     def play(
@@ -346,6 +370,7 @@ class RunningPool(Running):
         base = None if mixture.base is None else self._members_of(mixture.base.state)
         self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
         self.first.mix(mixture)
+        self.at_large.mix(mixture)
         if not self.first.open:
             self.kinds.settle()
 
@@ -374,8 +399,9 @@ def _as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     first.close()
     found |= {f"kinds.{key}": own for key, own in kinds.arrays.items()}
     found |= {f"first.{key}": own for key, own in first.arrays.items()}
+    found |= {f"large.{key}": own for key, own in AtLarge().arrays.items()}
     found = {key: own for key, own in found.items() if not key.startswith("team")}
-    present = sorted({key.partition(".")[0] for key in found if "." in key} - {"kinds", "first"})
+    present = sorted({key.partition(".")[0] for key in found if "." in key} - PARTS)
     if "sparse" not in names:
         del found["recent.recent"]
         present.remove("recent")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout, concatenate, cut, no_instances, widen
-from linmax.learners.mixing import Mixture
+from linmax.learners.mixing import Apart, Mixture
 
 __all__ = ["LAST", "FirstTrials"]
 
@@ -71,15 +71,21 @@ class FirstTrials:
         if not all(first.open for first in firsts) or sum(len(first.labels) - base for first in firsts) + base >= LAST:
             self.close()
             return
+        found = []
         for place, (part, first) in enumerate(zip(mixture.parts, firsts, strict=True)):
-            kept = cut(first.instances, base if place else 0, len(first.labels))
+            begin = base if place else 0
+            found.append((part, cut(first.instances, begin, len(first.labels)), first.labels[begin:]))
+        self.take(found)
+        self.known = firsts[0].known
+
+    def take(self, parts: Sequence[tuple[Apart, Instances, np.ndarray]]) -> None:
+        """Keep trials of several, at their places among all columns and classes."""
+        for part, kept, labels in parts:
             dense = np.zeros((len(kept.dense), int(part.dense.max(initial=-1)) + 1))
             dense[:, part.dense[: kept.dense.shape[1]]] = kept.dense
             indices = part.sparse[kept.indices].astype(np.int32)
-            shape = np.zeros(KNOWN + 1, np.int64)
-            shape[KNOWN] = first.known
-            labels = part.classes[first.labels[base if place else 0 :]].astype(np.int32)
-            self.keep(shape, kept._replace(dense=dense, indices=indices), labels)
+            own = part.classes[labels].astype(np.int32)
+            self.keep(np.zeros(KNOWN + 1, np.int64), kept._replace(dense=dense, indices=indices), own)
 
     def close(self) -> None:
         """Forget them; no more are kept."""

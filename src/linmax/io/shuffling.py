@@ -1,0 +1,69 @@
+"""Rows of a stream in another order, and whether they need it: files are often sorted by class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from linmax.io.batches import Batch
+
+__all__ = ["LONG_RUNS", "Runs", "shuffled"]
+
+ROWS = 4096  # of a batch in the new order
+LONG_RUNS = 50  # rows of the same label, on average, from which on rows look sorted
+FEWEST = 200  # rows that are needed to say so
+
+
+def shuffled(batches: Iterable[Batch], seed: int = 0) -> Iterator[Batch]:
+    """All rows of these batches in a random order; all of them are read, and held in memory, before the first comes."""
+    found = list(batches)
+    if not found:
+        return
+    last, starts = found[-1], np.cumsum([0, *(len(batch.values) for batch in found)])
+    dense = np.concatenate([batch.dense for batch in found])
+    begins = np.concatenate([batch.indptr[:-1] + first for batch, first in zip(found, starts[:-1], strict=True)])
+    lengths = np.concatenate([np.diff(batch.indptr) for batch in found])
+    indices, values = (np.concatenate([getattr(batch, name) for batch in found]) for name in ("indices", "values"))
+    codes, importance, lines = (
+        np.concatenate([getattr(batch, name) for batch in found]) for name in ("codes", "importance", "lines")
+    )
+    tags = None if all(batch.tags is None for batch in found) else [t for b in found for t in b.tags or [""] * len(b)]
+    order = np.random.default_rng(seed).permutation(len(codes))
+    for first in range(0, len(order), ROWS):
+        rows = order[first : first + ROWS]
+        indptr = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(last.indptr.dtype)
+        places = np.repeat(begins[rows] - indptr[:-1], lengths[rows]) + np.arange(indptr[-1])
+        yield replace(
+            last,
+            dense=np.ascontiguousarray(dense[rows]),
+            indptr=indptr,
+            indices=np.ascontiguousarray(indices[places]),
+            values=np.ascontiguousarray(values[places]),
+            codes=codes[rows],
+            importance=importance[rows],
+            lines=lines[rows],
+            tags=None if tags is None else [tags[row] for row in rows.tolist()],
+            done=(first + len(rows)) / len(order),
+        )
+
+
+class Runs:
+    """Counts how long the same label comes row after row."""
+
+    def __init__(self) -> None:
+        self.rows = self.runs = 0
+        self.last = -1
+
+    def count(self, codes: np.ndarray) -> None:
+        """Count further labels; rows without one are left out."""
+        known = codes[codes >= 0]
+        if known.size:
+            self.runs += int(np.count_nonzero(np.diff(known, prepend=self.last)))
+            self.rows, self.last = self.rows + known.size, int(known[-1])
+
+    @property
+    def long(self) -> bool:
+        """Whether rows look sorted by class."""
+        return self.rows >= FEWEST and self.runs > 1 and self.rows >= LONG_RUNS * self.runs
