@@ -13,6 +13,7 @@ STORY = [
     "cold_start",
     "change_half_way",
     "few_voters",
+    "llm_jury",
     "calibration",
     "hybrid_search",
     "digits",

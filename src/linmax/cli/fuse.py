@@ -74,6 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, accuracy that may be given up")
     add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
+    add("--html", metavar="OUT", help="write the report as one page for the browser")
     add(
         "--predictions",
         metavar="OUT",
@@ -114,6 +115,9 @@ def run(arguments: argparse.Namespace) -> None:
     screen.print()
     screen.print(told)
     _save(screen, arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
+    if arguments.html is not None:
+        told.to_html(arguments.html)
+        screen.print(f"Page saved as {arguments.html}", soft_wrap=True, markup=False)
     if arguments.predictions is not None:
         _predict(screen, arguments.predictions, fusion, trials, unlabelled)
     asked = _asked(arguments, fusion, trials, np.concatenate([learned, held]))
@@ -198,7 +202,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     """Raise now if an output could not be written later."""
     from linmax.util import outputs, plots
 
-    for path in (arguments.json if arguments.json != "-" else None, arguments.model):
+    for path in (arguments.json if arguments.json != "-" else None, arguments.model, arguments.html):
         if path is not None:
             outputs.check_output(path)
     if arguments.predictions is not None:

@@ -207,6 +207,13 @@ class Tally:
         counts = np.append(self._counted.curves[:filled, rival], self.mistakes(rival))
         return np.interp(np.arange(1, self.trials + 1), np.append(0, times), np.append(0, counts))
 
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trials, from 0, and (points, rivals) the mistakes up to each."""
+        filled = int(self._counted.numbers[FILLED])
+        times = np.concatenate([[0], self._counted.times[:filled], [self.trials]])
+        curves = self._counted.curves[:filled]
+        return times, np.vstack([np.zeros_like(curves[:1]), curves, (self.trials - self.right)[None]])
+
     def mistakes(self, rival: int) -> int:
         """Mistakes of a rival so far."""
         return int(self.trials - self.right[rival])

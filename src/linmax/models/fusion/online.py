@@ -19,7 +19,8 @@ from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.models.fusion.frugal import Frugal
+from linmax.models.fusion.details import Details
+from linmax.models.fusion.frugal import Frugal, voter_weights
 from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.state import (
@@ -360,7 +361,10 @@ class OnLineFusion(Frugal):
         lines = state.voter_lines(weights)
         sides, model = state.side_lines(bool(weights)), state.model
         judged = (model.reliability, test_reliability, model.coverage)
-        return Report(str(model.learner), online, test, lines, kinds, sides, *judged)
+        details = Details.of(
+            state.tally, state.voters, state.recent, model.learner, voter_weights(state), state.normaliser is not None
+        )
+        return Report(str(model.learner), online, test, lines, kinds, sides, *judged, details)
 
     def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
         """Trials that nobody learns from, and their labels."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.models.fusion.comparison import Comparison, Rival
+from linmax.models.fusion.details import Details
 from linmax.models.reliability import Reliability
 
 if TYPE_CHECKING:
@@ -104,6 +107,24 @@ class Report(_Shown):
     reliability: Reliability | None = None
     test_reliability: Reliability | None = None
     coverage: Mapping[float, float] = field(default_factory=dict)
+    details: Details | None = field(default=None, repr=False, compare=False)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the report as one page that needs nothing else: for the browser, the phone and the printer.
+
+        Examples
+        --------
+        >>> import linmax, os, tempfile
+        >>> data = linmax.majority_problem(trials=300, seed=1)
+        >>> page = os.path.join(tempfile.mkdtemp(), "report.html")
+        >>> linmax.VoteFusion("perceptron").fit(data.votes, data.labels).report().to_html(page)
+        >>> os.path.getsize(page) < 500_000
+        True
+        """
+        from linmax.models.fusion.page import page_of
+        from linmax.util.outputs import replace_file
+
+        replace_file(Path(path), page_of(self).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""

@@ -1,0 +1,109 @@
+"""The report as a page: whole, safe, small, and it says what the report says."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.cli import main
+
+VOID = {"meta", "line", "circle", "polyline"}
+
+
+class Checked(HTMLParser):
+    """Every element is closed, and nothing is fetched from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in ("script", "link", "img", "iframe")
+        assert not {"src", "href"} & {name for name, _ in attrs}
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.text.append(data)
+
+
+def read(path: Path) -> str:
+    parser, text = Checked(), path.read_text(encoding="utf-8")
+    parser.feed(text)
+    assert parser.open == []
+    assert "http" not in text
+    assert "url(" not in text
+    assert len(text) < 500_000
+    return " ".join(parser.text)
+
+
+def jury(size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    random = np.random.default_rng(0)
+    labels = np.array(list("abc"))[random.integers(3, size=size)]
+    other = np.array(list("abc"))[random.integers(3, size=(6, size))]
+    names = ["<b>anna</b>", "ben", "carl", "dora", "eve", "fay"]
+    table = {}
+    for i, name in enumerate(names):
+        right = random.random(size) < (0.85 if i == 0 else 0.5)
+        table[name] = np.where(right, labels, other[i])
+    table["carl"] = table["ben"]  # the same voter twice
+    half = size // 2
+    table["dora"] = np.where(np.arange(size) < half, other[3], labels)  # right from half-way on
+    return table, labels
+
+
+def test_a_whole_page(tmp_path: Path) -> None:
+    table, labels = jury(600)
+    subject = np.array(["x", "y"] * 300)
+    report = linmax.VoteFusion(by="subject").fit(table | {"subject": subject}, labels).report()
+    report.to_html(tmp_path / "report.html")
+    told = read(tmp_path / "report.html")
+    assert f"right {100 * report.online.accuracy['fusion']:.1f} % of the time" in told
+    assert "<b>anna</b>" in told  # as text
+    for heading in ("Accuracy over time", "Whom the jury trusts", "How alike", "How few", "What changed", "By side"):
+        assert heading in told
+    details = report.details
+    assert details is not None
+    assert details.likeness[1, 2] == pytest.approx(1.0)
+    assert details.independent is not None
+    assert 1.0 < details.independent < 6.0
+    assert "ben and carl" in told
+    assert [change.voter for change in details.changes] == ["dora"]
+    change = details.changes[0]
+    assert abs(change.trial - 300) < 60
+    assert change.after > 0.95 > 0.5 > change.before
+
+
+def test_pages_of_little(tmp_path: Path) -> None:
+    linmax.VoteFusion("perceptron").fit([["x", "y"], ["y", "x"]], ["x", "y"]).report().to_html(tmp_path / "two.html")
+    assert "The fused jury is right" in read(tmp_path / "two.html")
+    scores = np.random.default_rng(0).random((80, 2, 3))
+    fusion = linmax.VoteFusion("perceptron").fit(scores, scores[:, 0].argmax(axis=1))
+    fusion.report(scores, scores[:, 0].argmax(axis=1)).to_html(tmp_path / "scores.html")
+    assert "held-out trials" in read(tmp_path / "scores.html")
+    learner = "combine(perceptron, winnow(1.1), how=wma)"  # no single weight vector
+    linmax.VoteFusion(learner).fit([["x", "y"], ["y", "x"]] * 40, ["x", "y"] * 40).report().to_html(tmp_path / "c.html")
+    read(tmp_path / "c.html")
+
+
+def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, labels = jury(120)
+    rows = zip(*table.values(), labels, strict=True)
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join([",".join([*table, "label"]), *(",".join(row) for row in rows)]) + "\n")
+    page = tmp_path / "page.html"
+    assert main(["fuse", str(path), "--label", "label", "--html", str(page)]) == 0
+    assert re.search(r"Page saved as .*page\.html", capsys.readouterr().out)
+    read(page)
+    assert main(["fuse", str(path), "--label", "label", "--html", str(tmp_path / "no" / "page.html")]) == 2
