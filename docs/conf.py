@@ -39,7 +39,7 @@ nitpick_ignore_regex = [("py:class", r"(numpy|collections)\..*")]  # no outside 
 
 # -- pages
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -83,7 +83,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
-html_sidebars = {"index": [], "first-minutes": [], "changelog": []}
+html_sidebars = {"index": [], "first-minutes": [], "benchmarks": [], "changelog": []}
 html_theme_options = {
     "logo": {"text": "linmax", "alt_text": "linmax, start page"},
     "navbar_align": "left",

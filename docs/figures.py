@@ -47,7 +47,7 @@ def cold_start() -> None:
     for number, (name, row) in enumerate(found["median"].items()):
         axes.plot(found["labels"], row, "o-", color=f"C{number}", label=name)
         axes.plot(found["labels"], found["worst"][name], ":", color=f"C{number}")
-    title = "29 language models on MMLU-Pro: accuracy on new questions (dotted: the worst of five shuffles)"
+    title = "MMLU-Pro: accuracy on new questions (dotted: the worst shuffle)"
     axes.set(xscale="log", xlabel="labels seen", ylim=(0.4, 0.76), title=title)
     axes.legend(loc="lower right")
 

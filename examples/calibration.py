@@ -51,3 +51,22 @@ for name, confidence in [("probability of the fusion", says), ("share of votes f
 axes.set(xlabel="says", ylabel="is right", title="2,500 new questions")
 axes.legend()
 plt.show()
+
+# %%
+# Where one answer is not sure enough, ask for a set that holds the right one as often as you say. Sets are small
+# where the models agree, and wide where they do not.
+
+figure, (left, right_side) = plt.subplots(1, 2, figsize=(9, 3.6))
+wanted = [0.8, 0.85, 0.9, 0.95]
+covered, sizes = [], []
+for coverage in wanted:
+    sets = fusion.predict_set(table(new), coverage=coverage)
+    covered.append(np.mean([label in found for label, found in zip(jury.labels[new], sets, strict=True)]))
+    sizes.append([len(found) for found in sets])
+    print(f"sets for {coverage:.0%} hold the right answer in {covered[-1]:.3f}, {np.mean(sizes[-1]):.2f} answers each")
+left.plot([0.75, 1], [0.75, 1], color="grey", linewidth=1)
+left.plot(wanted, covered, "o-")
+left.set(xlabel="coverage asked for", ylabel="coverage found", title="coverage on new questions")
+right_side.hist(sizes[2], bins=np.arange(-0.5, 11), rwidth=0.8)
+right_side.set(xlabel="answers in a set", title="sets for 90 %")
+plt.show()

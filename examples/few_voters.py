@@ -2,8 +2,8 @@
 How few voters are enough
 =========================
 
-Every model of a jury costs money and time. After some labels, the weights say whom to ask first; how many of them
-does it take?
+Every model of a jury costs money and time. `panel` says, from the trials that were learned, whom to ask first and how
+often the first so many are right alone; `ask` goes on asking about one question only until more is not worth it.
 """
 
 import matplotlib.pyplot as plt
@@ -11,31 +11,33 @@ import numpy as np
 
 import linmax
 
-jury = linmax.jury_problem(families=6, sizes=4, trials=3000, seed=1)
-
-
-def table(names, rows):
-    return {name: jury.votes[name][rows] for name in names}
-
-
-past, new = slice(2000), slice(2000, None)
-everyone = linmax.VoteFusion().fit(table(jury.votes, past), jury.labels[past])
-weights = everyone.weights()
-order = sorted(weights, key=weights.get, reverse=True)
-
-sizes = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24]
-accuracy = []
-for m in sizes:
-    few = order[:m]
-    fusion = linmax.VoteFusion().fit(table(few, past), jury.labels[past])
-    accuracy.append(np.mean(fusion.predict(table(few, new)) == jury.labels[new]))
-    print(f"{m:2d} of {len(order)} models: {accuracy[-1]:.3f}")
+jury = linmax.jury_problem(families=6, sizes=4, trials=2500, seed=1)
+past = {name: votes[:2000] for name, votes in jury.votes.items()}
+fusion = linmax.VoteFusion().fit(past, jury.labels[:2000])
+panel = fusion.panel()
+print(panel)
+print(f"enough: {', '.join(panel.enough().voters)}")
 
 # %%
-# A few models that fail in different ways are worth nearly as much as all; the best one alone is not.
+# On 500 new questions: everyone is asked; or one after the other, until more is not worth it.
+
+new = {name: votes[2000:] for name, votes in jury.votes.items()}
+truth = jury.labels[2000:]
+calls, answers = 0, []
+for t in range(len(truth)):
+    votes = {}
+    while (name := fusion.ask(votes, explore=0)) is not None:
+        votes[name] = new[name][t]  # here one would call the model
+    calls += len(votes)
+    answers.append(fusion.predict({name: [vote] for name, vote in votes.items()})[0])
+asked, everyone = np.mean(np.array(answers) == truth), np.mean(fusion.predict(new) == truth)
+print(f"all {len(new)} models asked: {everyone:.3f} right")
+print(f"asked one by one: {asked:.3f} right with {calls / len(truth):.1f} calls a question")
 
 figure, axes = plt.subplots(figsize=(8, 4))
-axes.plot(sizes, accuracy, "o-")
-axes.axhline(accuracy[-1], color="grey", linewidth=1, linestyle=":")
-axes.set(xlabel="models asked, the heaviest first", title="accuracy on 1,000 new questions")
+axes.plot([len(line.voters) for line in panel], [line.accuracy for line in panel], "o-", label="the heaviest so many")
+axes.plot(calls / len(truth), asked, "s", markersize=9, label="asked one by one, new questions")
+axes.axhline(everyone, color="grey", linewidth=1, linestyle=":", label="all, new questions")
+axes.set(xlabel="models asked", title="accuracy")
+axes.legend()
 plt.show()

@@ -82,14 +82,20 @@ def test_change_half_way(shown):
 
 
 def test_few_voters(shown):
-    found = figures(shown("few_voters"), r"^ *(\d+) of \d+ models: ([\d.]+)")
-    assert found["3"] > found["1"] + 0.03
-    assert found["24"] > found["3"]
+    text = shown("few_voters")
+    everyone = float(re.search(r"models asked: ([\d.]+) right", text)[1])
+    asked, calls = map(float, re.search(r"one by one: ([\d.]+) right with ([\d.]+) calls", text).groups())
+    assert asked > everyone - 0.02
+    assert calls < 14
 
 
 def test_calibration(shown):
-    found = figures(shown("calibration"), r"^(.+?): expected calibration error ([\d.]+)")
+    text = shown("calibration")
+    found = figures(text, r"^(.+?): expected calibration error ([\d.]+)")
     assert found["probability of the fusion"] < 0.05 < found["share of votes for its answer"]
+    sets = figures(text, r"^sets for (\d+)% hold the right answer in ([\d.]+)")
+    assert len(sets) == 4
+    assert all(abs(float(asked) / 100 - held) < 0.05 for asked, held in sets.items())
 
 
 def test_hybrid_search(shown):

@@ -337,6 +337,20 @@ def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
 
     Source: Gibbs and Candes (2021), proposition 4.1: the levels stay within [-g, 1 + g], and their sum telescopes.
 
+    Parameters
+    ----------
+    trials
+        T, the number of trials.
+    step
+        g, by how much levels move, > 0.
+    miss
+        a, the share of misses that is asked for.
+
+    Returns
+    -------
+    float
+        The largest distance, for every sequence.
+
     Examples
     --------
     >>> round(adaptive_coverage(trials=8000, step=0.01), 4)

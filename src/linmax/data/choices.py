@@ -52,6 +52,15 @@ def choices(
     Voters and raters have one weight each, whatever the candidates. Thresholds and attributes, which have a weight for
     each class, do not exist here.
 
+    Returns
+    -------
+    Choices
+        The instances, for `linmax.run`.
+
+    See Also
+    --------
+    linmax.experts : instances whose classes are the same at every trial.
+
     Examples
     --------
     >>> import linmax
