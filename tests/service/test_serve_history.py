@@ -200,8 +200,9 @@ class TestUpgrade:
                 assert local.call("GET", "/ready").body["incidents"] == []
                 for name, summary in self.told["summaries"].items():
                     shown = local.call("GET", f"/v1/models/{name}").body
-                    assert {key: shown[key] for key in summary} == summary
-                    assert local.call("GET", f"/v1/models/{name}/weights").body == self.told["weights"][name]
+                    same = ("trials", "pending", "applied_seq", "created")  # what a newer learner does not change
+                    assert {key: shown[key] for key in same} == {key: summary[key] for key in same}
+                    assert sorted(shown["classes"]) == sorted(summary["classes"])
                 for path, body, answer in self.told["answers"]:
                     if body.get("id") != "p9":  # was forgotten
                         assert local.call("POST", f"/v1/models/{path}", body).body == answer
@@ -212,8 +213,9 @@ class TestUpgrade:
             assert (
                 local.call("POST", "/v1/models/words/learn", {"attributes": {"w1": 1.0}, "label": "pos"}).status == 200
             )
-        for path in (data / "snapshots").iterdir():
-            path.unlink()
+        shutil.rmtree(data / "snapshots")
         with Local(data) as local:
+            expected, _ = replayed(read_log(data)["words"], learner="perceptron")
+            assert local.service.models["words"].learner.weights == expected.weights
             assert local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"}).body == answer.body
             assert local.call("GET", "/ready").body["quarantined"] == []
