@@ -183,9 +183,8 @@ class FusionState:
         instances = no_instances(1)._replace(votes=codes, signs=np.ones(layout.voters), constant=layout.constant)
         right = self.model.play(instances, labels).predictions == labels
         order = self._order
-        said, told = np.append(order, -1)[codes], order[labels]
-        self.tally.add(right, said, told, len(order))
-        self.recent.add(said, told)
+        self.tally.add(right, np.append(order, -1)[codes], order[labels], len(order))
+        self.recent.add(codes, labels)
         return True
 
     def _codes_of(self, votes: Any) -> np.ndarray | None:
@@ -238,8 +237,10 @@ class FusionState:
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         told = np.array([place[name] for name in names])
         tally.add(right, said, told, len(classes), leader)
-        if tally is self.tally:
-            self.recent.add(said, told)
+        if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
+            place = {name: i for i, name in enumerate(self.model.classes)}
+            said = np.array([*(place.get(name, -1) for name in batch.names), -1])[batch.said]
+            self.recent.add(said, np.array([place[name] for name in names], np.int64))
 
     def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
         """The instances without voters that have not joined yet; votes for classes not met, nor ``more``, abstain."""
