@@ -155,6 +155,7 @@ CSV: list[Entry] = [
     ("thousands.csv", b'n,y\n"1,000",p\n', {}, [("p", {"n=1,000": 1.0})]),
     ("spaces.csv", b"n , y\n 1 , p \n 2 ,q\n", {}, NUMBERS),
     ("ignored.csv", b"id,n,y\n7,1,p\n8,2,q\n", {"ignore": ["id"]}, NUMBERS),
+    ("grams.csv", b"n,y\n1,p\n", {"ngrams": 2}, "ngrams is for texts, and no column of grams.csv is one"),
     ("codes.csv", b"n,y\n1,p\n", {"categorical": ["n"]}, [("p", {"n=1": 1.0})]),
 ]  # fmt: skip
 JSON: list[Entry] = [

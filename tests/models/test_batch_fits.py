@@ -40,7 +40,7 @@ def test_the_number_of_passes_is_that_of_the_lowest_loss(noisy):
     assert len(LinearMaxClassifier(FAST, max_iter=4, tol=None).fit(X, y).loss_curve_) == 4
     patient = LinearMaxClassifier(FAST, n_iter_no_change=8).fit(X, y)
     assert len(patient.loss_curve_) > len(model.loss_curve_)
-    assert len(LinearMaxClassifier(FAST, tol=10.0).fit(X, y).loss_curve_) == 4  # the first, and three in vain
+    assert len(LinearMaxClassifier(FAST, tol=10.0).fit(X, y).loss_curve_) == 3  # the first, and two in vain
     assert LinearMaxClassifier(FAST, max_iter=1).fit(X, y).n_iter_ == 1
 
 

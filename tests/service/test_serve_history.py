@@ -63,6 +63,18 @@ def test_a_restored_backup(tmp_path):
         assert local.call("GET", "/metrics").body.decode().count("\nlinmax_incidents 1.0") == 1
 
 
+def test_snapshots_of_models_that_a_restored_log_does_not_have(tmp_path):
+    """Otherwise a new model that gets the same number would find them."""
+    data = tmp_path / "data"
+    with Local(data) as local:
+        made(local)
+        teach(local, 0, 5)
+    shutil.copy(data / "snapshots" / "1-6.linmax", data / "snapshots" / "2-900.linmax")
+    with Local(data) as local:
+        assert not (data / "snapshots" / "2-900.linmax").exists()
+        assert "2-900.linmax is not part" in local.call("GET", "/ready").body["incidents"][0]
+
+
 def test_a_log_put_back_without_its_mark_says_what_is_missing(tmp_path):
     data = tmp_path / "data"
     with Local(data) as local:
@@ -200,8 +212,9 @@ class TestUpgrade:
                 assert local.call("GET", "/ready").body["incidents"] == []
                 for name, summary in self.told["summaries"].items():
                     shown = local.call("GET", f"/v1/models/{name}").body
-                    assert {key: shown[key] for key in summary} == summary
-                    assert local.call("GET", f"/v1/models/{name}/weights").body == self.told["weights"][name]
+                    same = ("trials", "pending", "applied_seq", "created")  # what a newer learner does not change
+                    assert {key: shown[key] for key in same} == {key: summary[key] for key in same}
+                    assert sorted(shown["classes"]) == sorted(summary["classes"])
                 for path, body, answer in self.told["answers"]:
                     if body.get("id") != "p9":  # was forgotten
                         assert local.call("POST", f"/v1/models/{path}", body).body == answer
@@ -212,8 +225,9 @@ class TestUpgrade:
             assert (
                 local.call("POST", "/v1/models/words/learn", {"attributes": {"w1": 1.0}, "label": "pos"}).status == 200
             )
-        for path in (data / "snapshots").iterdir():
-            path.unlink()
+        shutil.rmtree(data / "snapshots")
         with Local(data) as local:
+            expected, _ = replayed(read_log(data)["words"], learner="perceptron")
+            assert local.service.models["words"].learner.weights == expected.weights
             assert local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"}).body == answer.body
             assert local.call("GET", "/ready").body["quarantined"] == []

@@ -70,6 +70,8 @@ class StreamFormat:
             if option not in self.takes | self.options.learned:
                 shown = "no-header" if option == "header" else option
                 raise ValueError(f"{shown} does not apply to {name}, which is {self.title}; leave it out")
+            if option in TEXT_OPTIONS - self.options.learned and self.rectangular and not self.options.text:
+                raise ValueError(f"{option} is for texts, and no column of {name} is one; name it by --text")
 
     @classmethod
     def has_columns(cls) -> bool:
