@@ -20,7 +20,8 @@ def served(description: dict[str, Any]) -> Any:
     from linmax.service.model import ServedModel as Served
     from linmax.service.packing import SentNames
 
-    return Served(ModelRow(1, "golden", description, 0, SentNames()))
+    numbers = {"base": 0, "kept": 0, "named": 0, "last": 0, "pending": 0}
+    return Served(ModelRow(1, "golden", description, 0, {}, base_hash=b"", names=SentNames(), hash=b"", **numbers))
 
 
 def events() -> tuple[Any, int, int, int, int]:
@@ -42,3 +43,10 @@ def served_again(row: Any) -> Any:
     from linmax.service.model import ServedModel as Served
 
     return Served(row)
+
+
+def replay(model: Any, book: Any, note: Any) -> int:
+    """The events of a log, taken in by a model of the service."""
+    from linmax.service.replay import replay as replayed
+
+    return replayed(model, book, note)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from golden import learners
-from golden.internals import events, log, served, served_again
+from golden.internals import events, log, replay, served, served_again
 from golden.play_learner import GIVEN, options, told
 from golden.record import case, digest, plain
 
@@ -48,7 +48,7 @@ def played(kind: str, text: str) -> dict[str, Any]:
             waiting.append((t, model.predict(row)))
             model.apply(Event(seq, predict), lambda *_: None)
         else:
-            model.apply(Event(seq, learn, row, None, label), lambda at, said: noted.append([at, said]))
+            model.apply(Event(seq, learn, row, None, label), lambda at, said, _: noted.append([at, said]))
         if len(waiting) > 2:
             due, said = waiting.pop(0)
             seq += 1
@@ -76,7 +76,7 @@ def replayed(kind: str, text: str) -> dict[str, Any]:
         book.commit()
         model = served_again(row_of)
         noted: list[Any] = []
-        count = model.replay(book, lambda at, said: noted.append([at, said]))
+        count = replay(model, book, lambda at, said, _: noted.append([at, said]))
         book.close()
     return {"count": count, "noted": digest(noted), **summary(model, rows)}
 
