@@ -4,8 +4,9 @@
     LINMAX_DATA=... python benchmarks/asking.py --only labels --shuffles 5 --seed 10
 
 labels: the votes of 29 language models on MMLU-Pro, 8,000 random questions of which a selective learner asks for some
-labels, the rest to test. calls: 1,000 of the same questions with all votes, then voters asked one by one. candidates:
-two candidates never seen before in each of 300 trials. retrieval: documents that ten rankers score, and clicks.
+labels, the rest to test. calls: 1,000 of the same questions with all votes, then voters asked one by one. wrong: right
+or wrong in the place of labels. candidates: two candidates never seen before in each of 300 trials. retrieval:
+documents that ten rankers score, and clicks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from real_data import STREAMS
 
 import linmax
 
@@ -186,7 +188,44 @@ def sequence(fusion: Any, votes: dict[str, Any], tolerance: float) -> dict[str, 
     return found
 
 
-PARTS: dict[str, Any] = {"labels": labels, "calls": calls, "candidates": candidates, "retrieval": retrieval}
+SETS = ("letter", "shuttle", "elec2", "covtype")  # with attributes
+
+
+def wrong(options: argparse.Namespace) -> None:
+    """Right or wrong only, from the first trial: on MMLU-Pro, and on sets with attributes."""
+    rows = []
+    for asked in shuffled(options.seed, options.shuffles):
+        size = min(options.questions, len(asked.labels))
+        table = [dict(zip(asked.voters, row, strict=True)) for row in asked.votes[:size]]
+        full, bandit = (on_line(table, asked.labels[:size], known, "votes") for known in (True, False))
+        rows.append({"accuracy": bandit, "accuracy with labels": full, "given up": full - bandit})
+    told("right or wrong only, MMLU-Pro", rows, {"given up": "<= .005"})
+    for name in SETS:
+        stream = STREAMS[name]().shuffled(options.seed).head(options.rows)
+        table = [{i: float(x) for i, x in enumerate(row)} for row in np.asarray(stream.rows)]
+        full, bandit = (on_line(table, stream.labels, known, "attributes") for known in (True, False))
+        ratio = {"mistakes, with labels = 1": (1 - bandit) / (1 - full), "error with labels": 1 - full}
+        told(f"right or wrong only, {name}, {len(table)} rows", [ratio], {"mistakes, with labels = 1": "<= 1.5"})
+
+
+def on_line(rows: list[dict[Any, Any]], labels: np.ndarray, known: bool, block: str) -> float:
+    """Accuracy, with labels or with right and wrong only."""
+    learner = linmax.Learner(classes=sorted(set(labels.tolist())))
+    right = 0
+    for row, label in zip(rows, labels.tolist(), strict=True):
+        answer = learner.predict(**{block: row})
+        right += answer == label
+        learner.learn(**{block: row}, **({"label": label} if known or answer == label else {"wrong": answer}))
+    return right / len(rows)
+
+
+PARTS: dict[str, Any] = {
+    "labels": labels,
+    "calls": calls,
+    "wrong": wrong,
+    "candidates": candidates,
+    "retrieval": retrieval,
+}
 
 
 def main() -> None:
@@ -198,6 +237,7 @@ def main() -> None:
     parser.add_argument("--ranker", default="auto", help="the learner of candidates")
     parser.add_argument("--tolerance", type=float, default=0.002)
     parser.add_argument("--questions", type=int, default=20_000, help="most questions of calls")
+    parser.add_argument("--rows", type=int, default=5000, help="rows of the sets with attributes")
     parser.add_argument("--exactly", type=int, default=4, help="every so many questions are asked with tolerance 0")
     options = parser.parse_args()
     for part in [options.only] if options.only else PARTS:

@@ -74,7 +74,7 @@ def test_an_instance_that_waits_is_asked_about_by_its_id() -> None:
 def test_classes_and_columns_join() -> None:
     learner = linmax.Learner("S(b=1e-6)-perceptron")
     for label in "abcd":
-        assert learner.learn({label: 1.0}, votes={f"voter of {label}": label}, label=label) != label
+        assert learner.learn({label: 1.0}, label=label) != label
     assert learner.known == list("abcd")  # a label that brings a new class is always learned from
     assert learner.model.labels_used == 4
     assert linmax.Learner.from_state(*learner.state()).predict({"d": 1.0}) == learner.predict({"d": 1.0})

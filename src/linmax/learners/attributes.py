@@ -362,7 +362,7 @@ class RunningPool(Running):
         """Become the mixture: what was decided is that of the part with the greatest share."""
         largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
         placed = mixture.map(lambda part: self.kinds.mix(part.state.kinds, part, largest.kinds))
-        for name in dict.fromkeys(name for part, _ in mixture.counted for name in part.state.groups):
+        for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
             self._join(name, self._make(name))
         for name, group in self.groups.items():
             group.mix(placed.of(partial(_group_of, name)), _width(mixture.k))
@@ -375,11 +375,13 @@ class RunningPool(Running):
             self.kinds.settle()
 
     def _members_of(self, other: RunningPool) -> np.ndarray:
-        """The places of another's members among these."""
+        """The places of another's members among these; -1 if they are none of them."""
         mine = {name: place for place, name, _ in self._places()}
-        return np.array(
-            [mine[name] + m for name, group in other.groups.items() for m in range(len(group.members))], int
-        )
+        places = []
+        for name, group in other.groups.items():
+            many = len(group.members)
+            places += list(range(mine[name], mine[name] + many)) if name in mine else [-1] * many
+        return np.array(places, int)
 
 
 def _group_of(name: str, state: RunningPool) -> Group | None:

@@ -196,7 +196,8 @@ class MemberFusion:
         self.weights, self.matrix = mix_matrices(weights, matrices, shares)
         counted = zip(mixture.counted, [*places, *([] if base is None else [base])], strict=True)
         for (part, sign), there in counted:
-            self.squares[there] += sign * part.state.squares
+            here = there >= 0  # what the base began with may have been given up since
+            self.squares[there[here]] += sign * part.state.squares[here]
             self.trials += sign * part.state.trials
         np.maximum(self.squares, 0.0, out=self.squares)
 

@@ -10,7 +10,7 @@ import numpy as np
 from linmax.core.contract import KNOWN
 from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Mixture
-from linmax.learners.recent_label import RunningRecent, play_recent
+from linmax.learners.recent_label import play_recent
 
 __all__ = ["RecentLabels"]
 
@@ -40,7 +40,8 @@ class RecentLabels(Group):
         votes[:, place] = table[:, : votes.shape[2]]
 
     def mix(self, mixture: Mixture, width: int) -> None:
+        """Which labels came lately is known of one stream only: of several it is forgotten."""
         self.fit(0, width)
-        running = RunningRecent(DECAY)
-        running.mix(mixture)
-        self.recent[: len(running.recent)] = running.recent
+        if len(mixture.weighed) == 1:
+            part = mixture.weighed[0][0]
+            self.recent[part.classes] = part.state.recent[: part.classes.size]
