@@ -50,6 +50,9 @@ def slow(kind, s):
         return [(k - r) / (k - 1) if k > 1 else 0.0 for r in slow_ranks(s)]
     if kind == "reciprocal":
         return [1 / r for r in slow_ranks(s)]
+    if kind == "log":
+        shares = slow("softmax" if min(s) < 0 else "sum", s)
+        return [1 + math.log(max(p, 1e-6)) / math.log(1e6) if any(shares) else 0.0 for p in shares]
     leaders = [v == max(s) for v in s]
     return [leader / sum(leaders) for leader in leaders]
 

@@ -251,15 +251,18 @@ def test_an_instance_in_any_form_is_explained():
 
 
 def slow_tally(votes, labels, fusion_right, k):
-    """Trial by trial in plain Python: rights, wins and losses of plurality, best so far and every voter."""
+    """Trial by trial in plain Python: rights, wins and losses of plurality, the best voters and every voter."""
     n = len(votes[0])
     right, wins, losses = ([0] * (FIRST_VOTER + n) for _ in range(3))
+    recent = [0.0] * n
     for row, label, fused in zip(votes, labels, fusion_right, strict=True):
         counts = [sum(v == c for v in row) for c in range(k)]
         answers = [fused, counts.index(max(counts)) == label]
         so_far = right[FIRST_VOTER:]
         answers.append(row[so_far.index(max(so_far))] == label)
-        answers += [v == label for v in row]
+        answers.append(row[recent.index(max(recent))] == label)
+        recent = [0.99 * before + (v == label) for before, v in zip(recent, row, strict=True)]
+        answers += [False, *(v == label for v in row)]  # there is no soft voting without scores
         for i, answer in enumerate(answers):
             right[i] += answer
             wins[i] += fused and not answer
@@ -353,7 +356,7 @@ def test_report_on_held_out_trials():
     assert accuracy["best_so_far"] == pytest.approx(alone[leader])
     figures = json.loads(json.dumps(report.to_dict()))
     assert set(figures) >= {"trials", "mistakes", "accuracy", "test_accuracy", "weights", "comparisons"}
-    assert set(figures["accuracy"]) == {"fusion", "plurality", "best_voter", "best_so_far"}
+    assert set(figures["accuracy"]) == {"fusion", "plurality", "best_voter", "best_so_far", "best_lately"}
     shown = str(report)
     assert "Held out: 200 trials" in shown
     assert re.search(r"Fusion .*(beats|differ|loses)", shown)
@@ -451,7 +454,7 @@ def test_raters_on_any_scale_are_fused():
     by_name = VoteFusion("AR-winnow(1.1)").fit({str(i): scores[:300, i] for i in range(4)}, labels[:300])
     np.testing.assert_array_equal(fusion.predict(scores), by_name.predict({str(i): scores[:, i] for i in range(4)}))
     copies = fusion.weights(copies=True)
-    assert set(copies["0"]) == {"minmax", "softmax", "borda", "onehot"}
+    assert set(copies["0"]) == {"minmax", "softmax", "borda", "onehot", "log"}
     for name, weight in fusion.weights().items():
         assert sum(copies[name].values()) == pytest.approx(weight)
     figures = report.to_dict()

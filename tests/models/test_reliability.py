@@ -56,3 +56,37 @@ def test_of_a_few_trials_nothing_is_told() -> None:
     assert fusion.report().reliability is None
     with pytest.raises(ValueError, match="3 trials are too few"):
         fusion.plot_reliability()
+
+
+def test_the_best_voter_lately_and_soft_voting_are_rivals() -> None:
+    random = np.random.default_rng(5)
+    labels = random.integers(0, 3, 600)
+    good = np.where(np.arange(600)[:, None] < 300, [0.9, 0.3], [0.3, 0.9])
+    votes = np.where(random.random((600, 2)) < good, labels[:, None], (labels[:, None] + 1) % 3)
+    fusion = linmax.VoteFusion("perceptron", classes=range(3))
+    for begin in range(0, 600, 70):
+        fusion.partial_fit(votes[begin : begin + 70], labels[begin : begin + 70])
+    recent, right = np.zeros(2), 0
+    for row, label in zip(votes, labels, strict=True):
+        right += row[recent.argmax()] == label
+        recent = 0.99 * recent + (row == label)
+    accuracy = fusion.report().online.accuracy
+    assert accuracy["best_lately"] == pytest.approx(right / 600)
+    assert accuracy["best_lately"] > accuracy["best_so_far"] + 0.1
+    assert "best voter lately" in str(fusion.report())
+    held = fusion.report(votes[:50], labels[:50]).test
+    assert held is not None
+    assert held.rivals["best_lately"].name == "1"  # who led when learning ended
+    assert held.accuracy["best_lately"] == pytest.approx(np.mean(votes[:50, 1] == labels[:50]))
+    assert "soft_voting" not in accuracy  # of votes
+    scores = random.random((200, 4, 3))
+    scores[np.arange(200), :, labels[:200]] += 0.4
+    rated = (
+        linmax.VoteFusion("perceptron")
+        .partial_fit(scores[:120], labels[:120])
+        .partial_fit(scores[120:], labels[120:200])
+    )
+    shares = scores / scores.sum(axis=2, keepdims=True)
+    expected = np.mean(shares.mean(axis=1).argmax(axis=1) == labels[:200])
+    assert rated.report().online.accuracy["soft_voting"] == pytest.approx(expected)
+    assert "soft voting" in str(rated.report())

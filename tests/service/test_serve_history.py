@@ -63,6 +63,18 @@ def test_a_restored_backup(tmp_path):
         assert local.call("GET", "/metrics").body.decode().count("\nlinmax_incidents 1.0") == 1
 
 
+def test_snapshots_of_models_that_a_restored_log_does_not_have(tmp_path):
+    """Otherwise a new model that gets the same number would find them."""
+    data = tmp_path / "data"
+    with Local(data) as local:
+        made(local)
+        teach(local, 0, 5)
+    shutil.copy(data / "snapshots" / "1-6.linmax", data / "snapshots" / "2-900.linmax")
+    with Local(data) as local:
+        assert not (data / "snapshots" / "2-900.linmax").exists()
+        assert "2-900.linmax is not part" in local.call("GET", "/ready").body["incidents"][0]
+
+
 def test_a_log_put_back_without_its_mark_says_what_is_missing(tmp_path):
     data = tmp_path / "data"
     with Local(data) as local:

@@ -7,8 +7,8 @@ those that --ignore leaves out and those that --by names: voters get separate
 weights for each value of such a column, say a subject. If all are named
 rater:class, they hold scores. An empty field abstains, and so does a vote for
 something that is never a label. Rows are learned in order, each predicted
-before its label is seen; rows without a label are predicted when all others
-have been learned.
+before its label is seen; rows without a label teach auto how far voters agree,
+and are predicted when all others have been learned.
 
   linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
   linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
@@ -120,7 +120,8 @@ def run(arguments: argparse.Namespace) -> None:
         screen.print(f"Page saved as {arguments.html}", soft_wrap=True, markup=False)
     if arguments.predictions is not None:
         _predict(screen, arguments.predictions, fusion, trials, unlabelled)
-    asked = _asked(arguments, fusion, trials, np.concatenate([learned, held]))
+    labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
+    asked = _asked(arguments, fusion, trials, np.concatenate([labelled, held]))
     if asked is not None:
         screen.print(str(asked), soft_wrap=True, markup=False)
     if arguments.json:
@@ -282,7 +283,7 @@ def _headline(arguments: argparse.Namespace, trials: Trials) -> str:
 
 
 def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows to learn, in their order, those held out, the last of them, and those without a label."""
+    """The rows to learn, in their order, those held out, the last with a label, and those without one."""
     import numpy as np
 
     from linmax.util.checks import whole
@@ -298,5 +299,5 @@ def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.n
     order = np.arange(len(labels))
     if arguments.shuffle is not None:
         order = np.random.default_rng(whole("--shuffle", arguments.shuffle, 0)).permutation(len(labels))
-    labelled = order[given[order]]
-    return labelled[: rows - held], labelled[rows - held :], np.flatnonzero(~given)
+    test = order[given[order]][rows - held :]
+    return order[~np.isin(order, test)], test, np.flatnonzero(~given)

@@ -33,10 +33,13 @@ __all__ = [
     "cognitive_diversity",
     "combine_scores",
     "diversity_strength",
+    "log_shares",
     "rank_score",
     "ranks",
+    "soft_votes",
 ]
 
+FAINT = 1e-6  # share of a score that counts as none in its logarithm
 STRETCH = 2**22  # ratings ranked or compared at a time, to bound memory
 
 
@@ -74,6 +77,13 @@ def _borda(scores: np.ndarray) -> np.ndarray:
     return (k - ranks(scores)) / (k - 1) if k > 1 else np.zeros_like(scores)
 
 
+def log_shares(scores: np.ndarray) -> np.ndarray:
+    """1 + log(share) / log(1e6), and 0 for shares below 1e-6; of scores below 0 the shares are those of softmax."""
+    shares = np.where(scores.min(axis=-1, keepdims=True) < 0.0, _softmax(scores, 1.0), _shares(scores))
+    silent = ~shares.any(axis=-1, keepdims=True)
+    return np.where(silent, 0.0, 1.0 + np.log(np.maximum(shares, FAINT)) / -np.log(FAINT))
+
+
 def _onehot(scores: np.ndarray) -> np.ndarray:
     leading = scores == scores.max(axis=-1, keepdims=True)
     return leading / leading.sum(axis=-1, keepdims=True)
@@ -94,9 +104,10 @@ _OF_ONE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "borda": _borda,
     "reciprocal": lambda scores: 1.0 / ranks(scores),
     "onehot": _onehot,
+    "log": log_shares,
 }
 NORMALISATIONS = (*_OF_ONE, "softmax", "running")
-AUTOMATIC = ("minmax", "softmax", "borda", "onehot")
+AUTOMATIC = ("minmax", "softmax", "borda", "onehot", "log")
 
 
 class Normaliser:
@@ -105,7 +116,7 @@ class Normaliser:
     Parameters
     ----------
     kinds
-        Names, "auto" for minmax, softmax, borda and onehot, or "all" for every one but raw:
+        Names, "auto" for minmax, softmax, borda, onehot and log, or "all" for every one but raw:
 
         ========== ==========================================================================================
         raw        s as it is; only for scores that differ by at most 1
@@ -118,6 +129,7 @@ class Normaliser:
         borda      (k - rank) / (k - 1), tied classes at their mean rank
         reciprocal 1 / rank
         onehot     1 for the highest class, the vote of the rater; tied leaders share it
+        log        1 + log(p) / log(1e6), at least 0: p is s / sum(s), or softmax of s if some are negative
         ========== ==========================================================================================
     temperature
         Of softmax.
@@ -184,6 +196,17 @@ class Normaliser:
         lowest, highest = np.where(speaks, lowest, 0.0)[:, :, None], np.where(speaks, highest, 0.0)[:, :, None]
         width = highest / 2 - lowest / 2  # halves do not overflow
         return np.divide(scores / 2 - lowest / 2, width, out=np.zeros_like(scores), where=width > 0.0)
+
+
+def soft_votes(scores: np.ndarray) -> np.ndarray:
+    """Soft voting: (T, n, k) scores to the mean over the raters of their shares, (T, k).
+
+    Examples
+    --------
+    >>> soft_votes(np.array([[[0.6, 0.4], [0.1, 0.9]]])).round(2).tolist()
+    [[0.35, 0.65]]
+    """
+    return np.asarray(_shares(scores).mean(axis=1))
 
 
 # -- combinatorial fusion analysis --------------------------------------------------------------------------------

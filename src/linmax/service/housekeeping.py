@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from linmax.service.log import EventLog
 from linmax.service.log_reading import waiting
 from linmax.service.log_upkeep import cut, cut_point, drop, give_back, purge
 from linmax.service.model import ServedModel
-from linmax.service.snapshots import SNAPSHOT, SNAPSHOTS_KEPT
+from linmax.service.snapshots import SNAPSHOT, SNAPSHOTS_KEPT, belongs
 from linmax.util import files
 
 if TYPE_CHECKING:
@@ -188,8 +188,10 @@ class Housekeeping:
         point = await call(lambda log: cut_point(log, number, found[-1][0], settings.keep_events, since))
         if point <= service.log.models[number].kept:
             return
-        for _, path in found:  # what stands for the events must be whole
-            await asyncio.to_thread(files.read, path, SNAPSHOT)
+        for seq, path in found:  # what stands for the events must be whole, and of this history
+            told, _ = await asyncio.to_thread(files.read, path, SNAPSHOT)
+            if not await call(partial(_is_own, told=told, seq=seq, number=number)):
+                raise ValueError(f"snapshot {path.name} is not part of this log's history")
         await call(lambda log: cut(log, number, point))
         position: int | None = 0
         while position is not None:
@@ -215,3 +217,7 @@ class Housekeeping:
         self.backed_up = time.time()
         await asyncio.to_thread(answered_requests, request, told, done=True)
         logger.info("backup: %s", told)
+
+
+def _is_own(log: EventLog, *, told: Mapping[str, Any], seq: int, number: int) -> bool:
+    return belongs(told, seq, log, number)

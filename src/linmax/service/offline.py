@@ -66,6 +66,7 @@ def check(data: Path, *, settle: bool = False) -> Report:
     report = Report()
     with opened(data) as log:
         snapshots = Snapshots(data / "snapshots")
+        snapshots.sweep(log)
         for row in list(log.models.values()):
             try:
                 model = ServedModel(row)

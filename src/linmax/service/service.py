@@ -129,6 +129,7 @@ class Service:
         logger.info("stopped")
 
     def _recover(self) -> None:
+        self.snapshots.sweep(self.log)
         for row in list(self.log.models.values()):
             try:
                 model = ServedModel(row)

@@ -67,6 +67,13 @@ class Snapshots:
             else:
                 return
 
+    def sweep(self, log: EventLog) -> None:
+        """Set aside the snapshots of models that the log does not have, such as those made after a backup."""
+        for path in sorted(self.folder.iterdir()):
+            match = NAME.fullmatch(path.name)
+            if match and int(match[1]) not in log.models:
+                self._set_aside(path, log)
+
     def _set_aside(self, path: Path, log: EventLog) -> None:
         self.aside.mkdir(mode=0o700, exist_ok=True)
         target = self.aside / path.name

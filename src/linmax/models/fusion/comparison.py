@@ -1,4 +1,4 @@
-"""How a fusion fares beside plurality, the best voter in hindsight and the best voter so far, on the same trials.
+"""How a fusion fares beside plurality, soft voting and the best voters, on the same trials.
 
 `Tally` counts while a fusion learns; what it keeps does not grow with the trials. For each rival it counts the trials
 that only the fusion got right (wins) and those that only the rival got right (losses): a paired bootstrap of the
@@ -15,14 +15,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, types
 
-from linmax.core.contract import Bytes, Indices, Labels, LabelTable
+from linmax.core.contract import Bytes, Indices, Labels, LabelTable, Vector
 from linmax.engine.record import FILLED, POINTS, STRIDE, TRIALS
 from linmax.jit.compiling import kernel
 
-__all__ = ["BEST_SO_FAR", "FIRST_VOTER", "FUSION", "PLURALITY", "Comparison", "Rival", "Tally", "plurality"]
+__all__ = [
+    "BEST_LATELY",
+    "BEST_SO_FAR",
+    "FIRST_VOTER",
+    "FUSION",
+    "PLURALITY",
+    "SOFT",
+    "Comparison",
+    "Rival",
+    "Tally",
+    "plurality",
+]
 
-FUSION, PLURALITY, BEST_SO_FAR = 0, 1, 2
-FIRST_VOTER = 3
+FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
+FIRST_VOTER = 5
+KEPT = 0.99  # of what a voter was right before, when it is asked who is best lately: about 100 trials count
+NOBODY = np.zeros(0, np.uint8)
 RESAMPLES = 10_000
 
 
@@ -41,16 +54,17 @@ def plurality(votes: np.ndarray, k: int) -> np.ndarray:
 
 
 class Counted(NamedTuple):
-    """What is counted, in arrays; the second axis of counts and curves is fusion, plurality, best so far, voters."""
+    """What is counted, in arrays; the second axis of counts and curves is the rivals, then the voters."""
 
     numbers: np.ndarray  # int64 (4,), as in `linmax.engine.record`: trials, points of the curves, the stride of these
     counts: np.ndarray  # int64 (4, rivals): right, wins of the fusion, losses, trials at which a voter spoke
     times: np.ndarray  # int64 (POINTS + 1,): trials of the points
     curves: np.ndarray  # int64 (POINTS + 1, rivals): mistakes up to each
+    recent: np.ndarray  # (voters,) right answers, each trial before counting KEPT times as much as the next
 
 
 RIGHT, WINS, LOSSES, SPOKE = range(4)
-CountedT = types.NamedTuple([Indices, int64[:, ::1], Indices, int64[:, ::1]], Counted)
+CountedT = types.NamedTuple([Indices, int64[:, ::1], Indices, int64[:, ::1], Vector], Counted)
 
 
 @kernel()
@@ -90,19 +104,37 @@ def draw(tally: Counted) -> None:
     numbers[FILLED] = kept
 
 
-@kernel(types.void(CountedT, Bytes, LabelTable, Labels, int64, Indices))
+@kernel()
+def leading(tally: Counted, voters: int) -> tuple[int, int]:
+    """The voter with the fewest mistakes so far, and lately; the first among equals."""
+    so_far, lately = 0, 0
+    for voter in range(1, voters):
+        if tally.counts[RIGHT, FIRST_VOTER + voter] > tally.counts[RIGHT, FIRST_VOTER + so_far]:
+            so_far = voter
+        if tally.recent[voter] > tally.recent[lately]:
+            lately = voter
+    return so_far, lately
+
+
+@kernel(types.void(CountedT, Bytes, Bytes, LabelTable, Labels, Indices, Indices))
 def count_trials(
-    tally: Counted, right: np.ndarray, votes: np.ndarray, labels: np.ndarray, leader: int, room: np.ndarray
+    tally: Counted,
+    right: np.ndarray,
+    soft: np.ndarray,
+    votes: np.ndarray,
+    labels: np.ndarray,
+    leaders: np.ndarray,
+    room: np.ndarray,
 ) -> None:
-    """Count trials; ``room`` has a number a class. A ``leader`` of -1 is the voter with the fewest mistakes before."""
+    """Count trials; ``room`` has a number a class, ``soft`` one a trial of scores.
+
+    ``leaders`` are the best voters so far and lately; -1 for those before each trial.
+    """
     counts = tally.counts
     for t in range(labels.size):
-        best = leader
-        if leader < 0:
-            best = 0
-            for voter in range(1, votes.shape[1]):
-                if counts[RIGHT, FIRST_VOTER + voter] > counts[RIGHT, FIRST_VOTER + best]:
-                    best = voter
+        so_far, lately = leaders[0], leaders[1]
+        if so_far < 0:
+            so_far, lately = leading(tally, votes.shape[1])
         fusion = right[t] != 0
         plural = named_most(votes[t], room) == labels[t]
         for rival in range(counts.shape[1]):
@@ -110,14 +142,23 @@ def count_trials(
                 agrees = fusion
             elif rival == PLURALITY:
                 agrees = plural
+            elif rival == SOFT:
+                agrees = soft.size > 0 and soft[t] != 0
+                counts[SPOKE, SOFT] += soft.size > 0
             else:
-                voter = best if rival == BEST_SO_FAR else rival - FIRST_VOTER
+                voter = rival - FIRST_VOTER
+                if rival == BEST_SO_FAR:
+                    voter = so_far
+                elif rival == BEST_LATELY:
+                    voter = lately
                 agrees = voter < votes.shape[1] and votes[t, voter] == labels[t]
             counts[RIGHT, rival] += agrees
             counts[WINS, rival] += fusion and not agrees
             counts[LOSSES, rival] += agrees and not fusion
             if rival >= FIRST_VOTER:
-                counts[SPOKE, rival] += votes[t, rival - FIRST_VOTER] >= 0
+                voter = rival - FIRST_VOTER
+                counts[SPOKE, rival] += votes[t, voter] >= 0
+                tally.recent[voter] = KEPT * tally.recent[voter] + agrees
         tally.numbers[TRIALS] += 1
         draw(tally)
 
@@ -125,8 +166,9 @@ def count_trials(
 class Tally:
     """Right answers of a fusion and of its rivals, trial by trial.
 
-    The rivals are plurality, the best voter so far (the fewest mistakes in the trials before, the first among equals)
-    and every voter; an abstention is a mistake.
+    The rivals are plurality, soft voting where there are scores, the best voter so far (the fewest mistakes in the
+    trials before, the first among equals) and lately (in about the last 100), and every voter; an abstention is a
+    mistake.
     """
 
     def __init__(self, voters: int = 0) -> None:
@@ -136,22 +178,24 @@ class Tally:
             np.zeros((4, rivals), np.int64),
             np.zeros(POINTS + 1, np.int64),
             np.zeros((POINTS + 1, rivals), np.int64),
+            np.zeros(voters),
         )
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All state."""
-        numbers, counts, times, curves = self._counted
+        numbers, counts, times, curves, recent = self._counted
         filled = int(numbers[FILLED])
-        return {"numbers": numbers, "counts": counts, "times": times[:filled], "curves": curves[:filled]}
+        found = {"numbers": numbers, "counts": counts, "times": times[:filled], "curves": curves[:filled]}
+        return found | {"recent": recent}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Tally:
         """One that goes on from `arrays`."""
         tally = cls(arrays["counts"].shape[1] - FIRST_VOTER)
-        numbers, counts, times, curves = tally._counted
+        numbers, counts, times, curves, recent = tally._counted
         filled = int(arrays["numbers"][FILLED])
-        numbers[:], counts[:] = arrays["numbers"], arrays["counts"]
+        numbers[:], counts[:], recent[:] = arrays["numbers"], arrays["counts"], arrays["recent"]
         times[:filled], curves[:filled] = arrays["times"], arrays["curves"]
         return tally
 
@@ -162,7 +206,7 @@ class Tally:
 
     @property
     def right(self) -> np.ndarray:
-        """Right answers of the fusion, plurality, the best voter so far, and the voters."""
+        """Right answers of the fusion and its rivals, in their order, and of the voters."""
         return self._counted.counts[RIGHT]
 
     @property
@@ -175,30 +219,45 @@ class Tally:
         """The voter with the fewest mistakes so far."""
         return int(self.right[FIRST_VOTER:].argmax())
 
-    def add(self, right: np.ndarray, votes: np.ndarray, labels: np.ndarray, k: int, leader: int | None = None) -> None:
+    @property
+    def leaders(self) -> tuple[int, int]:
+        """The voter with the fewest mistakes so far, and lately."""
+        return self.leader, int(self._counted.recent.argmax())
+
+    def add(
+        self,
+        right: np.ndarray,
+        votes: np.ndarray,
+        labels: np.ndarray,
+        k: int,
+        leaders: tuple[int, int] | None = None,
+        soft: np.ndarray | None = None,
+    ) -> None:
         """Further trials: whether the fusion was right, and votes (-1 abstains) and labels in class numbers.
 
-        Voters may have joined at the right. With ``leader`` the best voter so far is that one throughout: so it is on
-        held-out trials, from which nobody learns.
+        Voters may have joined at the right. With ``leaders`` the best voters so far and lately are those throughout: so
+        it is on held-out trials, from which nobody learns. ``soft`` tells whether soft voting was right, where there
+        are scores.
         """
         self._welcome(votes.shape[1])
         count_trials(
             self._counted,
             np.ascontiguousarray(right, np.uint8),
+            NOBODY if soft is None else np.ascontiguousarray(soft, np.uint8),
             np.ascontiguousarray(votes, np.int32),
             np.ascontiguousarray(labels, np.int32),
-            -1 if leader is None else leader,
+            np.array([-1, -1] if leaders is None else leaders),
             np.zeros(k, np.int64),
         )
 
     def _welcome(self, voters: int) -> None:
-        numbers, counts, times, curves = self._counted
+        numbers, counts, times, curves, recent = self._counted
         new = FIRST_VOTER + voters - counts.shape[1]
         if new:
             counts = np.hstack([counts, np.zeros((4, new), np.int64)])
             counts[WINS, -new:] = counts[RIGHT, FUSION]  # who was not there was not right
             curves = np.hstack([curves, np.repeat(times[:, None], new, axis=1)])
-            self._counted = Counted(numbers, counts, times, curves)
+            self._counted = Counted(numbers, counts, times, curves, np.append(recent, np.zeros(new)))
 
     def curve(self, rival: int) -> np.ndarray:
         """Mistakes of a rival up to and including each trial; between the points kept, a straight line."""
@@ -218,15 +277,18 @@ class Tally:
         """Mistakes of a rival so far."""
         return int(self.trials - self.right[rival])
 
-    def compare(self, voters: Sequence[str], seed: int, leader: int | None = None) -> Comparison:
+    def compare(self, voters: Sequence[str], seed: int, leaders: tuple[int, int] | None = None) -> Comparison:
         """The fusion beside its rivals; ``voters`` are their names, ``seed`` that of the bootstrap."""
         random = np.random.default_rng(seed)
-        best, leading = self.leader, self.leader if leader is None else leader
+        best, (so_far, lately) = self.leader, self.leaders if leaders is None else leaders
         rivals = {
             "best_voter": self._rival(voters[best], FIRST_VOTER + best, random),
-            "best_so_far": self._rival(voters[leading], BEST_SO_FAR, random),
+            "best_so_far": self._rival(voters[so_far], BEST_SO_FAR, random),
             "plurality": self._rival("plurality", PLURALITY, random),
+            "best_lately": self._rival(voters[lately], BEST_LATELY, random),
         }
+        if self.trials and self.spoke[SOFT] == self.trials:
+            rivals["soft_voting"] = self._rival("soft voting", SOFT, random)
         return Comparison(self.trials, self.mistakes(FUSION), rivals)
 
     def _rival(self, name: str, place: int, random: np.random.Generator) -> Rival:

@@ -18,7 +18,7 @@ from linmax.data.votes import Ballots
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.details import Details
 from linmax.models.fusion.frugal import Frugal, voter_weights
 from linmax.models.fusion.report import Explanation, Report
@@ -321,7 +321,7 @@ class OnLineFusion(Frugal):
         )
 
     def report(self, votes: Any = None, y: Any = None, *, seed: int = 0) -> Report:
-        """The fusion beside plurality, the best voter in hindsight and the best so far; who won and by how much.
+        """The fusion beside plurality, soft voting and the best voters; who won and by how much.
 
         Parameters
         ----------
@@ -346,8 +346,8 @@ class OnLineFusion(Frugal):
         if votes is not None:
             batch, labels = self._held_out(votes, y)
             tally = Tally(len(state.voters))
-            state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leader)
-            test = tally.compare(state.voters, seed, state.tally.leader)
+            state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leaders)
+            test = tally.compare(state.voters, seed, state.tally.leaders)
             test_reliability = state.reliability(batch, labels)
         try:
             weights = self.weights()
@@ -390,6 +390,7 @@ class OnLineFusion(Frugal):
             "plurality": tally.curve(PLURALITY),
             f"best voter, {voters[tally.leader]}": tally.curve(FIRST_VOTER + tally.leader),
             "best voter so far": tally.curve(BEST_SO_FAR),
+            "best voter lately": tally.curve(BEST_LATELY),
         }
         subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self.classes_)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)

@@ -238,6 +238,11 @@ def _compared(
     spoken = {"best_voter": f"the best voter ({best.name})", "plurality": "plurality"}
     if (best.name, best.wins, best.losses) != (other.name, other.wins, other.losses):
         named["best_so_far"], spoken["best_so_far"] = leading, f"the {leading}"
+    recent = comparison.rivals["best_lately"]
+    if all((recent.wins, recent.losses) != (rival.wins, rival.losses) for rival in (best, other)):
+        named["best_lately"], spoken["best_lately"] = "best voter lately", "the best voter lately"
+    if "soft_voting" in comparison.rivals:
+        named["soft_voting"] = spoken["soft_voting"] = "soft voting"
     numbers = ("accuracy", "fusion leads by (95 %)")
     shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):

@@ -12,7 +12,7 @@ from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.matching import matched
-from linmax.data.normalisation import Normaliser, cognitive_diversity
+from linmax.data.normalisation import Normaliser, cognitive_diversity, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 from linmax.models.experts_model import ExpertsModel
@@ -57,6 +57,7 @@ class VoteBatch:
     said: np.ndarray
     names: tuple[Any, ...]
     places: np.ndarray
+    soft: np.ndarray | None = None  # what soft voting says of scores: places in ``names``
 
     def __len__(self) -> int:
         return len(self.said)
@@ -66,7 +67,8 @@ class VoteBatch:
 
     def taken(self, trials: slice | np.ndarray) -> VoteBatch:
         """Some of the trials."""
-        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials])
+        soft = None if self.soft is None else self.soft[trials]
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft)
 
 
 @dataclass
@@ -226,7 +228,12 @@ class FusionState:
         return self.sides.laid_out(batch.instances, batch.places)
 
     def count(
-        self, tally: Tally, batch: VoteBatch, labels: np.ndarray, right: np.ndarray, leader: int | None = None
+        self,
+        tally: Tally,
+        batch: VoteBatch,
+        labels: np.ndarray,
+        right: np.ndarray,
+        leaders: tuple[int, int] | None = None,
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
@@ -236,7 +243,8 @@ class FusionState:
         place = {name: i for i, name in enumerate(classes)}
         said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
         told = np.array([place[name] for name in names])
-        tally.add(right, said, told, len(classes), leader)
+        soft = None if batch.soft is None else np.array([place[name] for name in batch.names])[batch.soft] == told
+        tally.add(right, said, told, len(classes), leaders, soft)
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
             said = np.array([*(place.get(name, -1) for name in batch.names), -1])[batch.said]
@@ -468,7 +476,8 @@ def make_batch(
             "normalisation"
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
-    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places)
+    shared = soft_votes(table).argmax(axis=1)
+    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places, shared)
 
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from linmax.data.experts import Experts, experts
+from linmax.data.normalisation import log_shares
 from linmax.data.scaling import Scaling
 from linmax.models.model import chosen
 from linmax.models.sklearn.base_models import (
@@ -97,7 +98,9 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     the start; samples of a class that appears later are left out for them. A model in a ``FrozenEstimator`` stays as it
     is.
 
-    Decision values are brought to [0, 1] sample by sample, the lowest class at 0 and the highest at 1.
+    Decision values are brought to [0, 1] sample by sample, the lowest class at 0 and the highest at 1. A model with
+    ``predict_proba`` rates twice, by its probabilities and by their logarithms (see `linmax.normalisation`); its weight
+    is the sum of both.
 
     References
     ----------
@@ -355,8 +358,9 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         """The weight of each model, the heaviest first; the magnitudes add up to 1. Of a pool, about its worth."""
         found = self._shown("weights_")
         voters, raters = iter(found.voters.tolist()), iter(found.raters.tolist())
+        copies = {"predict_proba": 2}  # the probabilities and their logarithms
         named = {
-            name: next(voters if method == "predict" else raters)
+            name: next(voters) if method == "predict" else sum(next(raters) for _ in range(copies.get(method, 1)))
             for name, method in zip(self.named_estimators_, self.stack_method_, strict=True)
         }
         total = sum(map(abs, named.values())) or 1.0
@@ -399,7 +403,12 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         """What the models said, and the attributes if they pass through, as voters, raters and attributes."""
         said = list(zip(outputs, self.stack_method_, strict=True))
         votes = [output for (_, output), method in said if method == "predict"]
-        ratings = [rated(names, output, classes, method) for (names, output), method in said if method != "predict"]
+        ratings = []
+        for (names, output), method in said:
+            if method != "predict":
+                ratings.append(rated(names, output, classes, method))
+            if method == "predict_proba":  # what is surely wrong shows in the logarithm alone
+                ratings.append(log_shares(ratings[-1]))
         attributes = None
         if self.passthrough:
             refuse_masked("X", X)
