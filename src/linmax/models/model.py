@@ -21,6 +21,7 @@ from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.engine.outcome import joined
+from linmax.engine.pool_nodes import AutoPoolNode
 from linmax.engine.record import (
     FILLED,
     JUDGED,
@@ -363,6 +364,17 @@ class Model:
         """Share of the trials whose label was in the set of each coverage that is followed, before it was seen."""
         judged = int(self.record.counts[JUDGED])
         return covered(self.record.levels, judged) if self.follows and judged else {}
+
+    def own_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Scores from `judge` as the probabilities that the learner itself works with.
+
+        Those of the pool for votes are logarithms of such; of any other learner they are `probabilities`.
+        """
+        top = self.engine.top
+        if not (isinstance(top, AutoPoolNode) and top.votes is not None):
+            return self.probabilities(scores)
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
-from linmax.models.fusion.state import FusionState, read_votes
+from linmax.models.fusion.state import FusionState, later, read_votes
 from linmax.models.wrong import another
 
 if TYPE_CHECKING:
@@ -62,8 +62,10 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
         shares = {name: 1.0 + said.count(name) for name in [*(fusion.classes if fusion.classes is not None else said)]}
         number = 0
     else:
-        given = fusion.predict_proba(row)[0]
-        shares = dict(zip(state.classes, given.tolist(), strict=True))
+        model = state.model
+        table = model.scores(state.known(state.laid_out(later(fusion, state, row))))[:, : len(model.known)]
+        given = model.own_probabilities(table)[0].tolist() if table.size else []
+        shares = dict(zip(model.known, given, strict=True))
         number = state.tally.trials
     label = another(shares, not_this, number)
     if label is not None:

@@ -466,7 +466,10 @@ class Learner:
             label = another(dict(zip(names, shares.tolist(), strict=True)), wrong, self.trials)
         else:
             self._reading.check_label(wrong)
-            shares_by_class = self.predict_proba(**said)
+            model, _, table = self._judge(self._reading.read(*(said.get(name) for name in blocks)))
+            table = table[:, : len(model.known)]
+            own = model.own_probabilities(table)[0].tolist() if table.size else []
+            shares_by_class = dict(zip(model.known, own, strict=True))
             label = another(shares_by_class, wrong, self.trials) if wrong in shares_by_class else None
         if id is not None:
             return self._waiting[id].predicted if label is None else self.learn(id=id, label=label)
