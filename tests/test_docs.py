@@ -83,6 +83,8 @@ def write_votes(folder):
         said = [label if rng.random() < 0.8 else rng.choice(list("ABC")) for _ in range(3)]
         rows.append(",".join([str(number), ("law", "physics")[number % 2], *said, label]))
     (folder / "votes.csv").write_text("\n".join(rows) + "\n")
+    (folder / "more.csv.gz").write_bytes(gzip.compress(("\n".join([rows[0], *rows[-50:]]) + "\n").encode()))
+    (folder / "new.csv").write_text("\n".join(row.rpartition(",")[0] for row in [rows[0], *rows[-9:]]) + "\n")
 
 
 def write_streams(folder):
