@@ -143,6 +143,6 @@ def test_what_has_none() -> None:
         _ = run("recent-label(0.8)", instances, labels).model.weights
     with pytest.raises(ValueError, match="no single weight vector"):
         _ = run("stack(perceptron, arow)", instances, labels).model.weights
-    fitted = LinearMaxClassifier("auto").fit(values, labels)
-    with pytest.raises(AttributeError, match="several weight vectors"):  # coef_ promises the scores
+    fitted = LinearMaxClassifier("stack(perceptron, arow)").fit(values, labels)
+    with pytest.raises(AttributeError, match="several weight vectors"):
         _ = fitted.coef_

@@ -78,7 +78,26 @@ def _borda(scores: np.ndarray) -> np.ndarray:
 
 
 def log_shares(scores: np.ndarray) -> np.ndarray:
-    """1 + log(share) / log(1e6), and 0 for shares below 1e-6; of scores below 0 the shares are those of softmax."""
+    """The logarithms of shares, in [0, 1]: 1 + log(share) / log(1e6), and 0 for shares below 1e-6.
+
+    Parameters
+    ----------
+    scores : array of shape (..., k)
+        Of the k classes. Scores below 0 become shares by softmax, others by division by their sum.
+
+    Returns
+    -------
+    array of the same shape. A rater that gives no class anything gets 0 for all.
+
+    See Also
+    --------
+    Normaliser : applies this under the name "log".
+
+    Examples
+    --------
+    >>> log_shares(np.array([0.9, 0.1, 0.0])).round(3).tolist()
+    [0.992, 0.833, 0.0]
+    """
     shares = np.where(scores.min(axis=-1, keepdims=True) < 0.0, _softmax(scores, 1.0), _shares(scores))
     silent = ~shares.any(axis=-1, keepdims=True)
     return np.where(silent, 0.0, 1.0 + np.log(np.maximum(shares, FAINT)) / -np.log(FAINT))
@@ -199,7 +218,20 @@ class Normaliser:
 
 
 def soft_votes(scores: np.ndarray) -> np.ndarray:
-    """Soft voting: (T, n, k) scores to the mean over the raters of their shares, (T, k).
+    """Soft voting: the mean over the raters of their shares.
+
+    Parameters
+    ----------
+    scores : array of shape (T, n, k)
+        Of n raters for k classes in T trials, at least 0.
+
+    Returns
+    -------
+    array of shape (T, k).
+
+    See Also
+    --------
+    combine_scores : combines raters by other means.
 
     Examples
     --------
