@@ -196,7 +196,8 @@ def linear(described: Any) -> bool:
 def follow_technique(learner: Any, given: Problem, **options: Any) -> int:
     """Play both; returns the number of trials that agreed, all of them unless a decision was in doubt."""
     described = as_learner(learner)
-    trace = run(described, given.instances, given.labels, **options)
+    played = options | {"discover": "labels"} if options.get("discover") else options  # as the reference does
+    trace = run(described, given.instances, given.labels, **played)
     machine = trace.model
     slow = slow_of(described, given.k, **options)
     doubt.reset()

@@ -63,7 +63,7 @@ def test_copies_are_raters_by_hand(learner: str, by: list[str]) -> None:
     unused = [name for name in ("subject", "level") if name not in by]
     ratings = by_hand(frame, by, met(frame, by))
     trace = linmax.run(learner, linmax.experts(scores=ratings, classes=list("abc")), labels)
-    fusion = VoteFusion(learner, by=by if len(by) > 1 else by[0]).fit(frame.drop(columns=unused), labels)
+    fusion = VoteFusion(learner, classes=list("abc"), by=by if len(by) > 1 else by[0]).fit(frame.drop(columns=unused), labels)
     report = fusion.report(new.drop(columns=unused), truth)
     assert report.online.mistakes == trace.mistakes[-1]
     later = linmax.experts(scores=by_hand(new, by, met(frame, by)), classes=list("abc"))
@@ -79,7 +79,7 @@ def test_a_column_of_experts_is_the_same() -> None:
     votes = frame[["v0", "v1", "v2", "v3"]]
     instances = linmax.experts(votes=votes, by=frame["subject"], classes=list("abc"))
     trace = linmax.run("AR-perceptron", instances, labels)
-    fusion = VoteFusion("AR-perceptron", by="subject").fit(frame.drop(columns="level"), labels)
+    fusion = VoteFusion("AR-perceptron", classes=list("abc"), by="subject").fit(frame.drop(columns="level"), labels)
     assert fusion.report().online.mistakes == trace.mistakes[-1]
 
 
@@ -137,7 +137,7 @@ def test_many_columns_come_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_where_a_value_is_not_known_the_voters_decide() -> None:
     frame, labels = problem()
-    fusion = VoteFusion("perceptron", by="subject").fit(frame.drop(columns="level"), labels)
+    fusion = VoteFusion("perceptron", classes=list("abc"), by="subject").fit(frame.drop(columns="level"), labels)
     votes = frame[["v0", "v1", "v2", "v3"]]
     unseen, missing = (fusion.decision_function(votes.assign(subject=value)) for value in ("music", None))
     np.testing.assert_array_equal(unseen, missing)

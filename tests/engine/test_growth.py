@@ -213,8 +213,6 @@ def test_what_does_not_fit_changes_nothing() -> None:
         machine.run(experts(votes=[["a", "b", "c"]], thresholds=False), ["a"], grow=True)
     with pytest.raises(ValueError, match="reach 3; pass scale"):
         machine.run(experts(votes=[["a", "b"]], attributes=[[3.0]]), ["a"], grow=True)
-    with pytest.raises(ValueError, match="None at trial 0"):
-        machine.run(wide, [None], grow=True)
     assert machine.classes == ["a", "b"]
     assert_same_state(state_of(machine), before)
     assert machine.run(wide, ["c"], grow=True).predictions.tolist() == ["a"]

@@ -165,7 +165,7 @@ def test_growth_is_as_if_all_had_always_been_there(text: str) -> None:
 @BOTH
 def test_a_class_is_unknown_before_its_first_label(text: str) -> None:
     instances = experts(votes=[["b"], ["b"], ["c"], ["c"], ["b"]], classes=["a", "b", "c"])
-    trace = run(text, instances, ["a", "b", "c", "c", "b"], discover=True)
+    trace = run(text, instances, ["a", "b", "c", "c", "b"], discover="labels")
     assert trace.predictions.tolist()[:3] == [None, "a", trace.predictions[2]]
     assert trace.predictions[2] in ("a", "b")
     assert trace.predictions[3] == "c"

@@ -163,4 +163,5 @@ def test_what_is_no_coverage_or_risk() -> None:
             fusion.predict([["a"]], reject=value)
     with pytest.raises(TypeError, match="coverage must be a number"):
         fusion.predict_set([["a"]], coverage="90 %")  # type: ignore[arg-type]
-    assert linmax.Learner().predict_set(votes={"a": "x"}) == ()
+    assert linmax.Learner().predict_set(votes={"a": "x"}) == ("x",)  # a vote makes its class known
+    assert linmax.Learner().predict_set({"a": 1.0}) == ()

@@ -416,7 +416,11 @@ def test_json_against_the_plain_reader(rows, block):
 @example(data=b"\x0c\n\x0b 1")
 def test_no_bytes_do_any_harm(kind, data):
     data = (b"a,b\n" if kind == "csv" else b"\n") + data  # not packed, whatever it begins with
-    found, refusals = rows_of(data, kind, block=64)
+    try:
+        found, refusals = rows_of(data, kind, block=64)
+    except ValueError as error:
+        assert str(error).startswith(("BytesIO is UTF-16", "BytesIO is a JSON array")), error
+        return
     lines = [line for line in data.split(b"\n") if line.strip(b" \t\r")]
     plain = [line for line in lines if not (kind == "svmlight" and line.strip(b" \t\r").startswith(b"#"))]
     read = len(found) + refusals.total + (kind == "csv")

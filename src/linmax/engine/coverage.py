@@ -82,7 +82,7 @@ def covered(levels: np.ndarray, judged: int) -> dict[float, float]:
     ...     follow(levels, gaps, t, gap)
     ...     gaps[t] = gap
     >>> covered(levels, 4)[0.5]
-    0.75
+    0.5
     """
     shares = COVERAGES - (MISSES - levels) / (STEPS * judged)
     return dict(zip(COVERAGES.tolist(), shares.round(12).tolist(), strict=True))

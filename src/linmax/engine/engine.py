@@ -158,6 +158,12 @@ class Engine:
         inside = [rule for node in self.top.walk() for engine in node.engines for rule in engine.rules]
         return [*(run.rule for run in self.runs), *inside]
 
+    @property
+    def facing(self) -> list[Rule]:
+        """The rules that learn from the instances themselves."""
+        inside = [rule for node in self.top.walk() if node.shows for engine in node.engines for rule in engine.facing]
+        return [*(run.rule for run in self.runs), *inside]
+
     def terms(self, member: int) -> int:
         """What the terms of the member's average add up to: one for each trial played, and the present one."""
         count = int(self.state.counts[member, TRIALS]) + 1

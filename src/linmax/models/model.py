@@ -185,7 +185,7 @@ class Model:
     @property
     def bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1] and ratings that differ by at most 1, or None."""
-        return next((rule for rule in self.engine.rules if rule.bounded), None)
+        return next((rule for rule in self.engine.facing if rule.bounded), None)
 
     @property
     def weights(self) -> Weights:

@@ -107,6 +107,7 @@ class Node:
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
     engines: Sequence[Engine] = ()  # those that it runs by itself
+    shows = True  # whether these see the instances as they come
 
     @cached_property
     def leaves(self) -> np.ndarray | None:

@@ -65,6 +65,8 @@ class Stacking(Node):
         layout = Layout(0, len(self.children), 0, 0, 0.0)
         self.fusion = engine.like(self.stacked.fusion, layout)
 
+    shows = False  # the fusion sees shares of scores
+
     @property
     def engines(self) -> Sequence[Engine]:  # type: ignore[override]
         """That of the fusion."""

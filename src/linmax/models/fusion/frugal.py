@@ -109,7 +109,7 @@ class Frugal:
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(n=20, r=3, k=3, trials=500, seed=1)
+        >>> data = linmax.majority_problem(n=20, r=3, k=2, trials=500, seed=1)
         >>> panel = linmax.VoteFusion().fit(data.votes, data.labels).panel()
         >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
         (['0', '1', '2'], True, 3)

@@ -945,7 +945,7 @@ class Learner:
         >>> from linmax import Learner
         >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
         >>> learner = Learner("A-winnow(1.2)")
-        >>> learner.learn(votes={"anna": "yes", "ben": "no"}, label="no")
+        >>> _ = learner.learn(votes={"anna": "yes", "ben": "no"}, label="no")
         >>> learner.save(name)
         >>> Learner.load(name).predict(votes={"anna": "yes"})
         'no'
