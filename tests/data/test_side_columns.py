@@ -63,7 +63,9 @@ def test_copies_are_raters_by_hand(learner: str, by: list[str]) -> None:
     unused = [name for name in ("subject", "level") if name not in by]
     ratings = by_hand(frame, by, met(frame, by))
     trace = linmax.run(learner, linmax.experts(scores=ratings, classes=list("abc")), labels)
-    fusion = VoteFusion(learner, classes=list("abc"), by=by if len(by) > 1 else by[0]).fit(frame.drop(columns=unused), labels)
+    fusion = VoteFusion(learner, classes=list("abc"), by=by if len(by) > 1 else by[0]).fit(
+        frame.drop(columns=unused), labels
+    )
     report = fusion.report(new.drop(columns=unused), truth)
     assert report.online.mistakes == trace.mistakes[-1]
     later = linmax.experts(scores=by_hand(new, by, met(frame, by)), classes=list("abc"))

@@ -419,7 +419,8 @@ def test_no_bytes_do_any_harm(kind, data):
     try:
         found, refusals = rows_of(data, kind, block=64)
     except ValueError as error:
-        assert str(error).startswith(("BytesIO is UTF-16", "BytesIO is a JSON array")), error
+        if not str(error).startswith(("BytesIO is UTF-16", "BytesIO is a JSON array")):
+            raise
         return
     lines = [line for line in data.split(b"\n") if line.strip(b" \t\r")]
     plain = [line for line in lines if not (kind == "svmlight" and line.strip(b" \t\r").startswith(b"#"))]

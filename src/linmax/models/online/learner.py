@@ -947,7 +947,7 @@ class Learner:
         >>> learner = Learner("A-winnow(1.2)")
         >>> _ = learner.learn(votes={"anna": "yes", "ben": "no"}, label="no")
         >>> learner.save(name)
-        >>> Learner.load(name).predict(votes={"anna": "yes"})
+        >>> Learner.load(name).predict(votes={"anna": "yes", "ben": "no"})
         'no'
         """
         return cls.from_state(*files.read(path, KIND))
