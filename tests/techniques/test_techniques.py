@@ -14,7 +14,20 @@ from test_rules import small_problems
 
 from compare import CASES, Case, Problem, problem, problems
 from compare_techniques import follow_technique, slow_of
-from linmax import average, combine, experts, majority_problem, parse, recycle, run, selective, stack, vote, vr_combine
+from linmax import (
+    average,
+    bandit,
+    combine,
+    experts,
+    majority_problem,
+    parse,
+    recycle,
+    run,
+    selective,
+    stack,
+    vote,
+    vr_combine,
+)
 from linmax.jit.compiling import JIT
 
 TRIALS = 25 if JIT else 8
@@ -38,6 +51,7 @@ TECHNIQUES: dict[str, Callable[[Any], Any]] = {
     "VR": lambda x: vote(recycle(x, s=8, u=2), h=3, w=6, r=8, d=10, scale="l1"),
     "S": lambda x: selective(x, b=0.5),
     "SA": lambda x: selective(average(x), b=0.3, seed=1),
+    "B": lambda x: bandit(x, gamma=0.4, seed=2),
     "SAR": lambda x: selective(average(recycle(x, s=8, u=3)), b=2.0),
     "VAR": lambda x: vote(average(recycle(x, s=5, u=2)), h=4, w=6, r=8, d=10),
 }
@@ -62,6 +76,7 @@ COMPOSED = [
     "stack(V(scale=l1, h=3, w=4, r=5, d=3)-perceptron, V(scale=raw, h=3, w=4, r=5, d=3)A-winnow(1.3), fusion=alma(3))",
     "stack(combine(alma(3), A-winnow(1.3), how=weighted), combine(alma(3), A-winnow(1.3), how=wma), "
     "fusion=V(h=3, w=4, r=5, d=8)-balanced-winnow(1.3))",
+    "combine(B(gamma=0.5)R(s=6, u=2)-perceptron, B(gamma=0.3, seed=3)A-winnow(1.3), alma(3))",
     "combine(S-perceptron, S(b=0.1, seed=3)A-winnow(1.3), alma(3))",
     "stack(perceptron, stack(alma(3), A-winnow(1.3), fusion=p-norm(3)), fusion=combine(perceptron, winnow(1.3)))",
 ]

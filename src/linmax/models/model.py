@@ -43,6 +43,7 @@ from linmax.models.reliability import Reliability, reliability
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
+from linmax.techniques.exploring import Exploring
 from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
@@ -153,8 +154,10 @@ class Model:
 
     @property
     def labels_used(self) -> int:
-        """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
+        """Labels learned from: those of all trials, or of a learner that does not see all those that it saw."""
         top = self.engine.top
+        if isinstance(top, Exploring):
+            return top.told
         return top.asked_for if isinstance(top, Selecting) else self.trials
 
     @property
@@ -325,6 +328,11 @@ class Model:
         """
         top = self.engine.top
         return top.wants(table, int(self.engine.state.shape[KNOWN])) if isinstance(top, Selecting) else True
+
+    def explored(self, prediction: int) -> int:
+        """The class to try, given the prediction: of a learner that explores sometimes another one."""
+        top, known = self.engine.top, int(self.engine.state.shape[KNOWN])
+        return top.tried(prediction, known) if isinstance(top, Exploring) and known else prediction
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""

@@ -234,6 +234,26 @@ class Learner(Trials):
         table = table[:, : len(model.known)]
         return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
+    def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
+        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+
+        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
+        class was right and with ``wrong`` if it was not.
+
+        Examples
+        --------
+        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
+        >>> for _ in range(100):
+        ...     tried = learner.explore({"rain": 1.0})
+        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **told)
+        >>> learner.predict({"rain": 1.0})
+        'umbrella'
+        """
+        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
+        place = model.explored(int(predictions[0]))
+        return model.classes[place] if place >= 0 else None
+
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
     ) -> bool:

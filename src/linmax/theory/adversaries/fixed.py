@@ -8,7 +8,7 @@ import numpy.typing as npt
 from linmax.theory.adversaries.games import Vector
 from linmax.util.checks import whole
 
-__all__ = ["as_votes", "sparse_target", "ties", "turncoats"]
+__all__ = ["as_scores", "as_votes", "sparse_target", "ties", "turncoats"]
 
 
 def sparse_target(n: int, relevant: int = 0) -> Vector:
@@ -167,6 +167,42 @@ def as_votes(rows: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
         raise ValueError("rows must be (trials, n) with entries -1, 0 and 1; other values are no votes")
     votes = np.where(z > 0.0, 0, np.where(z < 0.0, 1, -1)).astype(np.int64)
     return votes, np.zeros(len(z), dtype=np.int64)
+
+
+def as_scores(rows: npt.ArrayLike, classes: int) -> tuple[Vector, npt.NDArray[np.int64]]:
+    """Instances z as ratings of many classes, for `linmax.experts`: the label is rated z, all others 0.
+
+    The label is always the last class, so that a tie is a mistake; the linear-max learner (without thresholds) sees
+    exactly these z, whichever rival it takes.
+
+    Parameters
+    ----------
+    rows
+        Instances (trials, n).
+    classes
+        Number of classes, at least 2.
+
+    Returns
+    -------
+    tuple of arrays
+        Scores (trials, n, classes) and labels, all classes - 1.
+
+    See Also
+    --------
+    as_votes : votes between two classes.
+
+    Examples
+    --------
+    >>> scores, labels = as_scores([[1.0, -0.5]], classes=3)
+    >>> scores.tolist(), labels.tolist()
+    ([[[0.0, 0.0, 1.0], [0.0, 0.0, -0.5]]], [2])
+    """
+    z, k = np.asarray(rows, dtype=float), whole("classes", classes, 2)
+    if z.ndim != 2:
+        raise ValueError(f"rows must be (trials, n), got shape {z.shape}")
+    scores = np.zeros((*z.shape, k))
+    scores[:, :, -1] = z
+    return scores, np.full(len(z), k - 1, dtype=np.int64)
 
 
 def _power_of_two(name: str, value: int) -> int:
