@@ -41,6 +41,9 @@ STEPS = 20  # most Newton steps of a refit
 GAIN = 0.02  # a step that gains less log likelihood than this is the last
 ENOUGH = 1e-4  # share of the promised gain with which a step is content
 SHORTEST = 1e-3  # share of a Newton step below which the search gives up
+ASTRAY = 10.0  # steps on rows of very different sizes can lead so far below ignorance: then a refit begins at 0
+EPSILON = float(np.finfo(float).eps)
+TOO_LARGE = "the scores of softmax left the range of floats; scale the instances down"
 GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
 
 
@@ -65,6 +68,27 @@ def most_ratings(instances: Instances, k: int) -> int:
 def symmetric(lower: np.ndarray) -> np.ndarray:
     """The matrix whose lower half this is."""
     return np.tril(lower) + np.tril(lower, -1).T
+
+
+def factored(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """A Cholesky factor, as `scipy.linalg.cho_factor` gives it, of a matrix whose lower half this is.
+
+    Where numbers of very different sizes leave it indefinite by rounding, as little as is needed is added to its
+    diagonal, relative to that.
+    """
+    if not np.isfinite(matrix).all():
+        raise OverflowError(TOO_LARGE)
+    try:
+        return linalg.cho_factor(matrix, lower=True)
+    except np.linalg.LinAlgError:
+        sizes = np.sqrt(np.maximum(np.diag(matrix), EPSILON * np.abs(np.tril(matrix)).max(axis=1)))
+        scaled, ridge = matrix / sizes / sizes[:, None], EPSILON
+    while True:
+        try:
+            factor, lower = linalg.cho_factor(scaled + ridge * np.eye(len(scaled)), lower=True)
+            return factor * sizes[:, None], lower
+        except np.linalg.LinAlgError:
+            ridge *= 10.0
 
 
 @cache
@@ -129,6 +153,8 @@ class RunningSoftmax(Running):
                 instances, labels, begin, end, shape, new_store(1, most), self.counts, self.weights, self.curvature,
                 room, self.robust, predictions, table,
             )  # fmt: skip
+            if not np.isfinite(self.weights).all():
+                raise OverflowError(TOO_LARGE)
             return predictions, table
         t = begin
         while t < end:
@@ -137,6 +163,8 @@ class RunningSoftmax(Running):
                 instances, labels, t, end, shape, self.store, most, self.sizes, float(self.guess[0]), self.weights,
                 self.spread, room, begin, predictions, table,
             )  # fmt: skip
+            if not np.isfinite(self.weights).all():
+                raise OverflowError(TOO_LARGE)
             trials, due, _, count = self.sizes
             full = count == STORE or self.store.starts[count] >= RATINGS
             if full or trials == due:
@@ -178,20 +206,31 @@ class RunningSoftmax(Running):
         value, gradient, curvature = self._survey(0, int(self.sizes[COUNT]), weights, guess)
         drawn = self.precision @ weights
         value += float(self.pull @ weights - 0.5 * weights @ drawn)
-        if self.robust:
-            value += float(self.counts[0] * math.log(guess) + self.counts[1] * math.log1p(-guess))
+        value += self._guessed(guess)
         gradient[:-1] += self.pull - drawn
         if not math.isfinite(value):
-            raise OverflowError("the scores of softmax left the range of floats; scale the instances down")
+            raise OverflowError(TOO_LARGE)
         return value, gradient, curvature + self.precision
+
+    def _ignorance(self, guess: float) -> float:
+        """The posterior, as a logarithm, where all weights are 0."""
+        value = -float(np.log(self.store.known[: self.sizes[COUNT]]).sum())
+        return value + self._guessed(guess)
+
+    def _guessed(self, guess: float) -> float:
+        """What trials that are folded away say about the guess rate."""
+        return float(self.counts[0] * math.log(guess) + self.counts[1] * math.log1p(-guess)) if self.robust else 0.0
 
     def _refit(self) -> None:
         """Newton steps with a line search on the stored trials; the guess rate by expectation maximisation."""
         with blas().limit(limits=1, user_api="blas"):
             weights, guess = self.weights, float(self.guess[0])
             value, gradient, curvature = self._posterior(weights, guess)
+            if value < ASTRAY * self._ignorance(guess):
+                weights = np.zeros_like(weights)
+                value, gradient, curvature = self._posterior(weights, guess)
             for _ in range(STEPS):
-                direction = linalg.cho_solve(linalg.cho_factor(curvature, lower=True), gradient[:-1])
+                direction = linalg.cho_solve(factored(curvature), gradient[:-1])
                 slope, length, before = float(gradient[:-1] @ direction), 1.0, value
                 if self.robust:
                     guess = float((self.counts[0] + gradient[-1]) / (self.counts.sum() + self.sizes[COUNT]))
@@ -208,7 +247,7 @@ class RunningSoftmax(Running):
                 if value - before < GAIN:
                     break
             self.weights = weights
-            inverse, _ = linalg.lapack.dpotri(linalg.cho_factor(curvature, lower=True)[0], lower=1)
+            inverse, _ = linalg.lapack.dpotri(factored(curvature)[0], lower=1)
             self.spread = np.ascontiguousarray(symmetric(inverse))
         self.sizes[FITTED] = self.sizes[TRIALS]
 

@@ -203,7 +203,7 @@ def add_curvature(
         product = 0.0
         for i in range(n):
             product += u[i] * v[i]
-        factor = weight / (1.0 + weight * product)
+        factor = weight / (1.0 + weight * max(product, 0.0))  # below 0 by rounding
         for i in range(n):
             shrunk = factor * v[i]
             for other in range(n):

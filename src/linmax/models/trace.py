@@ -80,9 +80,7 @@ class Trace:
         if self.seen is None:
             raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
         if isinstance(self.model.learner, Explored) and self.model.engine.settings.discover:
-            raise ValueError(
-                "the bound of B- needs all classes known from the start; leave discover= out"
-            )
+            raise ValueError("the bound of B- needs all classes known from the start; leave discover= out")
         return bound_so_far(self.model.learner, *self.seen, u, margin)
 
     def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
