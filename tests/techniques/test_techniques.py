@@ -76,7 +76,6 @@ COMPOSED = [
     "stack(V(scale=l1, h=3, w=4, r=5, d=3)-perceptron, V(scale=raw, h=3, w=4, r=5, d=3)A-winnow(1.3), fusion=alma(3))",
     "stack(combine(alma(3), A-winnow(1.3), how=weighted), combine(alma(3), A-winnow(1.3), how=wma), "
     "fusion=V(h=3, w=4, r=5, d=8)-balanced-winnow(1.3))",
-    "combine(B(gamma=0.5)R(s=6, u=2)-perceptron, B(gamma=0.3, seed=3)A-winnow(1.3), alma(3))",
     "combine(S-perceptron, S(b=0.1, seed=3)A-winnow(1.3), alma(3))",
     "stack(perceptron, stack(alma(3), A-winnow(1.3), fusion=p-norm(3)), fusion=combine(perceptron, winnow(1.3)))",
 ]
