@@ -318,13 +318,20 @@ class Model:
         table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
         return predictions, table
 
-    def wants_label(self, table: np.ndarray) -> bool:
-        """Whether the label of an instance is wanted, given its scores from `judge`.
+    @property
+    def selects(self) -> bool:
+        """Whether it is a selective learner, which draws whether it wants a label."""
+        return isinstance(self.engine.top, Selecting)
+
+    def wants_label(self, table: np.ndarray, known: int | None = None) -> bool:
+        """Whether the label of an instance is wanted, given its scores from `judge`, of so many classes.
 
         A selective learner draws, and learns from the next label if it wants one; any other wants all labels.
         """
         top = self.engine.top
-        return top.wants(table, int(self.engine.state.shape[KNOWN])) if isinstance(top, Selecting) else True
+        if not isinstance(top, Selecting):
+            return True
+        return top.wants(table, int(self.engine.state.shape[KNOWN]) if known is None else known)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""

@@ -188,7 +188,8 @@ class EventLog(LogStore):
         """Store what was predicted or drawn in these events, or why an event could not be learned."""
         if number not in self.models:
             return
-        names, rows = self._touch(number).names, []
+        names = self._touch(number).names
+        rows: list[tuple[int, int | None, str | None]] = []
         for seq, guess, fault in answers:
             if isinstance(guess, Place):
                 rows.append((seq, guess.number, fault))
