@@ -277,7 +277,8 @@ class Progressive:
                 (int(description["last"][0]), int(description["last"][1])),
             )
             if "best" in description:
-                made.best = Kept(*description["best"], apart(arrays)["best"])
+                number, mistakes, kept = description["best"]
+                made.best = Kept(int(number), int(mistakes), kept, apart(arrays)["best"])
             if "waiting.codes" in arrays:
                 made._waiting, made._waiting_codes = _restored("waiting", arrays)
                 made._waiting_times = arrays["waiting.times"]
