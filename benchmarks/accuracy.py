@@ -258,7 +258,7 @@ def compare_on(name: str, record: Record, fast: dict[str, Play], slow: dict[str,
             results = [play(stream.shuffled(seed)) for stream in streams]
             for learner in results[0]:
                 _add(found, learner, [result[learner] for result in results])
-            if player == "linmax" and seed == 0:
+            if player == "linmax" and seed == 0 and settings["slow rows"]:
                 wrong = np.concatenate([result["linmax"].wrong for result in results])
                 found["linmax, first rows"] = float(wrong[: settings["slow rows"]].mean())
             played[player] = seed + 1
@@ -463,7 +463,7 @@ def main() -> None:
     parser.add_argument("--only", help="names of data sets, 'majority' and 'votes', with commas")
     parser.add_argument("--shuffles", type=int, default=5)
     parser.add_argument("--runs", type=int, default=20, help="of the majority problem")
-    parser.add_argument("--slow-rows", type=int, default=2000)
+    parser.add_argument("--slow-rows", type=int, default=2000, help="0 leaves out scikit-learn and River")
     parser.add_argument("--minutes", type=float, help="stop after so many, with what there is; --json goes on later")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
@@ -486,6 +486,7 @@ def main() -> None:
             "River logistic": river_logistic,
         }
     )
+    slow = slow if arguments.slow_rows else {}
     for name in wanted:
         try:
             if name == "majority":
