@@ -7,7 +7,7 @@ plays instances from `linmax.experts` and labels as users write them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import astuple, dataclass, field
@@ -36,6 +36,7 @@ from linmax.engine.record import (
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.learners.attributes import RunningPool
 from linmax.models.calibration import Calibration
+from linmax.models.columns import Columns
 from linmax.models.confidence import Confidence
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
@@ -46,28 +47,9 @@ from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.names import apart
 
-__all__ = ["Columns", "Member", "Model", "chosen"]
+__all__ = ["Member", "Model", "chosen"]
 
 LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
-
-
-@dataclass
-class Columns:
-    """Names of the columns, as far as they have any; others go by their numbers."""
-
-    voters: Collection[Any] = ()
-    raters: Collection[Any] = ()
-    attributes: Collection[Any] = ()
-
-    def all(self, layout: Layout) -> tuple[Collection[Any], Collection[Any], Collection[Any]]:
-        """One name for each voter, rater and attribute."""
-        counts = (layout.voters, layout.raters, layout.dense + layout.sparse)
-        blocks = (self.voters, self.raters, self.attributes)
-        voters, raters, attributes = (
-            block if len(block) == count else [*block, *range(len(block), count)]
-            for block, count in zip(blocks, counts, strict=True)
-        )
-        return voters, raters, attributes
 
 
 @dataclass(frozen=True, eq=False)
