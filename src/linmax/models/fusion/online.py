@@ -265,5 +265,6 @@ class OnLineFusion(Telling):
         >>> OnLineFusion.load(name).predict([["x", "y"]]).tolist()
         ['x']
         """
-        fusion, fusion._state = read_fusion(path, cls)
+        fusion, state = read_fusion(path, cls)
+        fusion._state = state
         return fusion
