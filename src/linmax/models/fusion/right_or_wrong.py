@@ -10,7 +10,8 @@ import numpy as np
 from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
 from linmax.engine.notation import as_learner
-from linmax.models.fusion.state import FusionState, later, read_votes
+from linmax.models.fusion.state import FusionState
+from linmax.models.fusion.trials import later, read_votes
 from linmax.models.wrong import another, denied
 from linmax.techniques.exploring import Explored
 
