@@ -1,8 +1,8 @@
 """How much more log loss the mixture of the pool for votes has than its members in hindsight, and how much it can have.
 
 The trials are played again, one by one, to see what probability each member gave to the label. The mixture is that of
-fixed share (`linmax.bounds.fixed_share`): its log loss is at most that of any sequence of members, and what the sequence
-costs, the logarithms of its first weight and of its changes.
+fixed share (`linmax.bounds.fixed_share`): its log loss is at most that of any sequence of members, and what this
+sequence costs, the logarithms of its first weight and of its changes.
 """
 
 from __future__ import annotations
