@@ -47,10 +47,17 @@ def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, le
     ...     matched(read_ballots([["1.0", "2"], [None, "1"]]), [1, 2]).table.tolist()
     [[1, 2], [None, 1]]
     """
-    if ballots.scored or not known:
+    if ballots.scored:
         return ballots
-    strange = _distinct(ballots.table, abstain) - set(known)
+    voted = _distinct(ballots.table, abstain)
+    strange = voted - set(known)
     if not strange:
+        return ballots
+    if not known:  # votes alone
+        if learning:
+            _refuse_probabilities(ballots.table, strange)
+            _refuse_no_vote(strange, voted - {-1})
+            _refuse_ids(ballots, strange)
         return ballots
     if learning:
         _refuse_probabilities(ballots.table, strange)
@@ -61,7 +68,7 @@ def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, le
     if found:
         return _replaced(ballots, found)
     if learning:
-        _refuse_kinds(_distinct(ballots.table, abstain), known)
+        _refuse_kinds(voted, known)
     return ballots
 
 

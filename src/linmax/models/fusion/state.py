@@ -417,7 +417,7 @@ class FusionState:
     def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
         """What a report says of each voter: the heaviest first, or the most often right where there are no weights."""
         shares = {
-            name: (counts[FIRST_VOTER:] / self.tally.trials).tolist()
+            name: (counts[FIRST_VOTER:] / max(1, self.tally.trials)).tolist()
             for name, counts in (("right", self.tally.right), ("spoke", self.tally.spoke))
         }
         order = list(weights) or sorted(self.voters, key=lambda name: -shares["right"][self.voters.index(name)])
