@@ -31,9 +31,7 @@ class Answers:
     sets: list[list[str]] | None = None  # the prediction set of each row, the likeliest class first
 
     @classmethod
-    def of(
-        cls, batch: Batch, model: StreamModel, what: str, codes: np.ndarray, reject: float | None = None
-    ) -> Answers:
+    def of(cls, batch: Batch, model: StreamModel, what: str, codes: np.ndarray, reject: float | None = None) -> Answers:
         """Those of a batch for which the classes ``codes`` are predicted; none where that is riskier than ``reject``."""
         names = [*model.labels.names, ""]
         table = {"scores": model.scores, "probabilities": model.predict_proba}[what](batch) if what in ONE else None
