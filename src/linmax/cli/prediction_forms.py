@@ -32,7 +32,7 @@ class Answers:
 
     @classmethod
     def of(cls, batch: Batch, model: StreamModel, what: str, codes: np.ndarray, reject: float | None = None) -> Answers:
-        """Those of a batch for which the classes ``codes`` are predicted; none where that is riskier than ``reject``."""
+        """Those of a batch for which the classes ``codes`` are predicted; none where the risk is above ``reject``."""
         names = [*model.labels.names, ""]
         table = {"scores": model.scores, "probabilities": model.predict_proba}[what](batch) if what in ONE else None
         predicted = [names[code] for code in codes.tolist()]

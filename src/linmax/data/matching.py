@@ -124,8 +124,8 @@ def _refuse_probabilities(table: np.ndarray, strange: Collection[Any]) -> None:
         return
     t, i = next((t, i) for t, row in enumerate(table.tolist()) for i, vote in enumerate(row) if vote in broken)
     raise ValueError(
-        f"votes: {table[t].tolist()[i]!r} at trial {t}, voter {i}, is never a label. Probabilities and scores are (trials, "
-        "raters, classes) numbers: for two classes np.stack([1 - p, p], axis=2), where p is what you gave"
+        f"votes: {table[t].tolist()[i]!r} at trial {t}, voter {i}, is never a label. Probabilities and scores are "
+        "(trials, raters, classes) numbers: for two classes np.stack([1 - p, p], axis=2), where p is what you gave"
     )
 
 
@@ -197,7 +197,7 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
     --------
     >>> check_meant({"anna": 0.25}, [0, 1])
     Traceback (most recent call last):
-    ValueError: votes: 0.25 of 'anna' is no class so far; probabilities and scores go into scores={rater: {class: number}}
+    ValueError: votes: 0.25 of 'anna' is no class so far; numbers for classes go into scores={rater: {class: number}}
     """
     strange = {voter: vote for voter, vote in votes.items() if vote not in known}
     if not strange:
@@ -206,7 +206,7 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
         for voter, vote in strange.items():
             if isinstance(vote, float) and not vote.is_integer():
                 raise ValueError(
-                    f"votes: {vote!r} of {voter!r} is no class so far; probabilities and scores go into "
+                    f"votes: {vote!r} of {voter!r} is no class so far; numbers for classes go into "
                     "scores={rater: {class: number}}"
                 )
     if not known:
