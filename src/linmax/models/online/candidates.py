@@ -14,7 +14,8 @@ import numpy as np
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Settings
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.model import Model
 from linmax.models.online.reading import UNSET, Given, Reading, check_given
 from linmax.models.online.waiting import Waiting
 

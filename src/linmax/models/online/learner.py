@@ -17,7 +17,8 @@ from linmax.data.arrays import Layout
 from linmax.data.labels import no_label
 from linmax.engine.engine import settings_of
 from linmax.engine.one_trial.objects import FAILED, REFUSED
-from linmax.models.model import Columns, Model, chosen
+from linmax.models.columns import Columns
+from linmax.models.model import Model, chosen
 from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import (
     best_first,
