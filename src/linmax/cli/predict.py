@@ -130,8 +130,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
             screen.print(remark, soft_wrap=True)
     if writer.lost:
         screen.print(f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
-    figures = vars(counts) | {
-        "error": counts.error,
+    figures = counts.figures(arguments.reject) | {
         "refused": rows.refusals.total,
         "seconds": time.perf_counter() - begin,
     }

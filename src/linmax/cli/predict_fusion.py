@@ -88,7 +88,7 @@ def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
     for told in counts.told():
         screen.print(told)
     if arguments.json is not None:
-        write_json(vars(counts) | {"error": counts.error, "seconds": time.perf_counter() - begin}, arguments.json)
+        write_json(counts.figures(arguments.reject) | {"seconds": time.perf_counter() - begin}, arguments.json)
     sys.stdout.flush()
 
 

@@ -39,6 +39,11 @@ class Counts:
         """The share of mistakes among answers with a label."""
         return self.mistakes / self.labelled if self.labelled else None
 
+    def figures(self, reject: float | None) -> dict[str, float | None]:
+        """The figures for programs; how many lines have no answer where a risk was given."""
+        found = {"lines": self.lines, "labelled": self.labelled, "mistakes": self.mistakes, "error": self.error}
+        return found if reject is None else found | {"unanswered": self.unanswered}
+
     def told(self) -> list[str]:
         """The figures in words."""
         found = []
