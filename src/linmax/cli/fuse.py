@@ -46,7 +46,7 @@ LEARNER = "auto"
 STEP = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
 REST = """
-from linmax.learners.softmax import judge_all, survey, walk
+from linmax.learners.softmax_trials import judge_all, survey, walk
 from linmax.engine.loop import judge
 from linmax.techniques.combining import weigh
 for kernel in (walk, survey, weigh, judge_all, judge):

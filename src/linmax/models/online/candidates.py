@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NeedsCandidates",
     "best_first",
+    "check_choice",
     "choices",
     "choose",
     "choosing_model",
@@ -105,13 +106,16 @@ def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequen
 
 
 def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
-    """The scores of so many candidates; ``given`` in places."""
+    """The scores of so many candidates; ``given`` in places. The state stays as it is."""
     model = learner.model
-    if count > len(model.classes):  # more places, and nothing else
-        model.grow(model.layout, range(count))
-        learner._renamed()
-    model.engine.state.shape[KNOWN] = count
-    return learner._judge(given)[2][0, :count]
+    if count > len(model.classes):  # more places than ever: a copy has them
+        model = model.visited(model.layout, range(count), ())
+    shape = model.engine.state.shape
+    before, shape[KNOWN] = int(shape[KNOWN]), count
+    try:
+        return learner._judge_with(model, given)[0, :count]
+    finally:
+        shape[KNOWN] = before
 
 
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
@@ -183,6 +187,13 @@ def learn_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[An
     with learner._unharmed(given):
         learn_candidates(learner, given, len(names), place, served)
     return names[served]
+
+
+def check_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any]) -> None:
+    """Raise what `learn_choice` would raise."""
+    names = read_candidates(candidates)
+    place_of(label, names)
+    in_places(learner, names, *blocks)
 
 
 def place_of(label: Any, candidates: Sequence[Any]) -> int:

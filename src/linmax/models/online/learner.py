@@ -22,6 +22,7 @@ from linmax.models.model import Model, chosen
 from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import (
     best_first,
+    check_choice,
     choices,
     choose,
     judge_candidates,
@@ -243,6 +244,26 @@ class Learner(Trials):
         table = table[:, : len(model.known)]
         return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
+    def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
+        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+
+        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
+        class was right and with ``wrong`` if it was not.
+
+        Examples
+        --------
+        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
+        >>> for _ in range(100):
+        ...     tried = learner.explore({"rain": 1.0})
+        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **told)
+        >>> learner.predict({"rain": 1.0})
+        'umbrella'
+        """
+        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
+        place = model.explored(int(predictions[0]))
+        return model.classes[place] if place >= 0 else None
+
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
     ) -> bool:
@@ -262,10 +283,14 @@ class Learner(Trials):
         """
         blocks = attributes, votes, scores
         if candidates is not None:
-            return self._model.wants_label(judge_candidates(self, choices(self, candidates), blocks)[1][None])
-        given = self._reading.read(*blocks) if id is None else self._waiting.kept(id, *blocks)
-        kept = self._waiting[id].candidates if id is not None else None
-        return self._model.wants_label(self._judge(given)[2] if kept is None else judged(self, given, len(kept))[None])
+            rated = judge_candidates(self, choices(self, candidates), blocks)[1]
+            return self._model.wants_label(rated[None], len(rated))
+        if id is None:
+            return self._model.wants_label(self._judge(self._reading.read(*blocks))[2])
+        given, kept = self._waiting.kept(id, *blocks), self._waiting[id].candidates
+        if kept is None:
+            return self._model.wants_label(self._judge(given)[2])
+        return self._model.wants_label(judged(self, given, len(kept))[None], len(kept))
 
     def learn(
         self,
@@ -349,6 +374,7 @@ class Learner(Trials):
         votes: Mapping[Any, Any],
         *,
         attributes: Any = None,
+        candidates: Any = None,
         costs: Any = None,
         voters: Sequence[Any] | None = None,
     ) -> Any:
@@ -360,6 +386,8 @@ class Learner(Trials):
             The votes so far, {voter: vote}; who was asked and abstained is there with None.
         attributes
             Those of the instance, if there are any.
+        candidates
+            Those of the instance, for a learner that chooses among candidates.
         costs
             What asking each voter costs, {voter: number}; the most weight for its cost comes first.
         voters
@@ -373,9 +401,12 @@ class Learner(Trials):
         >>> learner.ask({}), learner.ask({"anna": "a"})
         ('anna', None)
         """
-        return next_voter(self, votes, attributes, costs, self.voters if voters is None else voters)
+        names = None if candidates is None else choices(self, candidates)
+        return next_voter(self, votes, attributes, names, costs, self.voters if voters is None else voters)
 
-    def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
+    def check(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None, label: Any
+    ) -> None:
         """Raise what `learn` would raise for such an instance and label; nothing is learned.
 
         Examples
@@ -384,6 +415,8 @@ class Learner(Trials):
         Traceback (most recent call last):
         ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
         """
+        if candidates is not None:
+            return check_choice(self, candidates, label, (attributes, votes, scores))
         label = self._reading.label_meant(label)
         self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
