@@ -1,7 +1,7 @@
 """Mixtures of softmaxes that learned apart: what each learned from its trials, as a Gaussian, added up.
 
-The trials that a softmax keeps for its refits are folded into its Gaussian, as old ones are in any case (see
-`linmax.learners.softmax`). With the prior precision r, a part whose precision is P and whose pull is b has learned
+The trials that a softmax keeps for its refits are folded into its Gaussian, as old ones are in any case
+(`linmax.learners.softmax_state`). With the prior precision r, one of precision P and pull b has learned
 P - r and b. These add up over the parts whatever their shares, that of a common base once; the guess rate comes from
 counts, which add up too. So merging a second and a third model one after the other is merging all three.
 """
@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmax.learners.softmax import COUNT, DUE, FIRST, FITTED, GUESSES, OTHERS, TRIALS, RunningSoftmax, blas
+from linmax.learners.softmax_state import FIRST, GUESSES, OTHERS, RunningSoftmax, blas
+from linmax.learners.softmax_trials import COUNT, DUE, FITTED, TRIALS
 
 __all__ = ["Placed", "definite", "mix_softmaxes", "moved_to"]
 
@@ -65,7 +66,7 @@ def _learned(running: RunningSoftmax, full: bool) -> tuple[np.ndarray, np.ndarra
     folded = RunningSoftmax(running.prior, running.robust, 0)
     folded.restore(running.arrays)
     if running.full:
-        folded._fold(int(folded.sizes[COUNT]))
+        folded.fold(int(folded.sizes[COUNT]))
     guesses = folded.counts - np.array([GUESSES, OTHERS])
     if full:
         return folded.precision - np.eye(len(folded.pull)) * running.prior, folded.pull, guesses

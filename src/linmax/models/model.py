@@ -41,6 +41,7 @@ from linmax.models.confidence import Confidence
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
+from linmax.techniques.exploring import Exploring
 from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
@@ -131,8 +132,10 @@ class Model(Confidence):
 
     @property
     def labels_used(self) -> int:
-        """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
+        """Labels learned from: those of all trials, or of a learner that does not see all those that it saw."""
         top = self.engine.top
+        if isinstance(top, Exploring):
+            return top.told
         return top.asked_for if isinstance(top, Selecting) else self.trials
 
     @property
@@ -296,13 +299,25 @@ class Model(Confidence):
         table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
         return predictions, table
 
-    def wants_label(self, table: np.ndarray) -> bool:
-        """Whether the label of an instance is wanted, given its scores from `judge`.
+    @property
+    def selects(self) -> bool:
+        """Whether it is a selective learner, which draws whether it wants a label."""
+        return isinstance(self.engine.top, Selecting)
+
+    def wants_label(self, table: np.ndarray, known: int | None = None) -> bool:
+        """Whether the label of an instance is wanted, given its scores from `judge`, of so many classes.
 
         A selective learner draws, and learns from the next label if it wants one; any other wants all labels.
         """
         top = self.engine.top
-        return top.wants(table, int(self.engine.state.shape[KNOWN])) if isinstance(top, Selecting) else True
+        if not isinstance(top, Selecting):
+            return True
+        return top.wants(table, int(self.engine.state.shape[KNOWN]) if known is None else known)
+
+    def explored(self, prediction: int) -> int:
+        """The class to try, given the prediction: of a learner that explores sometimes another one."""
+        top, known = self.engine.top, int(self.engine.state.shape[KNOWN])
+        return top.tried(prediction, known) if isinstance(top, Exploring) and known else prediction
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:

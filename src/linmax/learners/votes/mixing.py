@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from linmax.learners.mixing import Apart, Mixture
-from linmax.learners.softmax import blas, symmetric
 from linmax.learners.softmax_mixing import Placed, mix_softmaxes, moved_to
+from linmax.learners.softmax_state import blas, symmetric
 from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
 from linmax.learners.votes.growth import (
     GUESSES,
