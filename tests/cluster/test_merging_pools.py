@@ -286,7 +286,7 @@ def test_learners_are_joined_by_name():
 @pytest.mark.small
 def test_what_has_no_mixture_yet():
     refuse_unmergeable("auto")
-    refuse_unmergeable("vr-combine(pool=votes)")
+    refuse_unmergeable("votes")
     with pytest.raises(ValueError, match="softmax.*cannot be merged: no mixture of its states is known"):
         refuse_unmergeable("softmax")
 

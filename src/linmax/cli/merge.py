@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> None:
     models = [_loaded(path, kinds[0]) for path in arguments.models]
     merged = merge(models, _shares(arguments.how), arguments.multiplicative)
     merged.save(arguments.output)
-    model, voters = (merged.model, merged.voters_) if isinstance(merged, OnLineFusion) else (merged, None)
+    fused = isinstance(merged, OnLineFusion)
+    model: Any = merged.model if fused else merged
     figures = {
         "learner": str(model.learner),
         "models": len(arguments.models),
@@ -52,8 +53,8 @@ def run(arguments: argparse.Namespace) -> None:
         "updates": model.updates,
         "classes": len(model.classes),
     }
-    figures |= {"features": len(model.attributes)} if voters is None else {"voters": len(voters)}
-    columns = f"{figures['features']:,} attributes" if voters is None else f"{figures['voters']:,} voters"
+    figures |= {"voters": len(merged.voters_)} if fused else {"features": len(model.attributes)}
+    columns = f"{figures['voters']:,} voters" if fused else f"{figures['features']:,} attributes"
     console(arguments).print(
         f"{figures['learner']} from {figures['models']} models: {figures['trials']:,} trials, {figures['classes']:,} "
         f"classes, {columns}; saved in {arguments.output}",

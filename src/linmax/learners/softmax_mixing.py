@@ -46,8 +46,8 @@ def mix_softmaxes(parts: Sequence[Placed], base: Placed | None, size: int) -> Ru
         if mixed.full:
             mixed.precision += learned
             mixed.pull = pull
-            mixed.spread = np.linalg.inv(mixed.precision)
-            mixed.weights = np.linalg.solve(mixed.precision, pull)
+            mixed.spread = np.asarray(np.linalg.inv(mixed.precision), float)
+            mixed.weights = np.asarray(np.linalg.solve(mixed.precision, pull), float)
         else:
             mixed.curvature += learned
             mixed.weights = pull / mixed.curvature
