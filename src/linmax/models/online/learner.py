@@ -31,7 +31,7 @@ from linmax.models.online.candidates import (
     learn_choice,
     place_of,
 )
-from linmax.models.online.reading import UNSET, check_given, distinct
+from linmax.models.online.reading import UNSET, check_given, distinct, normaliser_of
 from linmax.models.online.trials import Trials
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
@@ -56,6 +56,10 @@ class Learner(Trials):
         What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
         only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
         the new class rated 0.
+    normalise
+        Under which normalisations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
+        several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
+        normalisation), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
         Add the constant attribute 1: one threshold a class.
     tie, update_on_tie
@@ -97,6 +101,7 @@ class Learner(Trials):
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
+        normalise: str | Sequence[str] | None = None,
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
@@ -111,6 +116,7 @@ class Learner(Trials):
         names = [] if classes is None else distinct(classes)
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False
+        self._normaliser = normaliser_of(normalise)
         self._prepare()
 
     @property
@@ -128,7 +134,9 @@ class Learner(Trials):
         """How it was made: the learner and what else matters for what it learns."""
         by_votes = self._engine.settings.by_votes
         discover = None if self.fixed else "votes" if by_votes else "labels"
-        return self._model.options | {"classes": self.classes if self.fixed else None, "discover": discover}
+        kinds = None if self._normaliser is None else list(self._normaliser.kinds)
+        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalise": kinds}
+        return self._model.options | own
 
     def __repr__(self) -> str:
         return repr(self._model)
@@ -332,12 +340,13 @@ class Learner(Trials):
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
+            label = self._reading.label_meant(label)
             self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
             if played is not None:
                 return self._play(played, place)
-            given = self._reading.read(attributes, votes, scores)
+            given = self._reading.read(attributes, votes, scores, label)
             with self._unharmed(given):
                 if place >= 0 and self._widened(given):
                     predicted = self._teach(given[0], given[1] or None, label)
@@ -350,6 +359,8 @@ class Learner(Trials):
         if no_label(label):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         place = place_of(label, kept.candidates) if kept.candidates is not None else -1
+        if kept.candidates is None:
+            given = given._replace(votes=self._reading.meant(given.votes, label))
         with self._unharmed(given):
             if kept.candidates is None:
                 self._learn(given, label, kept.predicted)
@@ -405,9 +416,10 @@ class Learner(Trials):
         ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
         """
         if candidates is not None:
-            return check_choice(candidates, label, self._bounded, (attributes, votes, scores))
+            return check_choice(self, candidates, label, (attributes, votes, scores))
+        label = self._reading.label_meant(label)
         self._reading.check_label(label)
-        self._reading.read(attributes, votes, scores)
+        self._reading.read(attributes, votes, scores, label)
 
     def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
         """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
@@ -425,7 +437,8 @@ class Learner(Trials):
 
     def _own(self) -> dict[str, Any]:
         """What is the learner's own, beside the model."""
-        return {"fixed": self.fixed, "choosing": self._choosing} | self._waiting.description()
+        kinds = {} if self._normaliser is None else {"normalise": list(self._normaliser.kinds)}
+        return {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -435,6 +448,7 @@ class Learner(Trials):
         self._model = Model.from_state(description["model"], arrays)
         self._waiting = WaitingRoom.from_description(description)
         self._choosing = bool(description.get("choosing"))
+        self._normaliser = normaliser_of(description.get("normalise"))
         self._prepare()
         return self
 

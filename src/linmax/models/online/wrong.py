@@ -18,10 +18,10 @@ def learn_wrong(learner: Learner, wrong: Any, blocks: dict[str, Any], id: Any, c
     waiting = learner._waiting
     if id is not None:
         kept = waiting.kept(id, *blocks.values(), candidates)
-        names, said = waiting[id].candidates, kept._asdict() if not learner._choosing else {}
+        names = waiting[id].candidates
         rated = judged(learner, kept, len(names)) if names is not None else None
     else:
-        names, said = None if candidates is None else choices(learner, candidates), blocks
+        names = None if candidates is None else choices(learner, candidates)
         rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
     if names is not None and rated is not None:
         place = place_of(wrong, names)
@@ -29,7 +29,7 @@ def learn_wrong(learner: Learner, wrong: Any, blocks: dict[str, Any], id: Any, c
         label = another(shares, wrong, learner.trials)
     else:
         learner._reading.check_label(wrong)
-        model, _, table = learner._judge(learner._reading.read(*(said.get(name) for name in blocks)))
+        model, _, table = learner._judge(learner._reading.read(*blocks.values()) if id is None else kept)
         table = table[:, : len(model.known)]
         own = model.own_probabilities(table)[0].tolist() if table.size else []
         shares = dict(zip(model.known, own, strict=True))
