@@ -34,6 +34,7 @@ class Task(NamedTuple):
     learn: bool
     rows: np.ndarray  # dense attributes of just these trials
     met: np.ndarray  # how many dense attributes had been met at each of them
+    weights: np.ndarray  # how much each of them counts
 
 
 class Group:

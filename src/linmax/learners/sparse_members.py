@@ -126,8 +126,9 @@ class SparseMembers(Group):
             np.zeros((2, width), np.float32),
         )
         play_linear(
-            instances, labels, begin, end, known, self.cells, self.frequency, self.trials, room, learn, votes, place
-        )
+            instances, labels, task.weights, begin, end, known, self.cells, self.frequency, self.trials, room, learn,
+            votes, place,
+        )  # fmt: skip
         return room.scaled
 
     def follow(self, task: Task, led: np.ndarray, votes: np.ndarray, place: int) -> None:
@@ -136,8 +137,9 @@ class SparseMembers(Group):
         longest = _longest(instances, begin, end)
         room = np.zeros(longest, np.int64), np.zeros(longest, np.float32), np.zeros(votes.shape[2], np.float32)
         play_bayes(
-            instances, labels, begin, end, known, self.counts, self.totals, led, *room, learn, votes, place + BAYES
-        )
+            instances, labels, task.weights, begin, end, known, self.counts, self.totals, led, *room, learn, votes,
+            place + BAYES,
+        )  # fmt: skip
 
 
 def _longest(instances: Instances, begin: int, end: int) -> int:

@@ -23,7 +23,8 @@ from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool, GroupLearner, PoolMember
+from linmax.learners.attributes import AttributePool, GroupLearner
+from linmax.learners.running_pool import PoolMember
 from linmax.models.model import Model
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
@@ -185,9 +186,11 @@ class StreamModel:
     def learn(self, batch: Batch) -> np.ndarray:
         """Predict each row, then learn from it; returns the predictions by name, None before a class is known.
 
-        Rows without a label, or of importance 0, are predicted only; one of importance n is learned n times.
+        Rows without a label, or of weight 0, are predicted only; one of weight w counts w times (see
+        `linmax.models.showings`).
         """
-        codes = self.play(self.scaled(batch), batch.codes, repeats(batch))
+        weights = weights_of(batch)
+        codes = self.play(self.scaled(batch), batch.codes, weights)
         return np.array([*self.labels.names, None], dtype=object)[codes]
 
     def predict(self, batch: Batch) -> np.ndarray:
@@ -293,38 +296,27 @@ class StreamModel:
         return codes[numbers]
 
     def play(
-        self, instances: Instances, codes: np.ndarray, times: np.ndarray | None = None, first_pass: bool = True
+        self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None = None, first_pass: bool = True
     ) -> np.ndarray:
-        """Predict and learn scaled rows ``times`` each (once if not given); returns the labels predicted."""
-        if times is None or (times == 1).all():
-            return self._run(instances, codes, first_pass)
+        """Predict scaled rows, and learn those with a weight (all, if none are given); returns the labels predicted."""
+        if weights is None or (weights > 0.0).all():
+            return self._run(instances, codes, weights, first_pass)
         found = np.zeros(len(codes), np.int32)
-        edges = np.flatnonzero(np.diff(times)) + 1
+        edges = (np.flatnonzero(np.diff(weights > 0.0)) + 1).tolist()
         for begin, end in zip([0, *edges], [*edges, len(codes)], strict=True):
-            if times[begin] == 0:
-                found[begin:end] = self.judge(cut(instances, begin, end))
-            elif times[begin] == 1:
-                found[begin:end] = self._run(cut(instances, begin, end), codes[begin:end], first_pass)
+            here = cut(instances, begin, end)
+            if weights[begin] > 0.0:
+                found[begin:end] = self._run(here, codes[begin:end], weights[begin:end], first_pass)
             else:
-                for t in range(begin, end):
-                    found[t] = self._several_times(
-                        cut(instances, t, t + 1), codes[t : t + 1], int(times[t]), first_pass
-                    )
+                found[begin:end] = self.judge(here)
         return found
 
-    def _several_times(self, instance: Instances, codes: np.ndarray, times: int, first_pass: bool) -> int:
-        """Learn one row several times; it is predicted and counted once."""
-        assert self._model is not None
-        found = self._run(instance, codes, first_pass)[0]
-        for _ in range(1, times):
-            self._model.engine.run(instance, self._numbers(codes))
-        return int(found)
-
-    def _run(self, instances: Instances, codes: np.ndarray, first_pass: bool) -> np.ndarray:
+    def _run(self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None, first_pass: bool) -> np.ndarray:
         assert self._model is not None
         if not len(codes):
             return np.zeros(0, np.int32)
-        return self._codes(self._model.play(instances, self._numbers(codes), first_pass=first_pass).predictions)
+        played = self._model.play(instances, self._numbers(codes), first_pass=first_pass, weights=weights)
+        return self._codes(played.predictions)
 
     def judge(self, instances: Instances) -> np.ndarray:
         """The labels predicted for scaled rows."""
@@ -414,17 +406,16 @@ class StreamModel:
         return cls.from_state(*files.read(path, KIND))
 
 
-def repeats(batch: Batch) -> np.ndarray | None:
-    """How often each row is to be learned: its importance, 0 without a label; None when all are learned once."""
-    if (batch.importance == 1.0).all() and (batch.codes >= 0).all():
+def weights_of(batch: Batch) -> np.ndarray | None:
+    """How much each row counts, 0 without a label; None when all count 1."""
+    weights = batch.importance
+    if (weights == 1.0).all() and (batch.codes >= 0).all():
         return None
-    bad = np.flatnonzero(batch.importance != np.floor(batch.importance))
+    bad = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
     if bad.size:
-        line, value = int(batch.lines[bad[0]]), float(batch.importance[bad[0]])
-        raise ValueError(
-            f"line {line}: the importance {value:g} is not a whole number; a row is learned 0, 1, 2, ... times"
-        )
-    return np.where(batch.codes >= 0, batch.importance, 0.0).astype(np.int64)
+        line, value = int(batch.lines[bad[0]]), float(weights[bad[0]])
+        raise ValueError(f"line {line}: the weight {value:g} is not a finite number >= 0; 0 leaves a row out")
+    return np.where(batch.codes >= 0, weights, 0.0)
 
 
 def _short(names: tuple[str, ...]) -> str:
