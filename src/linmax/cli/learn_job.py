@@ -43,6 +43,7 @@ class LearnJob:
     warned: bool = False
     runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
+    heaviest: float = 1.0  # of their weights
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
 
@@ -159,6 +160,7 @@ class LearnJob:
         self.work.kind = self.stream.format
         self._warn()
         self.rows += len(batch)
+        self.heaviest = max(self.heaviest, float(batch.importance.max(initial=0.0)))
         if len(self.work.passes) == 1:
             self.runs.count(batch.codes)
         if self.output is not None and len(self.work.passes) == 1:
@@ -173,6 +175,13 @@ class LearnJob:
             for note in self.stream.notes:
                 self.screen.print(note, soft_wrap=True, markup=False)
         self.noted = True
+
+    def _told_of_weights(self) -> str:
+        """What to say of weights that count less than they are."""
+        most = self.work.model.heaviest
+        if self.heaviest <= most:
+            return ""
+        return f"Weights beyond {most:g} count as {most:g} for this learner; the largest is {self.heaviest:g}."
 
     def _warn(self) -> None:
         """Say once that labels look like numbers to be predicted rather than classes."""
@@ -242,7 +251,7 @@ class LearnJob:
         except (OSError, ValueError) as error:  # still report the results
             failed = error
         show_refusals(self.screen, assert_stream.refusals)
-        for remark in assert_stream.remarks():
+        for remark in [*assert_stream.remarks(), *filter(None, [self._told_of_weights()])]:
             self.screen.print(remark, soft_wrap=True, markup=False)
         figures = self._figures(seconds)
         if given.test:

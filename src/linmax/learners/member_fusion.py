@@ -3,7 +3,8 @@
 Each member's scores of the known classes are centred, divided by their root mean square so far and made shares in
 [0, 1] by softmax. The shares are sub-experts x_m with weights w, all 1 at first, for AROW with a full matrix S, I at
 first: with z = x^label - x^rival, if w.z < 1 then b = 1/(z'Sz + 10/h), w <- w + (1 - w.z) b Sz,
-S <- S - b Sz (Sz)' + 10^-4 I, h the weight of the trial. What is added keeps it tracking.
+S <- S - b Sz (Sz)' + 10^-4 I, h the weight of the trial, at most 10. What is added keeps it
+tracking.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = ["MemberFusion"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
+HEFTIEST = 10.0  # one trial does not decide who is to be trusted
 
 
 @kernel()
@@ -211,7 +213,7 @@ class MemberFusion:
         """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
         predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
         fuse(
-            votes, votes.view(np.int32), labels, hefts, shape, self.weights, self.matrix, self.squares, self.trials,
-            learn, predictions, table, np.zeros((2, len(self.weights))),
+            votes, votes.view(np.int32), labels, np.minimum(hefts, HEFTIEST), shape, self.weights, self.matrix,
+            self.squares, self.trials, learn, predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
         return predictions, table

@@ -292,7 +292,7 @@ class RunningPool(Running):
             group.rewind(mark)
         return task, votes
 
-    def _places(self) -> Iterator[tuple[int, str, Group]]:
+    def placed(self) -> Iterator[tuple[int, str, Group]]:
         """Each group, after the place of its first member."""
         place = 0
         for name, group in self.groups.items():

@@ -26,7 +26,7 @@ from linmax.models.sklearn.shared import (
     targets,
     whole_file,
 )
-from linmax.models.sklearn.weighting import shares_of, showings, weights_of
+from linmax.models.sklearn.weighting import shares_of, weights_of
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
@@ -98,9 +98,8 @@ class LinearMaxClassifier(OnLineClassifier):
     -----
     ``sample_weight`` in ``fit``: a sample is shown in proportion to its weight, so that only the ratios of weights
     count; a pass shows as many samples as have a weight, one of small weight only now and then. In ``partial_fit`` a
-    sample of weight w is shown w times: fractions add up from sample to sample and from call to call,
-    and each time they reach 1 the sample at hand is shown once. Mistake-driven rules have no step to scale that would
-    mean the same for all of them.
+    sample of weight w counts w times: the default pool scales its steps, other learners are shown it w times, fractions
+    by chance (`linmax.models.showings`).
 
     References
     ----------
@@ -206,7 +205,7 @@ class LinearMaxClassifier(OnLineClassifier):
         classes
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         sample_weight
-            How often each sample is shown, 1 by default; fractions add up.
+            How much each sample counts, 1 by default (see `linmax.models.showings`); 0 leaves it out.
 
         Returns
         -------
@@ -216,8 +215,8 @@ class LinearMaxClassifier(OnLineClassifier):
         self._check_parameters()
         first = not hasattr(self, "_model")
         X, y = self._validated(X, y, reset=first)
-        counts, carry = showings(self._weights(sample_weight, X, y), 0.0 if first else self._carry)
-        rows = np.repeat(np.arange(len(y)), counts)
+        weights = self._weights(sample_weight, X, y)
+        rows = np.flatnonzero(weights > 0.0)
         known = self._classes_for(y[rows], classes)
         if first:
             self._sparse = sparse.issparse(X)
@@ -226,8 +225,8 @@ class LinearMaxClassifier(OnLineClassifier):
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
-        self._learn(instances, y[rows])
-        self._scaling, self._carry, self.classes_ = scaling, carry, known
+        self._learn(instances, y[rows], weights=weights[rows])
+        self._scaling, self.classes_ = scaling, known
         self.n_iter_ += 1
         return self
 

@@ -26,6 +26,7 @@ from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.learners.running_pool import PoolMember
 from linmax.models.model import Model
+from linmax.models.showings import heaviest
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
@@ -123,6 +124,11 @@ class StreamModel:
     def classes(self) -> list[str]:
         """The classes learned from, in the order of their first labels."""
         return [] if self._model is None else self._model.classes
+
+    @property
+    def heaviest(self) -> float:
+        """The weight beyond which rows count no more (see `linmax.models.showings`)."""
+        return float("inf") if self._model is None else heaviest(self._model.engine)
 
     @property
     def trials(self) -> int:
