@@ -158,7 +158,7 @@ def test_weights_of_instances_mean_the_same_as_elsewhere():
     X = np.array([[x[name] for name in sorted(x)] for x, _ in data])
     other = linmax.LinearMaxClassifier("AR-perceptron").partial_fit(X, [y for _, y in data], sample_weight=weights)
     assert (model.mistakes, model._learner.trials) == (other.mistakes_, other._model.trials)
-    for bad, message in ((-1.0, "w must be >= 0"), (float("nan"), "w must be a finite number")):
+    for bad, message in ((-1.0, "w must be >= 0"), (float("nan"), "w must be finite, got nan")):
         with pytest.raises(ValueError, match=message):
             model.learn_one(*data[0], w=bad)
     assert model._learner.trials == other._model.trials

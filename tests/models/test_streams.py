@@ -615,14 +615,16 @@ def test_saved_and_continued(tmp_path, learner, scale):
 
 
 def test_importance_and_lines_without_labels():
-    model, twice = linmax.streams.StreamModel("perceptron"), linmax.streams.StreamModel("perceptron")
+    model = linmax.streams.StreamModel("perceptron")
     (batch,) = stream(["a 2 |f x", "|f x y", "b 0 |f z", "b |f y"], model=model)
     assert model.learn(batch).tolist() == [None, "a", "a", "a"]
     assert model.trials == 3
     assert model.classes == ["a", "b"]
-    (batch,) = stream(["a |f x", "a |f x", "b |f y"], model=twice)
-    twice.learn(batch)
-    assert twice.weights["attributes"] == model.weights["attributes"]
+    weighed, twice = (linmax.streams.StreamModel("perceptron", scale="none") for _ in range(2))
+    for model, lines in ((weighed, ["a |f x", "b 2 |f y"]), (twice, ["a |f x", "b |f y", "b |f y"])):
+        (batch,) = stream(lines, model=model)
+        model.learn(batch)
+    assert twice.weights["attributes"] == weighed.weights["attributes"]
 
 
 def test_probabilities_and_unknown_names():

@@ -58,7 +58,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add("--ngrams", metavar="N", type=int, help="take runs of up to N words of a text (default: 1)")
     add("--skips", metavar="N", type=int, help="take pairs of words with up to N others between them (default: 0)")
     add("--words", metavar="W", help="how words are told: unicode, or bytes for ASCII only (default: unicode)")
-    add("--pairs", metavar="A:B,...", default="", help="pair the attributes of A with those of B; all: all of them")
+    add("--pairs", metavar="A:B,...", help="pair the attributes of A with those of B; all: all of them")
     add("--strict", action="store_true", help="stop at the first line that cannot be read")
     add(
         "--max-refused",
@@ -93,7 +93,7 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "ngrams": arguments.ngrams,
         "skips": arguments.skips,
         "words": arguments.words,
-        "pairs": listed(arguments.pairs),
+        "pairs": listed(arguments.pairs or ""),
         "strict": arguments.strict,
     }
 

@@ -52,7 +52,7 @@ class Vocabulary:
         if bits is not None and not 1 <= bits <= MOST_BITS:
             raise ValueError(f"hash bits must be from 1 to {MOST_BITS}, got {bits}; try 18")
         self.bits = bits
-        self._first_shared = 0
+        self._first_shared = self._shares = 0
         self._heads: list[bytes] = [b""]
         self.room: Callable[[int], int] | None = None  # most names, given the classes
         sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0, UNLIMITED], np.int64)
@@ -118,14 +118,25 @@ class Vocabulary:
         if 4 * after > 3 * 2**bits:
             while 4 * after > 3 * 2**bits:
                 bits += 1
-            # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
-            direct = np.zeros(DIRECT * 2**bits, np.int32)
-            names = names._replace(slots=np.full(2**bits * WIDTH, -1, np.int64), direct=direct)
-            names.sizes[SHIFT] = 64 - bits
-            refill(names)
-            if names.shared.size:
-                names = names._replace(shared=_slots_from(names, self._first_shared, names.shared.size))
+            names = self._with_slots(names, bits)
         self.names = names
+
+    def _with_slots(self, names: NameTable, bits: int) -> NameTable:
+        """The same names in 2^bits slots. Those of before are given up first, so that memory never holds both."""
+        before, none = 64 - int(names.sizes[SHIFT]), np.zeros(0, np.int64)
+        self.names = names = names._replace(slots=none, direct=np.zeros(0, np.int32))
+        try:
+            slots = np.full(2**bits * WIDTH, -1, np.int64)
+        except MemoryError:
+            self.names = self._with_slots(names, before)
+            raise
+        # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
+        names = names._replace(slots=slots, direct=np.zeros(DIRECT * 2**bits, np.int32))
+        names.sizes[SHIFT] = 64 - bits
+        refill(names)
+        if names.shared.size:
+            names = names._replace(shared=_slots_from(names, self._first_shared, names.shared.size))
+        return names
 
     # -- a limit --------------------------------------------------------------------------------------------------
 
@@ -153,12 +164,15 @@ class Vocabulary:
         True
         """
         sharing, count = int(self.names.shared.size), int(self.names.sizes[COUNT])
-        self.names.sizes[LIMIT] = max(count, most if sharing else most - max(1, most // SHARE))
+        if not sharing:
+            self._shares = max(1, most // SHARE)
+            most -= self._shares
+        self.names.sizes[LIMIT] = max(count, most)
 
     def _begin_sharing(self) -> None:
         """Make the numbers that names beyond the limit share."""
         own, first = int(self.names.sizes[LIMIT]), int(self.names.sizes[COUNT])
-        many = max(1, own // (SHARE - 1))
+        many = self._shares
         self.names.sizes[LIMIT] = UNLIMITED
         self.numbers([f"(shared {i})" for i in range(many)])
         self._share(first, many, own + many)

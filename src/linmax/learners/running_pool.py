@@ -25,16 +25,19 @@ from linmax.learners.at_large import AtLarge
 from linmax.learners.attribute_kinds import DENSE, MIXED, UNDECIDED, Kinds
 from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
-from linmax.learners.members import Group, Task
+from linmax.learners.members import Group, Task, Weighed
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes
 from linmax.learners.pool_states import PARTS, as_now, under
+from linmax.learners.sparse_linear import LINEAR
+from linmax.learners.sparse_members import ROOM
 
-__all__ = ["HEAVIEST", "FusedTrials", "PoolMember", "RunningPool", "slots"]
+__all__ = ["HEAVIEST", "FusedTrials", "PoolMember", "RunningPool", "bytes_of_attribute", "slots"]
 
 CHUNK = 1024  # trials whose scores are kept at a time
-FOUR = 4  # numbers of classes that the members have room for are multiples of it
+FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `EXACT`
+EXACT = (5, 6)  # where much of the memory would be room
 HEAVIEST = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
 STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
@@ -42,17 +45,6 @@ STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 def slots() -> int:
     """Members that there can be."""
     return sum(sizes().values())
-
-
-class Weighed(NamedTuple):
-    """Labels, and how much each counts."""
-
-    labels: np.ndarray
-    weights: np.ndarray
-
-    def part(self, begin: int, end: int) -> Weighed:
-        """Those of trials begin..end."""
-        return Weighed(self.labels[begin:end], self.weights[begin:end])
 
 
 class FusedTrials(NamedTuple):
@@ -389,6 +381,11 @@ def _group_of(name: str, state: RunningPool) -> Group | None:
     return state.groups.get(name)
 
 
+def bytes_of_attribute(k: int) -> float:
+    """About how much memory a sparse attribute takes with k classes."""
+    return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * _width(k) + 8)
+
+
 def _width(k: int) -> int:
     """Classes that there is room for."""
-    return FOUR * -(-k // FOUR)
+    return k if k in EXACT else FOUR * -(-k // FOUR)

@@ -169,7 +169,7 @@ class ServedModel:
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)
-        instance = {kind: blocks[kind] for kind in kinds}
+        instance: dict[str, Any] = {kind: blocks[kind] for kind in kinds}
         for label in (*labels[:2], labels[0], labels[0]):
             self.predict(instance)
             self.learner.learn(**instance, label=label)

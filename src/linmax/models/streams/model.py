@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,10 +25,9 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import AutomaticPool
 from linmax.learners.attributes import AttributePool, GroupLearner
-from linmax.learners.running_pool import PoolMember
 from linmax.models.model import Model
-from linmax.models.showings import heaviest
-from linmax.models.weights import WeightArrays, Weights
+from linmax.models.streams.budget import bytes_given, refuse_small, room_for
+from linmax.models.streams.known import Known
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
 from linmax.util.names import apart
@@ -38,7 +38,7 @@ KIND = "stream model"
 NOBODY = -1  # predicted before a class is known
 
 
-class StreamModel:
+class StreamModel(Known):
     """A learner of streams.
 
     Parameters
@@ -52,6 +52,9 @@ class StreamModel:
         Add the constant attribute.
     hash_bits
         Hash the names of attributes to 2^bits columns instead of keeping them.
+    memory
+        A budget for names and weights, in bytes or as "500MB". When it is used up (`crowded`), attributes that come
+        later share columns.
     tie, update_on_tie
         As in `linmax.run`.
 
@@ -77,6 +80,7 @@ class StreamModel:
         scale: str = "auto",
         thresholds: bool = True,
         hash_bits: int | None = None,
+        memory: int | str | None = None,
         tie: str = "smallest",
         update_on_tie: bool = True,
     ) -> None:
@@ -86,6 +90,9 @@ class StreamModel:
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), discover=True)
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
+        self.memory: int | None = None
+        if memory is not None:
+            self.limit(memory)
         one_of("scale", scale, KINDS)
         if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool, GroupLearner)):
             scale = "none"  # each of its members scales as it needs
@@ -97,95 +104,17 @@ class StreamModel:
         self.columns = 0  # of the vocabulary, as far as the engine has met it
         self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
 
-    # -- what it knows --------------------------------------------------------------------------------------------
-
-    @property
-    def model(self) -> Model | None:
-        """The model under it, once there is one; for the rest of the library."""
-        return self._model
-
-    @property
-    def engine(self) -> Engine | None:
-        """The engine, once there is one; for the rest of the library."""
-        return None if self._model is None else self._model.engine
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How it was made: the learner and what else matters for what it learns."""
-        return {
-            "learner": str(self.learner),
-            "thresholds": self.thresholds,
-            "tie": "largest" if self._settings.largest else "smallest",
-            "update_on_tie": self._settings.update_on_tie,
-            "hash_bits": self.vocabulary.bits,
-        }
-
-    @property
-    def classes(self) -> list[str]:
-        """The classes learned from, in the order of their first labels."""
-        return [] if self._model is None else self._model.classes
-
-    @property
-    def heaviest(self) -> float:
-        """The weight beyond which rows count no more (see `linmax.models.showings`)."""
-        return float("inf") if self._model is None else heaviest(self._model.engine)
-
-    @property
-    def trials(self) -> int:
-        """Trials learned from."""
-        return 0 if self._model is None else self._model.trials
-
-    @property
-    def mistakes(self) -> int:
-        """Mistakes so far, each made before the label was seen; those of later passes count as well."""
-        return 0 if self._model is None else self._model.mistakes
-
-    @property
-    def updates(self) -> int:
-        """Updates so far, by all members, recycled ones included."""
-        return 0 if self._model is None else self._model.updates
-
-    @property
-    def curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Trials, and the mistakes up to each (see `linmax.Learner.curve`)."""
-        return (np.zeros(0, np.int64), np.zeros(0, np.int64)) if self._model is None else self._model.curve
-
-    @property
-    def features(self) -> int:
-        """Attributes met, the constant apart."""
-        return len(self.dense_names) + self.columns
-
-    @property
-    def attributes(self) -> list[str]:
-        """Names of the rows of `weights`."""
-        names = ["constant"] if self.scaling.prepends else []
-        return [*names, *self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
-
-    @property
-    def weights(self) -> Weights:
-        """The weights that it predicts with, by name, up to one positive factor (see `linmax.Learner.weights`)."""
-        if self._model is None:
-            none = np.zeros(0)
-            return Weights(WeightArrays(none, none, none, np.zeros((0, 0))), [], [], [], [])
-        return Weights(self._model.weights.arrays, self.classes, [], [], self.attributes)
-
-    @property
-    def pool(self) -> list[PoolMember]:
-        """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
-        pool = None if self._model is None else self._model.pool
-        return [] if pool is None else pool.members()
-
-    @property
-    def decided(self) -> dict[str, str | int | float]:
-        """What the pool for attributes takes them for, numbers or words, and why; empty for other learners.
-
-        Overrule it by ``auto(dense)`` or ``auto(sparse)``.
-        """
-        pool = None if self._model is None else self._model.pool
-        return {} if pool is None else pool.decided()
-
-    def __repr__(self) -> str:
-        return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"
+    def limit(self, memory: int | str) -> None:
+        """Keep names and weights within a budget from now on; what there is already stays."""
+        budget = bytes_given(memory)
+        if self.vocabulary.bits is not None:
+            raise ValueError(
+                f"memory={memory} and hash_bits={self.vocabulary.bits} both say how many columns; give one"
+            )
+        refuse_small(budget, self.learner)
+        self.memory = budget
+        self.vocabulary.room = partial(room_for, budget, self.learner)
+        self.vocabulary.fit_classes(len(self.labels))
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -255,6 +184,8 @@ class StreamModel:
             raise ValueError(
                 "this batch numbers its names otherwise than the model; read it by stream(..., model=model)"
             )
+        if self.memory is not None:
+            raise ValueError("a model with memory= numbers names itself; read the batch by stream(..., model=model)")
         if batch.vocabulary.bits != self.vocabulary.bits:
             raise ValueError(
                 f"the stream has hash_bits={batch.vocabulary.bits}, the model {self.vocabulary.bits}; make them equal"
@@ -360,6 +291,8 @@ class StreamModel:
             "columns": self.columns,
             "model": header,
         }
+        if self.memory is not None:
+            description["memory"] = self.memory
         arrays = {f"names.{name}": array for name, array in self.vocabulary.arrays(self.columns).items()}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays.items()}
         return description, arrays | {f"model.{name}": array for name, array in state.items()}
@@ -393,6 +326,8 @@ class StreamModel:
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
             self.schema = {str(name): str(kind) for name, kind in description["schema"]}
             self.reading = dict(description.get("reading", {}))
+            if description.get("memory") is not None:
+                self.limit(int(description["memory"]))
             self._places = np.full(len(self.labels), NOBODY, np.int32)
             if description["model"] is not None:
                 self._model = Model.from_state(description["model"], parts["model"], copied)
