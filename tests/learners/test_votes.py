@@ -60,7 +60,7 @@ def test_every_trial_agrees_with_the_formulas(
     kind: str, thresholds: bool, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not full:
-        monkeypatch.setattr("linmax.learners.votes.pool.FULL", 1)
+        monkeypatch.setattr("linmax.learners.votes.growth.FULL", 1)
     votes, scores, labels = CASES[kind]
     instances = instances_of(votes, scores, thresholds)
     machine = run("votes", instances[:0], []).model
@@ -139,7 +139,7 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
 def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Known only when first met, or announced at once: the same."""
     if not full:
-        monkeypatch.setattr("linmax.learners.votes.pool.FULL", 1)
+        monkeypatch.setattr("linmax.learners.votes.growth.FULL", 1)
     votes, scores, labels = trials(7, 5, 2)
     half = TRIALS // 2
     labels[:half] %= K - 1
@@ -159,7 +159,7 @@ def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest
 @pytest.mark.small
 def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
-    monkeypatch.setattr("linmax.learners.votes.pool.FULL", 9)
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL", 9)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
     assert model.engine.top.running.pool.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)

@@ -215,8 +215,8 @@ class Engine:
     @property
     def capacity(self) -> int:
         """Rows of the linear machine that the arrays have space for."""
-        experts, stride = self.state.shape[[EXPERTS, STRIDE]]
-        return int((self.state.weights.shape[1] - experts) // stride) if stride else 0
+        experts, stride = int(self.state.shape[EXPERTS]), int(self.state.shape[STRIDE])
+        return (self.state.weights.shape[1] - experts) // stride if stride else 0
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""

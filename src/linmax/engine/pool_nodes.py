@@ -11,7 +11,7 @@ from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
 from linmax.learners.attributes import KINDS
-from linmax.learners.mixing import Mixture
+from linmax.learners.mixing import Apart, Mixture
 from linmax.learners.running_pool import RunningPool, slots
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
@@ -111,6 +111,7 @@ class AutoPoolNode(Node):
     from_zero = False
     linear = False
     always_changes = True
+    unmixable = ""
 
     def __init__(self, kind: str = "") -> None:
         self.kind = KINDS[kind]
@@ -270,11 +271,14 @@ class AutoPoolNode(Node):
         stored[layout.voters + self.columns[given]] = raters[given]
         return stored, 0.0
 
-    @property
-    def unmixable(self) -> str:  # type: ignore[override]
-        """Why not, once there are voters or raters."""
-        return "" if self.votes is None else "no mixture of its pool for voters and raters is known"
-
     def mix(self, mixture: Mixture) -> None:
         if self.attributes is not None:
             self.attributes.mix(mixture.of(lambda node: node.attributes))
+        if self.votes is not None:
+            self.votes.mix(mixture.map(self._with_members).of(lambda node: node.votes))
+
+    def _with_members(self, part: Apart) -> Apart:
+        """The part with the places of all raters of its pool for voters and raters, members among them."""
+        there = {column: place for place, column in enumerate(self.columns.tolist())}
+        own = [int(part.raters[column]) if column >= 0 else column for column in part.state.columns.tolist()]
+        return part._replace(raters=np.array([there[column] for column in own], np.int64))

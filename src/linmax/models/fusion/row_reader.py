@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.core.contract import Instances
+from linmax.data.arrays import no_instances
+
 if TYPE_CHECKING:
     from linmax.models.fusion.state import FusionState
 
@@ -20,7 +23,22 @@ class RowReader:
         self.classes = state.model.classes  # the list itself: a model that grows has another one
         names = state.classes
         self.places = {name: place for place, name in enumerate(self.classes)} | {None: -1}
-        self.order = np.array([names.index(name) for name in self.classes], np.int32)  # their places when sorted
+        order = [names.index(name) for name in self.classes]
+        self.order = np.array([*order, -1], np.int32)  # their places when sorted; the last one is silence
+        layout = state.model.layout
+        self.layout, self.voters = layout, frozenset(state.voters)
+        self.empty = no_instances(1)._replace(signs=np.ones(layout.voters), constant=layout.constant)
+
+    def fits(self, state: FusionState) -> bool:
+        """Whether voters and classes are still what they were."""
+        return self.classes is state.model.classes and self.layout is state.model.layout
+
+    def instances(self, codes: np.ndarray) -> Instances:
+        """One row of votes, as `codes` gave it, as an instance."""
+        none = self.empty
+        return Instances(
+            codes, none.signs, none.scores, none.dense, none.indptr, none.indices, none.values, none.constant
+        )
 
     def label(self, y: Any) -> int:
         """The place of the only label, or -1."""
@@ -35,7 +53,7 @@ class RowReader:
             if not named or any(not isinstance(vote, (list, np.ndarray)) or len(vote) != 1 for vote in votes.values()):
                 return None
             row: Sequence[Any] = [votes[name][0] if name in votes else None for name in voters]
-            known = sum(name in votes for name in voters) == len(votes)
+            known = all(map(self.voters.__contains__, votes))
         elif isinstance(votes, (list, np.ndarray)) and len(votes) == 1 and not named:
             first = votes[0]
             row = first.tolist() if isinstance(first, np.ndarray) else first

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.arrays import no_instances
+from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
@@ -126,17 +126,16 @@ class FusionState:
         """
         if self.sides.names or self.normaliser is not None or len(self.voters) != self.model.layout.voters:
             return False
-        if self._reader is None or self._reader.classes is not self.model.classes:
+        if self._reader is None or not self._reader.fits(self):
             self._reader = RowReader(self)
-        place, known = self._reader.label(y), len(self.model.known)
-        codes = self._reader.codes(votes, self.voters, self.named) if 0 <= place < known else None
-        if codes is None or codes.max(initial=-1) >= known:
+        reader, known = self._reader, int(self.model.engine.state.shape[KNOWN])
+        place = reader.label(y)
+        codes = reader.codes(votes, self.voters, self.named) if 0 <= place < known else None
+        if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
-        layout, labels = self.model.layout, np.array([place], np.int32)
-        instances = no_instances(1)._replace(votes=codes, signs=np.ones(layout.voters), constant=layout.constant)
-        right = self.model.play(instances, labels).predictions == labels
-        order = self._reader.order
-        self.tally.add(right, np.append(order, -1)[codes], order[labels], len(order))
+        labels = np.array([place], np.int32)
+        right = self.model.play(reader.instances(codes), labels).predictions == labels
+        self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         self.recent.add(codes, labels)
         return True
 

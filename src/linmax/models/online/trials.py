@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,8 @@ from linmax.models.online.named import Named
 from linmax.models.online.reading import UNSET, Given, check_places, check_rows, numbered
 
 __all__ = ["Trials"]
+
+SAFE = nullcontext()
 
 
 class Trials(Named):
@@ -95,12 +96,12 @@ class Trials(Named):
         finally:
             self._renamed()
 
-    @contextmanager
-    def _unharmed(self, given: Given) -> Iterator[None]:
+    def _unharmed(self, given: Given) -> AbstractContextManager[None]:
         """Roll back if huge numbers carry the weights out of the range of floats."""
-        if not given.largest > LARGE:
-            yield
-            return
+        return self._rolled_back() if given.largest > LARGE else SAFE
+
+    @contextmanager
+    def _rolled_back(self) -> Iterator[None]:
         try:
             with self._model.rolled_back():
                 yield
@@ -109,18 +110,23 @@ class Trials(Named):
             raise
 
     def _widened(self, given: Given) -> bool:
-        """Give new attributes their columns, if nothing else is new and the one-trial path can stay; whether it can."""
+        """Give new attributes their columns, if nothing else is new and there is a one-trial path; whether there is."""
         numbers, voted, rated = given
-        engine = self._engine
-        new = [name for name in numbers if name not in self._attributes]
-        layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
-        if self._path is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+        layout, met = self._engine.layout, self._attributes
+        if not self._short or rated or not layout.sparse:
             return False
-        if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
+        new = [name for name in numbers if name not in met]
+        if not new or not (voted.keys() <= self._voters.keys() and all(map(self._places.__contains__, voted.values()))):
             return False
-        self._attributes.update((name, engine.layout.sparse + place) for place, name in enumerate(new))
-        engine.grow(layout, engine.k)
-        return True
+        wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
+        stays = self._path is not None and wider.rows <= self._engine.capacity
+        engine = self._engine if stays else self._alone()
+        engine.grow(wider, engine.k)
+        met.update((name, layout.sparse + place) for place, name in enumerate(new))
+        if stays:
+            return True
+        self._renamed()
+        return self._open(numbers, voted or None)
 
     def _play(self, played: Instances, place: int, served: Any = UNSET, weight: float = 1.0) -> Any:
         """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
@@ -141,23 +147,18 @@ class Trials(Named):
         ):
             return None
         try:
+            places = None if attributes is None else [self._attributes[name] for name in attributes]
             codes = np.array([list(self._codes(votes))], np.int32)
-            given = {} if attributes is None else attributes
-            columns = np.array([self._attributes[name] for name in given], np.int32)
-            values = np.array(list(given.values()) if given else [], float)
+            if places is None:
+                return None if votes is None else self._of_voters(codes)
+            columns = np.array(places, np.int32)
+            values = np.array(list(attributes.values()) if attributes else [], float)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return None
-        if not (np.abs(values) <= LARGE).all() or (attributes is None and votes is None):
+        if not (np.abs(values) <= LARGE).all():
             return None
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
-        return no_instances(1)._replace(
-            votes=codes,
-            signs=np.ones(layout.voters),
-            indptr=indptr,
-            indices=columns,
-            values=values,
-            constant=layout.constant,
-        )
+        return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
 
     def _codes(self, votes: Any) -> Iterable[int]:
         """The place that each voter voted for, in the order of the voters."""
@@ -168,7 +169,7 @@ class Trials(Named):
             for name, choice in votes.items():
                 codes[self._voters[name]] = self._chosen[choice]
             return codes
-        if len(votes) != len(self._voters) or numbered(self._voters) < len(votes):
+        if len(votes) != len(self._voters) or self._count_numbered() < len(votes):
             raise KeyError
         return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
 

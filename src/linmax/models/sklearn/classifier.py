@@ -28,6 +28,7 @@ from linmax.models.sklearn.shared import (
 )
 from linmax.models.sklearn.weighting import shares_of, weights_of
 from linmax.models.weights import WeightArrays
+from linmax.models.wrong import mask_of, run_with_wrong
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -195,7 +196,7 @@ class LinearMaxClassifier(OnLineClassifier):
         return Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Go on learning from these samples, one after the other, in their order.
 
         Parameters
@@ -206,6 +207,9 @@ class LinearMaxClassifier(OnLineClassifier):
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         sample_weight
             How much each sample counts, 1 by default (see `linmax.models.showings`); 0 leaves it out.
+        wrong
+            True or False for each sample: whether all that is known is that its label is *not* the one in y. Another
+            class is learned in its stead, drawn as probable as the model holds it to be.
 
         Returns
         -------
@@ -217,7 +221,10 @@ class LinearMaxClassifier(OnLineClassifier):
         X, y = self._validated(X, y, reset=first)
         weights = self._weights(sample_weight, X, y)
         rows = np.flatnonzero(weights > 0.0)
-        known = self._classes_for(y[rows], classes)
+        denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
+        if first and classes is None and denied[rows].all() and len(rows):
+            raise ValueError("wrong answers alone tell no class; pass classes=")
+        known = self._classes_for(y[rows][~denied[rows]], classes)
         if first:
             self._sparse = sparse.issparse(X)
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
@@ -225,7 +232,11 @@ class LinearMaxClassifier(OnLineClassifier):
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
-        self._learn(instances, y[rows], weights=weights[rows])
+        if denied.any():
+            self._model = self._model if first else deepcopy(self._model)  # as it was, should a trial be refused
+            run_with_wrong(self._model, instances, y[rows], denied[rows], weights[rows])
+        else:
+            self._learn(instances, y[rows], weights=weights[rows])
         self._scaling, self.classes_ = scaling, known
         self.n_iter_ += 1
         return self
