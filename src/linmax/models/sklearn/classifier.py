@@ -28,6 +28,7 @@ from linmax.models.sklearn.shared import (
 )
 from linmax.models.sklearn.weighting import shares_of, showings, weights_of
 from linmax.models.weights import WeightArrays
+from linmax.models.wrong import mask_of, run_with_wrong
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -196,7 +197,7 @@ class LinearMaxClassifier(OnLineClassifier):
         return Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Go on learning from these samples, one after the other, in their order.
 
         Parameters
@@ -207,6 +208,9 @@ class LinearMaxClassifier(OnLineClassifier):
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         sample_weight
             How often each sample is shown, 1 by default; fractions add up.
+        wrong
+            True or False for each sample: whether all that is known is that its label is *not* the one in y. Another
+            class is learned in its stead, drawn as probable as the model holds it to be.
 
         Returns
         -------
@@ -218,7 +222,10 @@ class LinearMaxClassifier(OnLineClassifier):
         X, y = self._validated(X, y, reset=first)
         counts, carry = showings(self._weights(sample_weight, X, y), 0.0 if first else self._carry)
         rows = np.repeat(np.arange(len(y)), counts)
-        known = self._classes_for(y[rows], classes)
+        denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
+        if first and classes is None and denied[rows].all() and len(rows):
+            raise ValueError("wrong answers alone tell no class; pass classes=")
+        known = self._classes_for(y[rows][~denied[rows]], classes)
         if first:
             self._sparse = sparse.issparse(X)
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
@@ -226,7 +233,11 @@ class LinearMaxClassifier(OnLineClassifier):
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
-        self._learn(instances, y[rows])
+        if denied.any():
+            self._model = self._model if first else deepcopy(self._model)  # as it was, should a trial be refused
+            run_with_wrong(self._model, instances, y[rows], denied[rows])
+        else:
+            self._learn(instances, y[rows])
         self._scaling, self._carry, self.classes_ = scaling, carry, known
         self.n_iter_ += 1
         return self
