@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -148,7 +148,7 @@ class Trials(Named):
             return None
         try:
             places = None if attributes is None else [self._attributes[name] for name in attributes]
-            codes = np.array([list(self._codes(votes))], np.int32)
+            codes = self._codes(votes)
             if places is None:
                 return None if votes is None else self._of_voters(codes)
             columns = np.array(places, np.int32)
@@ -160,18 +160,18 @@ class Trials(Named):
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
         return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
 
-    def _codes(self, votes: Any) -> Iterable[int]:
+    def _codes(self, votes: Any) -> np.ndarray:
         """The place that each voter voted for, in the order of the voters."""
-        if votes is None:
-            return [-1] * len(self._voters)
-        if isinstance(votes, dict):
-            codes = [-1] * len(self._voters)
-            for name, choice in votes.items():
-                codes[self._voters[name]] = self._chosen[choice]
+        if votes is None or isinstance(votes, dict):
+            codes = np.full((1, len(self._voters)), -1, np.int32)
+            if votes:
+                there = list(map(self._voters.__getitem__, votes))
+                codes[0, there] = list(map(self._chosen.__getitem__, votes.values()))
             return codes
         if len(votes) != len(self._voters) or self._count_numbered() < len(votes):
             raise KeyError
-        return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        return np.array([list(places)], np.int32)
 
     def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
         """Try the short way once more, if the instance can be written more simply or a path be set up."""
