@@ -134,7 +134,7 @@ class FusionState:
             self._reader = RowReader(self)
         reader, known = self._reader, int(self.model.engine.state.shape[KNOWN])
         place = reader.label(y)
-        codes = reader.codes(votes, self.voters, self.named) if 0 <= place < known else None
+        codes = reader.codes(votes) if 0 <= place < known else None
         if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
         labels = np.array([place], np.int32)
@@ -162,13 +162,13 @@ class FusionState:
         met = [*self.model.classes, *batch.names, *names]
         classes = list(dict.fromkeys(met)) if self.fixed is not None else in_order(met)
         place = {name: i for i, name in enumerate(classes)}
-        said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
+        said = np.array([*(place[name] for name in batch.names), -1], np.int32)[batch.said]
         told = np.array([place[name] for name in names])
         soft = None if batch.soft is None else np.array([place[name] for name in batch.names])[batch.soft] == told
         tally.add(right, said, told, len(classes), leaders, soft)
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
-            said = np.array([*(place.get(name, -1) for name in batch.names), -1])[batch.said]
+            said = np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
             told = np.array([place[name] for name in names], np.int64)
             self.recent.add(said, told)
             self.logit.add(said, told, right, batch.logs)
