@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import Learner, experts, majority_problem, run
+from linmax import Learner, VoteFusion, experts, majority_problem, run
 from linmax.jit.compiling import JIT
 from linmax.learners.votes import mixture
 from reference_learners import ReferenceVotes
@@ -255,3 +255,22 @@ def test_voters_that_change_are_followed() -> None:
 def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
     data = majority_problem(seed=21)
     assert run("auto", experts(votes=data.votes), data.labels).mistakes[-1] <= 32
+
+
+@pytest.mark.small
+def test_voters_who_become_too_many_are_no_longer_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the logit that agreement guided rests, and nothing reads what is no longer there."""
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL", 12)
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 60)
+    votes = np.where(random.random((60, 14)) < 0.8, labels[:, None], 1 - labels[:, None])
+    fusion = VoteFusion(classes=[0, 1])
+    fusion.partial_fit({f"v{i}": votes[:30, i] for i in range(6)})
+    pool = fusion.model.engine.top.votes
+    assert pool.pool.mixture[5] > 0.0
+    fusion.partial_fit({f"v{i}": votes[30:, i] for i in range(14)}, labels[30:])
+    assert pool.pool.mixture[5] == 0.0
+    assert pool.pool.mixture.sum() == pytest.approx(1.0)
+    assert not pool.agreement.trust.size
+    fusion.partial_fit({f"v{i}": votes[:, i] for i in range(14)})
+    assert (fusion.predict({f"v{i}": votes[:, i] for i in range(14)}) == labels).mean() > 0.9

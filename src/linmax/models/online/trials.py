@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -75,7 +75,7 @@ class Trials(Named):
         engine = model.engine if layout == model.layout else model.engine.hosting(layout)
         return engine.judge(self._instances(given, layout, guests, places), 1)[1]
 
-    def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
+    def _learn(self, given: Given, label: Any, served: Any = UNSET, weight: float = 1.0) -> Any:
         self._alone()
         model, met = self._model, [len(names) for names in self._all_names]
         try:
@@ -92,7 +92,7 @@ class Trials(Named):
         model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), self._places[label] if labels else -1, served)
+            return self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
         finally:
             self._renamed()
 
@@ -128,11 +128,12 @@ class Trials(Named):
         self._renamed()
         return self._open(numbers, voted or None)
 
-    def _play(self, played: Instances, place: int, served: Any = UNSET) -> Any:
+    def _play(self, played: Instances, place: int, served: Any = UNSET, weight: float = 1.0) -> Any:
         """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
         self._alone()
         answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
-        number = int(self._model.play(played, np.array([place], np.int32), served=answers).predictions[0])
+        weights, label = np.array([weight]), np.array([place], np.int32)
+        number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
         return self.classes[number] if number >= 0 else None
 
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
@@ -147,7 +148,7 @@ class Trials(Named):
             return None
         try:
             places = None if attributes is None else [self._attributes[name] for name in attributes]
-            codes = np.array([list(self._codes(votes))], np.int32)
+            codes = self._codes(votes)
             if places is None:
                 return None if votes is None else self._of_voters(codes)
             columns = np.array(places, np.int32)
@@ -159,18 +160,18 @@ class Trials(Named):
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
         return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
 
-    def _codes(self, votes: Any) -> Iterable[int]:
+    def _codes(self, votes: Any) -> np.ndarray:
         """The place that each voter voted for, in the order of the voters."""
-        if votes is None:
-            return [-1] * len(self._voters)
-        if isinstance(votes, dict):
-            codes = [-1] * len(self._voters)
-            for name, choice in votes.items():
-                codes[self._voters[name]] = self._chosen[choice]
+        if votes is None or isinstance(votes, dict):
+            codes = np.full((1, len(self._voters)), -1, np.int32)
+            if votes:
+                there = list(map(self._voters.__getitem__, votes))
+                codes[0, there] = list(map(self._chosen.__getitem__, votes.values()))
             return codes
         if len(votes) != len(self._voters) or self._count_numbered() < len(votes):
             raise KeyError
-        return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        return np.array([list(places)], np.int32)
 
     def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
         """Try the short way once more, if the instance can be written more simply or a path be set up."""
