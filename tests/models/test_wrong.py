@@ -151,6 +151,14 @@ def test_a_classifier_learns_the_same_way_however_samples_are_cut(learner: str) 
 
 
 @pytest.mark.small
+def test_what_was_drawn_is_never_taken_for_the_label() -> None:
+    """A heavy sample is shown many times, and a bandit learner may learn from right answers only."""
+    model = linmax.LinearMaxClassifier("B(gamma=1.0)-perceptron", scale="none")
+    model.partial_fit([[1.0]], ["a"], classes=list("abcd"), sample_weight=[50.0], wrong=[True])
+    assert not model.decision_function([[1.0]]).any()
+
+
+@pytest.mark.small
 def test_a_classifier_refuses_what_says_nothing() -> None:
     model = linmax.LinearMaxClassifier("perceptron")
     with pytest.raises(ValueError, match="pass classes="):
