@@ -237,20 +237,28 @@ def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
 # -- what remains without rows -----------------------------------------------------------------------------------------
 
 
-def fixed(screen: Console, shards: int = 32, passes: int = 7) -> dict[str, float]:
+def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, dict[str, float]]:
     """Median seconds of a pass over hardly any rows, from a model that has met all names."""
     model = StreamModel(LEARNER, scale="none")
     for batch in stream(list(made(60_000, 0)), model=model):
         model.learn(batch)
-    parts = [list(made(2, 1 + seed)) for seed in range(shards)]
-    table, found = Table("where", "seconds", title=f"a pass over {shards} shards of two rows"), {}
+    parts = [list(made(2, 1 + seed))[:2] for seed in range(shards)]
+    table = Table("where", "shards", "seconds", "workers", "driver", title="a pass over shards of two rows")
+    found: dict[str, dict[str, float]] = {}
     with cluster.connect("local:1") as one, cluster.connect("local:2") as two:
-        for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
-            plan = Plan(shards, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}")
-            job = Job(shards_of(parts), plan, None, None, workers_of(client))
-            job.run(Fit(model, []), passes)
-            found[name] = float(np.median([done.learning + done.mixing for done in job.result.passes[1:]]))
-            table.add_row(name, f"{found[name]:.3f}")
+        for count in (shards, 4 * shards):
+            some = [parts[place % shards] for place in range(count)]
+            for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
+                plan = Plan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
+                job = Job(shards_of(some), plan, None, None, workers_of(client))
+                job.run(Fit(model, []), passes)
+                later = job.result.passes[2:]  # in the first pass the workers get the model
+                seconds, working = (
+                    float(np.median(list(times)))
+                    for times in ((one.learning + one.mixing for one in later), (one.working for one in later))
+                )
+                found[f"{name}, {count} shards"] = {"seconds": seconds, "workers": working}
+                table.add_row(name, f"{count}", f"{seconds:.3f}", f"{working:.3f}", f"{seconds - working:.3f}")
     screen.print(table)
     return found
 

@@ -24,7 +24,8 @@ import linmax
 from linmax import cluster
 from linmax.cli import main
 from linmax.cluster.costs import Measured, estimate
-from linmax.cluster.shards import learn_shard, shards_of
+from linmax.cluster.held import Held
+from linmax.cluster.shards import shards_of
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
 dask = pytest.importorskip("dask")
@@ -199,22 +200,17 @@ def test_an_asynchronous_client_is_refused(paths):
         cluster.fit("perceptron", paths, client=Asynchronous())
 
 
-def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
-    """They pass their names on, but only as they were given them."""
+def test_shards_of_one_process_do_not_see_each_other():
+    """They pass names and copies on, but only as they were given them."""
     base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
     before = bits(StreamModel.from_state(*base))
     parts = [["b |w one"], ["a |w new words", "c |w one"], ["a |w other new"], ["b |w one"], []]
-
-    def alone(part):
-        with monkeypatch.context() as patch:
-            patch.setattr(cluster.shards, "_met", [])
-            return learn_shard(base, part, {})[0]
-
+    together = Held(0, base)
     for part in [*parts, *parts[::-1]]:
-        together = learn_shard(base, part, {})[0]
-        assert bits(StreamModel.from_state(*together)) == bits(StreamModel.from_state(*alone(part)))
-    hashed = StreamModel("A-perceptron", hash_bits=6).state()
-    assert StreamModel.from_state(*learn_shard(hashed, parts[0], {})[0]).vocabulary.bits == 6
+        found, alone = (held.learn(part, {}, by_rows=False)[0] for held in (together, Held(0, base)))
+        assert bits(StreamModel.from_state(*found)) == bits(StreamModel.from_state(*alone))
+    hashed = Held(0, StreamModel("A-perceptron", hash_bits=6).state())
+    assert StreamModel.from_state(*hashed.learn(parts[0], {}, by_rows=False)[0]).vocabulary.bits == 6
     assert bits(StreamModel.from_state(*base)) == before
 
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from linmax.cluster.checkpoints import Folder
-from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started
+from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started, whole_model
+from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
 from linmax.cluster.results import Fit, Pass, Progress
+from linmax.cluster.rows import Rows
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
 from linmax.cluster.tree import Node, children, covered, top
 from linmax.cluster.workers import Workers, workers_of
@@ -25,6 +27,8 @@ from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["fit"]
+
+MOST = 16  # passes of which the mixed rows are held
 
 
 def fit(
@@ -169,30 +173,45 @@ class Job:
         self.result = result
         if len(result.passes) >= passes:
             return
-        base = self.workers.keep(started(result.model.state(), len(self.shards)))
-        while len(result.passes) < passes:
-            base = self._one_pass(base)
-            if self.folder is not None or len(result.passes) == passes:
-                (mixed,) = self.workers.fetch(base).mixed.values()
-                result.model = StreamModel.from_state(*mixed.state)
-            if self.folder is not None:
-                self.folder.save(result, self.fixed)
+        group = started(result.model.state(), len(self.shards))
+        start = Start(self.workers.keep(group), report_on(group))
+        try:
+            while len(result.passes) < passes:
+                self._one_pass(start)
+                if self.folder is not None or len(result.passes) == passes:
+                    result.model = self._fetched(start)
+                elif start.long:
+                    start.restart(self._whole(start))
+                if self.folder is not None:
+                    self.folder.save(result, self.fixed)
+        finally:
+            self.workers.everywhere(forget, self.plan.topic)
 
-    def _one_pass(self, base: Any) -> Any:
-        """Learn from every shard and mix: the task that holds the mixed model."""
+    def _fetched(self, start: Start) -> StreamModel:
+        """The model after the last pass."""
+        (mixed,) = self.workers.fetch(self._whole(start) if len(start.groups) > 1 else start.groups[0]).mixed.values()
+        assert not isinstance(mixed.state, Rows)
+        return StreamModel.from_state(*mixed.state)
+
+    def _whole(self, start: Start) -> Any:
+        given = (len(self.result.passes), start.groups, self.plan.topic, len(self.shards))
+        return self.workers.submit(whole_model, *given, name="whole")
+
+    def _one_pass(self, start: Start) -> None:
+        """Learn from every shard and mix."""
         number, began = len(self.result.passes), time.perf_counter()
         kept = Group() if self.folder is None else self.folder.kept(number, self.fixed)
-        holders = self._learn(base, number, kept)
+        holders = self._learn(start, number, kept)
         learned = time.perf_counter()
-        mixed = self._mixed(base, holders, top(len(self.shards)))
-        self._refuse_columns([self._report(mixed)])
+        mixed = self._mixed(start, holders, top(len(self.shards)))
+        report = self._report(mixed)
+        self._refuse_columns([report])
+        start.add(mixed, report)
         counts = {place: one for _, report in holders for place, one in report.counts.items()}
-        self.result.passes.append(
-            Pass([counts[place] for place in sorted(counts)], learned - began, time.perf_counter() - learned)
-        )
-        return mixed
+        shards = [counts[place] for place in sorted(counts)]
+        self.result.passes.append(Pass(shards, learned - began, time.perf_counter() - learned, report.seconds))
 
-    def _learn(self, base: Any, number: int, kept: Group) -> list[tuple[Any, Report]]:
+    def _learn(self, start: Start, number: int, kept: Group) -> list[tuple[Any, Report]]:
         """Groups that together hold every shard, with their reports."""
         size, done = len(self.shards), covered(kept.mixed, len(self.shards))
         left = [place for place in range(size) if place not in done]
@@ -201,13 +220,13 @@ class Job:
         ended = Counter(number, len(done), size, self.watch)
         holders: list[tuple[Any, Report]] = [(self.workers.keep(kept), report_on(kept))] if kept.mixed else []
         with self.workers.watching(self.plan.topic, ended):
-            groups = [self._group(base, number, places, worker) for worker, places in enumerate(runs) if places]
+            groups = [self._group(start, number, places, worker) for worker, places in enumerate(runs) if places]
             outcomes = self.workers.gather([self._told(group) for group in groups])
         died = [place for places, outcome in zip(runs, outcomes, strict=False) if outcome.error for place in places]
         failed: dict[int, str] = {}
         holders += [(group, one.result) for group, one in zip(groups, outcomes, strict=True) if not one.error]
         for place in died:  # one by one, to find the one that kills
-            group = self._group(base, number, [place], None)
+            group = self._group(start, number, [place], None)
             (outcome,) = self.workers.gather([self._told(group)])
             if outcome.error:
                 failed[place] = outcome.error
@@ -220,10 +239,11 @@ class Job:
         self._refuse_columns([report for _, report in holders])
         return holders
 
-    def _group(self, base: Any, number: int, places: Sequence[int], worker: int | None) -> Any:
+    def _group(self, start: Start, number: int, places: Sequence[int], worker: int | None) -> Any:
         sources = [self.sources[place] for place in places]
         name = f"pass{number}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
-        return self.workers.submit(learn_group, base, self.plan, list(places), *sources, name=name, worker=worker)
+        given = (number, start.groups, self.plan, list(places), *sources)
+        return self.workers.submit(learn_group, *given, name=name, worker=worker)
 
     def _told(self, group: Any) -> Any:
         return self.workers.submit(report_on, group, name="report")
@@ -235,15 +255,16 @@ class Job:
         report: Report = outcome.result
         return report
 
-    def _mixed(self, base: Any, holders: Sequence[tuple[Any, Report]], node: Node) -> Any:
+    def _mixed(self, start: Start, holders: Sequence[tuple[Any, Report]], node: Node) -> Any:
         """The task that holds the model of a node: a group, or a mixture of those below."""
         size = len(self.shards)
         for group, report in holders:
             if node in report.nodes:
                 return group
-        below = [self._mixed(base, holders, child) for child in children(node, size)]
+        below = [self._mixed(start, holders, child) for child in children(node, size)]
         groups = list({id(group): group for group in below}.values())
-        return self.workers.submit(mix_groups, base, self.plan, node, *groups, name=f"mix{node[0]}-{node[1]}")
+        given = (len(self.result.passes), start.groups, self.plan, node, *groups)
+        return self.workers.submit(mix_groups, *given, name=f"mix{node[0]}-{node[1]}")
 
     def _fail(self, number: int, holders: Sequence[tuple[Any, Report]], failed: Mapping[int, str]) -> None:
         kept = ""
@@ -266,6 +287,28 @@ class Job:
                 raise ShardError(
                     f"the columns of numbers of {one} and {another} differ: {differ}", {one: f"other columns: {differ}"}
                 )
+
+
+class Start:
+    """The model from which a pass starts: the tasks that hold a whole model, and what was mixed in the passes since."""
+
+    def __init__(self, group: Any, report: Report) -> None:
+        self.groups, self.sizes = [group], [report.nbytes]
+
+    def restart(self, group: Any) -> None:
+        """Put the task of a whole model in the place of all."""
+        self.groups, self.sizes = [group], self.sizes[:1]
+
+    def add(self, group: Any, report: Report) -> None:
+        """What was mixed in a pass."""
+        if not report.by_rows:
+            self.groups, self.sizes = [], []
+        self.groups, self.sizes = [*self.groups, group], [*self.sizes, report.nbytes]
+
+    @property
+    def long(self) -> bool:
+        """Whether a whole model would be less to hold, and to send to a worker that has none."""
+        return len(self.groups) > MOST or sum(self.sizes[1:]) > self.sizes[0]
 
 
 class Counter:

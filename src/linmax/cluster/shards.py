@@ -1,12 +1,10 @@
-"""Shards of data, and the task that learns from one: it takes a model and returns a model and counts."""
+"""Shards of data: what users give, and what comes of each."""
 
 from __future__ import annotations
 
 import glob
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +15,10 @@ from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.io.frames import is_table
 from linmax.io.vocabulary import Vocabulary
-from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import repeats
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
 
-__all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "learn_shard", "refuse_untold", "same_names", "shards_of"]
+__all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "refuse_untold", "same_names", "shards_of", "why"]
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
 PATTERN = frozenset("*?[")
@@ -137,47 +133,8 @@ def _names(state: State) -> dict[str, np.ndarray]:
     return {part: state[1][f"names.{part}"] for part in ("names", "offsets")}
 
 
-_met: list[Vocabulary] = []  # at most one: a vocabulary that a task of this process has left unchanged
-
-
-def names_of(state: State) -> Vocabulary:
-    """The vocabulary of a state; reuses that of the last task, with its lookup table, if the names are the same."""
-    with suppress(IndexError):  # another thread may have them
-        met = _met.pop()
-        if same_names(state, met):
-            return met
-    return Vocabulary.from_arrays(_names(state), state[0]["hash_bits"])
-
-
-def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, ShardCounts] | Refused:
-    """Continue from a state through one shard, once. Depends on its arguments alone and does not change them."""
-    started = time.perf_counter()
-    try:
-        model = StreamModel.from_state(*state, names_of(state))
-        names = len(model.vocabulary)
-        trials = mistakes = unlabelled = 0
-        updates = model.updates
-        rows = stream(source, model=model, prefetch=False, **reading)
-        for batch in rows:
-            labelled = batch.codes >= 0
-            predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
-            trials += int(labelled.sum())
-            mistakes += int((predicted[labelled] != batch.codes[labelled]).sum())
-            unlabelled += len(batch) - int(labelled.sum())
-        if not trials and rows.refusals.total:
-            file, line, reason = rows.refusals.first[0]
-            return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
-        if len(model.vocabulary) == names:
-            _met[:] = [model.vocabulary]
-    except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
-        return Refused(_reason(error))
-    counts = ShardCounts(
-        trials, mistakes, model.updates - updates, unlabelled, rows.refusals.total, time.perf_counter() - started
-    )
-    return model.state(), counts
-
-
-def _reason(error: Exception) -> str:
+def why(error: Exception) -> str:
+    """The reason in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
 
@@ -36,16 +37,23 @@ class Workers:
         raise NotImplementedError
 
     def hold(self, source: Any) -> Any:
-        """Prepare the rows of a shard; a piece of a Dask collection is computed once, and stays on the workers."""
+        """Prepare the rows of a shard: they are sent, or computed if they are a piece of a Dask collection, once."""
         return source
 
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
-        """Start a task, if possible on the worker of this number; results of `keep` and `submit` may be arguments."""
+        """Start a task, if possible on the worker of this number.
+
+        Results of `keep`, `hold` and `submit` may be arguments, alone or in lists.
+        """
         raise NotImplementedError
 
     def fetch(self, task: Any) -> Any:
         """The result of one task, which goes on being held."""
         raise NotImplementedError
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in each process that may have run tasks, as far as it can be reached."""
+        function(*arguments)
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -107,6 +115,8 @@ class Here(Workers):
 def _computed(argument: Any) -> Any:
     if isinstance(argument, Task):
         return argument()
+    if isinstance(argument, list) and any(isinstance(item, Task) for item in argument):
+        return [_computed(item) for item in argument]
     return argument.compute(scheduler="synchronous") if _lazy(argument) else argument
 
 
@@ -145,7 +155,8 @@ class OnDask(Workers):
     def __init__(self, client: Any) -> None:
         self.client = client
         self.run = uuid.uuid4().hex[:8]  # keeps the tasks of different runs apart
-        self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, for another attempt
+        # What was submitted, for another attempt. It holds the results that a task was given: no longer than the task.
+        self._orders: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -157,15 +168,17 @@ class OnDask(Workers):
         return self._submitted(_same, value, name="model")
 
     def hold(self, source: Any) -> Any:
-        return self.client.compute(source) if _lazy(source) else source
+        if _lazy(source):
+            return self.client.compute(source)
+        return source if isinstance(source, str) else self._submitted(_same, source, name="shard")
 
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
-        given = [self.hold(argument) for argument in arguments]
+        given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
         where: dict[str, Any] = {}
         if worker is not None and (addresses := sorted(self.client.nthreads())):
             where = {"workers": [addresses[worker % len(addresses)]], "allow_other_workers": True}
         task = self._submitted(function, *given, name=name, **where)
-        self._orders[task.key] = function, arguments, name
+        self._orders[task] = function, arguments, name
         return task
 
     def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str, **where: Any) -> Any:
@@ -177,6 +190,11 @@ class OnDask(Workers):
 
     def fetch(self, task: Any) -> Any:
         return task.result()
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
+        super().everywhere(function, *arguments)
+        with suppress(Exception):  # a worker that is gone has nothing to do
+            self.client.run(function, *arguments, on_error="ignore")
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -191,7 +209,7 @@ class OnDask(Workers):
         from distributed import as_completed, wait
 
         places = {task.key: place for place, task in enumerate(tasks)}
-        orders = [self._orders.pop(task.key) for task in tasks]
+        orders = [self._orders.get(task) for task in tasks]
         found = [TaskOutcome()] * len(tasks)
         killed = []
         for task in as_completed(tasks):
@@ -203,9 +221,10 @@ class OnDask(Workers):
             if watch is not None:
                 watch(place)
         for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to find the one that kills
-            function, arguments, name = orders[place]
+            order = orders[place]
+            assert order is not None
+            function, arguments, name = order
             again = self.submit(function, *arguments, name=name)
-            del self._orders[again.key]
             wait(again)
             found[place] = self._outcome(again)
             again.release()
