@@ -133,7 +133,7 @@ def _only(group: Group) -> Mixed:
 
 def _model(learned: State | Rows, held: Held, start: StreamModel) -> StreamModel:
     """A model that is only looked at; if it met no new names, it shares those it started with."""
-    state = whole(learned, held.state) if isinstance(learned, Rows) else learned
+    state = whole(learned, held.base()) if isinstance(learned, Rows) else learned
     names = start.vocabulary if same_names(state, start.vocabulary) else None
     return StreamModel.from_state(*state, names, copied=False)
 
@@ -157,7 +157,7 @@ def _mix(group: Group, held: Held, plan: Plan, node: Node) -> None:
         shares = shares_by(plan.mix, [(part.learned, part.trials, part.updates, part.mistakes) for part in parts])
         rows = [part.state for part in parts if isinstance(part.state, Rows)]
         if len(rows) == len(parts):
-            merged = merge_rows(held.state, rows, shares, plan.multiplicative)
+            merged = merge_rows(held.base(), rows, shares, plan.multiplicative)
         else:
             start = held.looked_at()
             models = [_model(part.state, held, start) for part in parts]

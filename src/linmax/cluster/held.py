@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from linmax.cluster.rows import Rows, apply_rows, copy_rows, few_rows_change, others_changed, rows_of
+from linmax.cluster.rows import Base, Rows, apply_rows, few_rows_change, others_changed
 from linmax.cluster.shards import Refused, ShardCounts, State, same_names, why
-from linmax.engine.engine import Engine
 from linmax.io.batches import Batch
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel, stream
@@ -38,7 +37,7 @@ class Held:
         self.number, self.state = number, state
         self._owned = False  # whether the arrays are ours to change, not those of a task's result
         self._names: Vocabulary | None = None
-        self._engine: Engine | None = None  # of the same learner
+        self._base: Base | None = None
         self._model: StreamModel | None = None  # the copy to learn with
         self._described = ""  # what it is, but for its arrays
 
@@ -46,20 +45,26 @@ class Held:
         """Go on to the next pass, which starts from what was mixed in this one."""
         self.number += 1
         if not isinstance(mixed, Rows):
-            self.state, self._owned, self._model = mixed, False, None
+            self.state, self._owned, self._base, self._model = mixed, False, None, None
             if self._names is not None and not same_names(mixed, self._names):
                 self._names = None
             return
         if not self._owned:
             description, arrays = self.state
             self.state, self._owned = (dict(description), {name: array.copy() for name, array in arrays.items()}), True
-        if self._engine is None:
-            self._engine = self.looked_at().engine
-        assert self._engine is not None
-        if apply_rows(mixed, self.state, self._engine):
+            self._base = None
+        if apply_rows(mixed, self.base()):
             self._model = None
         elif self._model is not None:
-            self._put_back(mixed.columns)
+            self._put_back(mixed.columns, self._model.state()[1])
+
+    def base(self) -> Base:
+        """The model as rows are taken from it."""
+        if self._base is None:
+            model = self.looked_at().model
+            assert model is not None
+            self._base = Base(self.state, model)
+        return self._base
 
     def looked_at(self) -> StreamModel:
         """The model, not to be changed."""
@@ -72,9 +77,9 @@ class Held:
             self._names = Vocabulary.from_arrays(parts, description["hash_bits"])
         return self._names
 
-    def _put_back(self, columns: np.ndarray) -> None:
-        assert self._model is not None
-        copy_rows(self.state[0], rows_of(self.state, columns), self._model.state()[1])
+    def _put_back(self, columns: np.ndarray, target: Mapping[str, np.ndarray]) -> None:
+        base = self.base()
+        base.write(base.rows(columns), target)
 
     def learn(
         self, source: Any, reading: Mapping[str, Any], by_rows: bool
@@ -115,10 +120,14 @@ class Held:
         columns = tally.columns()
         if 2 * columns.size >= model.columns:
             return state
-        rows = rows_of(state, columns)
-        if not others_changed(rows, self.state):
+        base = self.base()
+        rows = base.rows(columns, state[1])
+        rows = Rows(
+            columns, {name: array.copy() if array is state[1][name] else array for name, array in rows.arrays.items()}
+        )
+        if not others_changed(rows, base):
             self._model = model
-            self._put_back(columns)
+            self._put_back(columns, state[1])
         return rows
 
 

@@ -12,8 +12,9 @@ stays as it is. Before m becomes so large that S would lose digits, all backlogs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numba import int64, types
@@ -26,6 +27,7 @@ from linmax.core import averages
 from linmax.core.contract import RAW, STRIDE, TRIALS, Vector
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
+from linmax.engine.record import Record
 from linmax.jit.compiling import kernel
 from linmax.models.model import Columns, Model
 from linmax.techniques.combining import BestOf, Weighing
@@ -33,14 +35,12 @@ from linmax.techniques.node import Leaf
 from linmax.util.names import apart
 
 __all__ = [
+    "Base",
     "Rows",
     "apply_rows",
-    "copy_rows",
     "few_rows_change",
-    "filled",
     "merge_rows",
     "others_changed",
-    "rows_of",
     "whole",
 ]
 
@@ -93,14 +93,93 @@ def few_rows_change(engine: Engine | None) -> bool:
     )
 
 
-def _layout(description: Mapping[str, Any]) -> list[Any]:
-    found: list[Any] = description["model"]["layout"]
-    return found
+@dataclass(frozen=True)
+class Base:
+    """The model that shards start from: its state, and a model of the same learner and classes to look things up in."""
 
+    state: State
+    model: Model
 
-def _first(description: Mapping[str, Any]) -> int:
-    """Rows before those of the vocabulary: the constant and the columns of numbers, which every trial may change."""
-    return 1 + int(_layout(description)[2]) + int(description["scaling"]["prepends"] and not description["dense_names"])
+    @property
+    def first(self) -> int:
+        """Rows before those of the vocabulary: the constant and columns of numbers, which every trial may change."""
+        description = self.state[0]
+        return 1 + self.dense + int(description["scaling"]["prepends"] and not description["dense_names"])
+
+    @property
+    def dense(self) -> int:
+        """Rows of columns of numbers."""
+        return int(self.state[0]["model"]["layout"][2])
+
+    @property
+    def stride(self) -> int:
+        """Numbers in a row."""
+        return int(self.state[1][SHAPE][STRIDE])
+
+    def places(self, columns: np.ndarray) -> np.ndarray:
+        """The rows of these columns, after those that come first."""
+        return np.concatenate([np.arange(self.first), self.first + columns])
+
+    def rows(self, columns: np.ndarray, arrays: Mapping[str, np.ndarray] | None = None) -> Rows:
+        """A copy of these rows, of this model or of the arrays of another; arrays without rows are not copied."""
+        places, stride = self.places(columns), self.stride
+        found = {}
+        for name, array in (self.state[1] if arrays is None else arrays).items():
+            if _is_wide(name, array):
+                taken = _table(array, stride).take(places, axis=-2)
+                found[name] = taken.reshape(*array.shape[:-1], places.size * stride)
+            elif name == SCALED and len(array):
+                found[name] = array[columns]
+            elif not name.startswith("names."):
+                found[name] = array
+        return Rows(columns, found)
+
+    def write(self, rows: Rows, target: Mapping[str, np.ndarray]) -> None:
+        """Write rows into the arrays of a model with the same names."""
+        places, stride = self.places(rows.columns), self.stride
+        for name, array in rows.arrays.items():
+            if _is_wide(name, array):
+                _table(target[name], stride)[..., places, :] = _table(array, stride)
+            elif name == SCALED and len(target[name]):
+                target[name][rows.columns] = array
+            else:
+                target[name][...] = array
+
+    def met(self, rows: Rows) -> list[tuple[int, float, float, int]]:
+        """Members with averages: m in these rows, m here, and trials in between.
+
+        Here m counts the hypotheses that met a trial, so that it does not change but by trials, unless backlogs were
+        written anew.
+        """
+        trials = rows.arrays[COUNTS][:, TRIALS] - self.state[1][COUNTS][:, TRIALS]
+        own, start = rows.arrays[MEANS], self.state[1][MEANS]
+        averaged = [member for member, run in enumerate(self.model.engine.runs) if run.averaging]
+        return [(member, _met(own[member]), _met(start[member]), int(trials[member])) for member in averaged]
+
+    def filled(self, rows: Rows, start: Rows) -> Rows:
+        """The same over the columns of ``start``, which are rows of this model; their columns are among them."""
+        arrays = rows.arrays | {name: start.arrays[name].copy() for name in (*WIDE, SCALED)}
+        for member, own, before, trials in self.met(rows):
+            if own != before + trials:
+                arrays[BACKLOG][member] += (own - before - trials) * arrays[WEIGHTS][member]
+        inside = np.searchsorted(start.columns, rows.columns)
+        places, stride = self.places(inside), self.stride
+        for name, array in rows.arrays.items():
+            if _is_wide(name, array):
+                _table(arrays[name], stride)[..., places, :] = _table(array, stride)
+            elif name == SCALED and len(array):
+                arrays[name][inside] = array
+        return Rows(start.columns, arrays)
+
+    def alone(self, rows: Rows) -> Model:
+        """A model of these rows and nothing else, to be looked at."""
+        parts = apart(apart(rows.arrays)["model"])
+        model, engine = Model.__new__(Model), copy(self.model.engine)
+        sparse = self.first - 1 - self.dense + rows.columns.size
+        engine.layout, engine.top = replace(engine.layout, sparse=sparse), deepcopy(engine.top)
+        engine.restore(parts["engine"], copied=False)
+        vars(model).update(vars(self.model) | {"engine": engine, "record": Record(**parts["record"])})
+        return model
 
 
 def _is_wide(name: str, array: np.ndarray) -> bool:
@@ -112,112 +191,41 @@ def _table(array: np.ndarray, stride: int) -> np.ndarray:
     return array.reshape(*array.shape[:-1], array.shape[-1] // stride, stride)
 
 
-def _places(description: Mapping[str, Any], columns: np.ndarray) -> np.ndarray:
-    first = _first(description)
-    return np.concatenate([np.arange(first), first + columns])
-
-
-def rows_of(state: State, columns: np.ndarray) -> Rows:
-    """A copy of these rows of a model."""
-    description, arrays = state
-    places, stride = _places(description, columns), int(arrays[SHAPE][STRIDE])
-    found = {}
-    for name, array in arrays.items():
-        if _is_wide(name, array):
-            taken = _table(array, stride).take(places, axis=-2)
-            found[name] = taken.reshape(*array.shape[:-1], places.size * stride)
-        elif name == SCALED and len(array):
-            found[name] = array[columns]
-        elif not name.startswith("names."):
-            found[name] = array.copy()
-    return Rows(columns, found)
-
-
-def copy_rows(description: Mapping[str, Any], rows: Rows, target: Mapping[str, np.ndarray]) -> None:
-    """Write rows into the arrays of a model with the same names."""
-    places, stride = _places(description, rows.columns), int(rows.arrays[SHAPE][STRIDE])
-    for name, array in rows.arrays.items():
-        if _is_wide(name, array):
-            _table(target[name], stride)[..., places, :] = _table(array, stride)
-        elif name == SCALED and len(target[name]):
-            target[name][rows.columns] = array
-        else:
-            target[name][...] = array
-
-
-def filled(rows: Rows, base: Rows, description: Mapping[str, Any]) -> Rows:
-    """The same over the columns of ``base``, the model that it started from; its columns are among them."""
-    arrays = {name: array.copy() for name, array in base.arrays.items()}
-    for member, (own, start, trials) in enumerate(_multiples(rows, base)):
-        if arrays[BACKLOG].size and own != start + trials:
-            arrays[BACKLOG][member] += (own - start - trials) * arrays[WEIGHTS][member]
-    first, stride = _first(description), int(rows.arrays[SHAPE][STRIDE])
-    inside = np.searchsorted(base.columns, rows.columns)
-    places = np.concatenate([np.arange(first), first + inside])
-    for name, array in rows.arrays.items():
-        if _is_wide(name, array):
-            _table(arrays[name], stride)[..., places, :] = _table(array, stride)
-        elif name == SCALED and len(array):
-            arrays[name][inside] = array
-        else:
-            arrays[name] = array
-    return Rows(base.columns, arrays)
-
-
-def _multiples(rows: Rows, base: Rows) -> list[tuple[float, float, int]]:
-    """For each member m, m of the base, and trials since then, where m counts hypotheses that met a trial."""
-    trials = rows.arrays[COUNTS][:, TRIALS] - base.arrays[COUNTS][:, TRIALS]
-    own, start = (part.arrays[MEANS] for part in (rows, base))
-    return [(_met(own[i]), _met(start[i]), int(trials[i])) for i in range(len(own))]
-
-
 def _met(means: np.ndarray) -> float:
     return float(means[averages.WEIGHT] + means[averages.IDLE] - means[averages.AGE])
 
 
-def others_changed(rows: Rows, base: State) -> bool:
+def others_changed(rows: Rows, base: Base) -> bool:
     """Whether a model that learned has written other rows anew as well, as it does once in many trials."""
-    start = Rows(rows.columns, base[1])
-    return any(own != before + trials for own, before, trials in _multiples(rows, start))
+    return any(own != before + trials for _, own, before, trials in base.met(rows))
 
 
-def whole(rows: Rows, base: State) -> State:
+def whole(rows: Rows, base: Base) -> State:
     """The model that has these rows, and else those of its start."""
-    description, arrays = base
-    full = filled(rows, rows_of(base, np.arange(int(description["columns"]))), description)
+    description, arrays = base.state
+    full = base.filled(rows, base.rows(np.arange(int(description["columns"]))))
     return description, full.arrays | {name: array for name, array in arrays.items() if name.startswith("names.")}
 
 
-def merge_rows(base: State, parts: Sequence[Rows], shares: np.ndarray, multiplicative: str) -> Rows:
+def merge_rows(base: Base, parts: Sequence[Rows], shares: np.ndarray, multiplicative: str) -> Rows:
     """`linmax.cluster.merging.merge_since` for models that differ from their start in these rows."""
-    description = base[0]
     columns = np.unique(np.concatenate([part.columns for part in parts]))
-    start = rows_of(base, columns)
-    full = [filled(part, start, description) for part in parts]
-    models = [_model(part, description) for part in full]
-    before = _model(start, description)
-    engine = merge_engines(
-        _placed(before), [_placed(model) for model in models], before.layout, len(before.classes), len(before.classes),
-        shares, multiplicative,
-    )  # fmt: skip
+    start = base.rows(columns)
+    full = [base.filled(part, start) for part in parts]
+    models, before = [base.alone(part) for part in full], base.alone(start)
+    k = len(before.classes)
+    placed = [_placed(model) for model in models]
+    engine = merge_engines(_placed(before), placed, before.layout, k, k, shares, multiplicative)
     mistakes = sum(model.mistakes for model in models) - (len(models) - 1) * before.mistakes
     merged = Model.of(engine, before.classes, Columns(), mistakes, models)
     scaling = merge_scalings(
-        _scaling(start, description),
-        [_scaling(part, description) for part in full],
+        _scaling(start, base),
+        [_scaling(part, base) for part in full],
         [np.arange(columns.size)] * (len(parts) + 1),
         columns.size,
     )
     arrays = {f"model.{name}": array for name, array in merged.state()[1].items()}
     return Rows(columns, arrays | {f"scaling.{name}": array for name, array in scaling.arrays.items()})
-
-
-def _model(rows: Rows, description: Mapping[str, Any]) -> Model:
-    """A model of these rows alone, to be looked at."""
-    voters, raters, dense, _, constant, names = _layout(description)
-    sparse = _first(description) - 1 - dense + rows.columns.size
-    header = description["model"] | {"layout": [voters, raters, dense, sparse, constant, names]}
-    return Model.from_state(header, apart(rows.arrays)["model"], copied=False)
 
 
 def _placed(model: Model) -> Placed:
@@ -227,8 +235,8 @@ def _placed(model: Model) -> Placed:
     )
 
 
-def _scaling(rows: Rows, description: Mapping[str, Any]) -> Scaling:
-    return Scaling.from_state(description["scaling"], apart(rows.arrays)["scaling"])
+def _scaling(rows: Rows, base: Base) -> Scaling:
+    return Scaling.from_state(base.state[0]["scaling"], apart(rows.arrays)["scaling"])
 
 
 @kernel(types.void(int64, int64, Vector, Vector, Vector))
@@ -240,29 +248,26 @@ def renew(kind: int, anew: int, weights: np.ndarray, backlog: np.ndarray, means:
         averages.sums(kind, weights, backlog, means)
 
 
-def apply_rows(rows: Rows, base: State, engine: Engine) -> bool:
-    """Turn the arrays of ``base`` into the model that was mixed from it; ``engine`` is one of the same learner.
+def apply_rows(rows: Rows, base: Base) -> bool:
+    """Turn the arrays of ``base`` into the model that was mixed from it.
 
     Returns whether other rows have changed as well, in how their averages are written.
     """
-    description, arrays = base
-    start = rows_of(base, rows.columns)
-    mixed = dict(rows.arrays)
-    mixed[MEANS] = mixed[MEANS].copy()
-    backlog = mixed[BACKLOG] = mixed[BACKLOG].copy()
-    far = []
-    for member, (own, before, trials) in enumerate(_multiples(rows, start)):
-        means, kind = mixed[MEANS][member], engine.runs[member].averaging
-        if kind:
-            m = before + trials
-            backlog[member] += (m - own) * mixed[WEIGHTS][member]
-            means[averages.UNSEEN] += (m - own) * means[averages.START]
-            means[averages.WEIGHT] += m - own
-        far.append(bool(kind) and means[averages.WEIGHT] > MANY)
-    copy_rows(description, Rows(rows.columns, mixed), arrays)
+    description, arrays = base.state
+    mixed = rows.arrays | {name: rows.arrays[name].copy() for name in (MEANS, BACKLOG)}
+    far = set()
+    for member, own, before, trials in base.met(rows):
+        means, more = mixed[MEANS][member], before + trials - own
+        mixed[BACKLOG][member] += more * mixed[WEIGHTS][member]
+        means[averages.UNSEEN] += more * means[averages.START]
+        means[averages.WEIGHT] += more
+        if means[averages.WEIGHT] > MANY:
+            far.add(member)
+    base.write(Rows(rows.columns, mixed), arrays)
     description["model"] = description["model"] | {"grows": True}
+    engine = base.model.engine
     if engine.tracked:
         for member, run in enumerate(engine.runs):
             wide = (arrays[WEIGHTS][member], arrays[BACKLOG][member])
-            renew(run.averaging, int(far[member]), *wide, arrays[MEANS][member])
-    return any(far)
+            renew(run.averaging, int(member in far), *wide, arrays[MEANS][member])
+    return bool(far)
