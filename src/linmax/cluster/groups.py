@@ -179,9 +179,8 @@ def _mix(group: Group, held: Held, plan: Plan, node: Node) -> None:
 def _other_columns(models: Sequence[StreamModel], nodes: Sequence[Node]) -> tuple[int, int, str] | None:
     begun = [place for place, model in enumerate(models) if model.engine is not None]
     for place in begun[1:]:
-        mine, first = models[place].dense_names, models[begun[0]].dense_names
-        if mine != first:
-            differ = ", ".join(sorted(set(mine) ^ set(first))[:5]) or "their order"
+        differ = sorted(set(models[place].dense_names) ^ set(models[begun[0]].dense_names))
+        if differ:
             (level, number), (other_level, other) = nodes[place], nodes[begun[0]]
-            return number * FAN**level, other * FAN**other_level, differ
+            return number * FAN**level, other * FAN**other_level, ", ".join(differ[:5])
     return None

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from linmax.cluster.addresses import opened
 from linmax.cluster.rows import Base, Rows, apply_rows, few_rows_change, others_changed
 from linmax.cluster.shards import Refused, ShardCounts, State, same_names, why
 from linmax.io.batches import Batch
@@ -92,9 +93,10 @@ class Held:
         model, self._model = self._model, None
         names, updates, tally = len(model.vocabulary), model.updates, Tally(model)
         try:
-            rows = stream(source, model=model, prefetch=False, **reading)
-            for batch in rows:
-                tally.play(batch)
+            with opened(source) as file:
+                rows = stream(file, model=model, prefetch=False, **reading)
+                for batch in rows:
+                    tally.play(batch)
         except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
             self._know_again(names)
             return Refused(why(error))

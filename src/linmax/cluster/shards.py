@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linmax.cluster.addresses import Part, fingerprint, listed, parts_of
+from linmax.cluster.partitions import is_collection, is_pair, partitions
 from linmax.cluster.unions import begins_with
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
@@ -21,7 +22,6 @@ from linmax.rules.quasi_additive import LINKS
 __all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "refuse_untold", "same_names", "shards_of", "why"]
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
-PATTERN = frozenset("*?[")
 
 
 class ShardError(ValueError):
@@ -59,12 +59,16 @@ class Shard:
     source: Any
 
     @property
-    def fingerprint(self) -> list[int] | None:
+    def path(self) -> str | None:
+        """Of the file, if it is one."""
+        if isinstance(self.source, Part):
+            return self.source.path
+        return self.source if isinstance(self.source, str) else None
+
+    @property
+    def fingerprint(self) -> list[Any] | None:
         """Size and time of the last change of a file that can be seen from here, to know it again."""
-        if not isinstance(self.source, str) or not os.path.isfile(self.source):
-            return None
-        found = os.stat(self.source)
-        return [found.st_size, found.st_mtime_ns]
+        return None if self.path is None else fingerprint(self.path)
 
 
 @dataclass(frozen=True)
@@ -87,31 +91,21 @@ class Refused:
 
 
 def shards_of(given: Any) -> list[Shard]:
-    """Shards from paths, patterns, frames, pairs (X, y), lists of lines, and the partitions of Dask collections."""
-    if isinstance(given, (str, os.PathLike)) or is_table(given) or hasattr(type(given), "to_delayed"):
+    """Shards from paths, patterns, folders, frames, pairs (X, y), lists of lines, and parts of Dask collections."""
+    if isinstance(given, (str, os.PathLike, Part)) or is_table(given) or is_collection(given) or is_pair(given):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
     found: list[Shard] = []
     for item in given:
-        if hasattr(type(item), "to_delayed"):  # of the type: a delayed object claims to have every attribute
-            parts = np.ravel(np.array(item.to_delayed(), dtype=object)).tolist()
-            found += [Shard(f"partition {place}", part) for place, part in enumerate(parts, len(found))]
+        if is_collection(item) or is_pair(item):
+            found += [Shard(f"partition {place}", part) for place, part in enumerate(partitions(item), len(found))]
         elif isinstance(item, (str, os.PathLike)):
-            found += [Shard(path, path) for path in _paths(os.fspath(item))]
+            found += [Shard(str(part), part) for part in parts_of(listed(os.fspath(item)))]
         else:
-            found.append(Shard(f"shard {len(found)}", item))
+            found.append(Shard(str(item) if isinstance(item, Part) else f"shard {len(found)}", item))
     if not found:
         raise ValueError("shards must hold at least one shard, got none")
-    return found
-
-
-def _paths(path: str) -> Sequence[str]:
-    if not PATTERN & set(path) or os.path.exists(path):
-        return [path]
-    found = sorted(glob.glob(path))
-    if not found:
-        raise ValueError(f"shards: no file matches {path}")
     return found
 
 
