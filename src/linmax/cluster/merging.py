@@ -41,7 +41,8 @@ from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
@@ -163,7 +164,7 @@ def _merge_learners(
     description = learners[0].state()[0] | {
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
-        "labelled": list(dict.fromkeys(id for learner in learners for id in learner._labelled)),
+        "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
     }
     return Learner.from_state(description, arrays)
 

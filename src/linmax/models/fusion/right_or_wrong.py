@@ -9,7 +9,8 @@ import numpy as np
 
 from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
-from linmax.models.fusion.state import FusionState, later, read_votes
+from linmax.models.fusion.state import FusionState
+from linmax.models.fusion.trials import later, read_votes
 from linmax.models.wrong import another
 
 if TYPE_CHECKING:
