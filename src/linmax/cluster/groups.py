@@ -31,7 +31,8 @@ class Plan(NamedTuple):
     mix: str
     multiplicative: str
     reading: Mapping[str, Any]
-    topic: str  # under which progress is told
+    topic: str  # names the run, and under it progress is told
+    told: bool = False  # whether anybody watches
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def learn_group(number: int, groups: list[Group], plan: Plan, places: Sequence[i
                     learned, int(counts.trials > 0), counts.trials, counts.updates, counts.mistakes
                 )
                 _mix_whole(group, held, plan, (0, place))
-            tell(plan.topic)
+            if plan.told:
+                tell(plan.topic)
     group.seconds = time.perf_counter() - began
     return group
 

@@ -10,7 +10,8 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, NamedTuple
 
 from linmax.cluster.checkpoints import Folder
 from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started, whole_model
@@ -19,8 +20,8 @@ from linmax.cluster.merge_checks import HOW, refuse_unmergeable
 from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.rows import Rows
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
-from linmax.cluster.tree import Node, children, covered, top
-from linmax.cluster.workers import Workers, workers_of
+from linmax.cluster.tree import Node, children, covered, top, whole_nodes
+from linmax.cluster.workers import TaskOutcome, Workers, workers_of
 from linmax.engine.notation import as_learner
 from linmax.models.streams import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
@@ -146,7 +147,6 @@ class Job:
         workers: Workers,
     ) -> None:
         self.shards, self.plan, self.folder, self.watch, self.workers = shards, plan, folder, watch, workers
-        self.sources = [workers.hold(shard.source) for shard in shards]
         self.result: Fit
 
     def settings(self, model: StreamModel) -> dict[str, Any]:
@@ -173,6 +173,7 @@ class Job:
         self.result = result
         if len(result.passes) >= passes:
             return
+        self.sources = [self.workers.hold(shard.source) for shard in self.shards]
         group = started(result.model.state(), len(self.shards))
         start = Start(self.workers.keep(group), report_on(group))
         try:
@@ -185,7 +186,8 @@ class Job:
                 if self.folder is not None:
                     self.folder.save(result, self.fixed)
         finally:
-            self.workers.everywhere(forget, self.plan.topic)
+            with suppress(Exception):  # a worker that is gone has nothing to forget
+                self.workers.everywhere(forget, self.plan.topic)
 
     def _fetched(self, start: Start) -> StreamModel:
         """The model after the last pass."""
@@ -199,79 +201,99 @@ class Job:
 
     def _one_pass(self, start: Start) -> None:
         """Learn from every shard and mix."""
-        number, began = len(self.result.passes), time.perf_counter()
+        number, size, began = len(self.result.passes), len(self.shards), time.perf_counter()
         kept = Group() if self.folder is None else self.folder.kept(number, self.fixed)
-        holders = self._learn(start, number, kept)
-        learned = time.perf_counter()
-        mixed = self._mixed(start, holders, top(len(self.shards)))
-        report = self._report(mixed)
-        self._refuse_columns([report])
-        start.add(mixed, report)
-        counts = {place: one for _, report in holders for place, one in report.counts.items()}
-        shards = [counts[place] for place in sorted(counts)]
-        self.result.passes.append(Pass(shards, learned - began, time.perf_counter() - learned, report.seconds))
-
-    def _learn(self, start: Start, number: int, kept: Group) -> list[tuple[Any, Report]]:
-        """Groups that together hold every shard, with their reports."""
-        size, done = len(self.shards), covered(kept.mixed, len(self.shards))
-        left = [place for place in range(size) if place not in done]
-        many = max(1, min(self.workers.count, len(left)))
-        runs = [left[len(left) * i // many : len(left) * (i + 1) // many] for i in range(many)]
+        done = covered(kept.mixed, size)
         ended = Counter(number, len(done), size, self.watch)
-        holders: list[tuple[Any, Report]] = [(self.workers.keep(kept), report_on(kept))] if kept.mixed else []
-        with self.workers.watching(self.plan.topic, ended):
-            groups = [self._group(start, number, places, worker) for worker, places in enumerate(runs) if places]
-            outcomes = self.workers.gather([self._told(group) for group in groups])
-        died = [place for places, outcome in zip(runs, outcomes, strict=False) if outcome.error for place in places]
+        with self._watching(ended):
+            runs = self._runs([place for place in range(size) if place not in done])
+            tasks = [self._group(start, number, places, worker) for worker, places in enumerate(runs)]
+            holders = [Holder(task, whole_nodes(places, size)) for task, places in zip(tasks, runs, strict=True)]
+            if kept.mixed:
+                holders.append(Holder(self.workers.keep(kept), list(kept.mixed)))
+            # Mixing is asked for together with learning, so that no worker waits for this process in between.
+            mixed = self._mixed(start, holders, top(size))
+            times: dict[int, float] = {}
+            outcomes = self.workers.gather(
+                [self._told(task) for task in (*(holder.task for holder in holders), mixed)],
+                lambda place: times.setdefault(place, time.perf_counter()),
+            )
+        *reports, last = outcomes
+        learned = max((times[place] for place in range(len(tasks))), default=began)
+        if any(outcome.error or outcome.result.failed for outcome in reports):
+            holders = self._one_by_one(start, number, holders, reports, runs)
+            mixed = self._mixed(start, holders, top(size))
+            reports = [TaskOutcome(holder.report) for holder in holders]
+            (last,) = self.workers.gather([self._told(mixed)])
+        ended.finish()
+        found = [outcome.result for outcome in (*reports, last) if not outcome.error]
+        self._refuse_columns(found)
+        if last.error:
+            raise RuntimeError(f"the models could not be mixed: {last.error}")
+        start.add(mixed, last.result)
+        counts = {place: one for report in found for place, one in report.counts.items()}
+        shards = [counts[place] for place in sorted(counts)]
+        mixing = time.perf_counter() - learned
+        self.result.passes.append(Pass(shards, learned - began, mixing, last.result.seconds))
+
+    def _watching(self, ended: Counter) -> AbstractContextManager[None]:
+        return nullcontext() if self.watch is None else self.workers.watching(self.plan.topic, ended)
+
+    def _runs(self, places: Sequence[int]) -> list[list[int]]:
+        """Runs of neighbouring shards, one for each worker."""
+        many = min(self.workers.count, len(places))
+        return [list(places[len(places) * i // many : len(places) * (i + 1) // many]) for i in range(many)]
+
+    def _one_by_one(
+        self,
+        start: Start,
+        number: int,
+        holders: Sequence[Holder],
+        reports: Sequence[TaskOutcome],
+        runs: Sequence[Sequence[int]],
+    ) -> list[Holder]:
+        """Learn again, one by one, the shards of groups whose workers died, to find the one that kills."""
+        good = [holder.told(one.result) for holder, one in zip(holders, reports, strict=True) if not one.error]
+        died = [place for places, one in zip(runs, reports, strict=False) if one.error for place in places]
         failed: dict[int, str] = {}
-        holders += [(group, one.result) for group, one in zip(groups, outcomes, strict=True) if not one.error]
-        for place in died:  # one by one, to find the one that kills
-            group = self._group(start, number, [place], None)
-            (outcome,) = self.workers.gather([self._told(group)])
+        for place in died:
+            task = self._group(start, number, [place], None)
+            (outcome,) = self.workers.gather([self._told(task)])
             if outcome.error:
                 failed[place] = outcome.error
             else:
-                holders.append((group, outcome.result))
-        failed |= {place: why for _, report in holders for place, why in report.failed.items()}
+                good.append(Holder(task, []).told(outcome.result))
+        failed |= {place: why for holder in good if holder.report for place, why in holder.report.failed.items()}
         if failed:
-            self._fail(number, holders, failed)
-        ended.finish()
-        self._refuse_columns([report for _, report in holders])
-        return holders
+            self._fail(number, good, failed)
+        return good
 
     def _group(self, start: Start, number: int, places: Sequence[int], worker: int | None) -> Any:
         sources = [self.sources[place] for place in places]
-        name = f"pass{number}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
+        name = f"learn-pass{number + 1}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
         given = (number, start.groups, self.plan, list(places), *sources)
         return self.workers.submit(learn_group, *given, name=name, worker=worker)
 
     def _told(self, group: Any) -> Any:
         return self.workers.submit(report_on, group, name="report")
 
-    def _report(self, group: Any) -> Report:
-        (outcome,) = self.workers.gather([self._told(group)])
-        if outcome.error:
-            raise RuntimeError(f"the models could not be mixed: {outcome.error}")
-        report: Report = outcome.result
-        return report
-
-    def _mixed(self, start: Start, holders: Sequence[tuple[Any, Report]], node: Node) -> Any:
-        """The task that holds the model of a node: a group, or a mixture of those below."""
+    def _mixed(self, start: Start, holders: Sequence[Holder], node: Node) -> Any:
+        """The task that holds the model of a node: that of a group, or a mixture of those below."""
         size = len(self.shards)
-        for group, report in holders:
-            if node in report.nodes:
-                return group
+        for holder in holders:
+            if node in holder.nodes:
+                return holder.task
         below = [self._mixed(start, holders, child) for child in children(node, size)]
-        groups = list({id(group): group for group in below}.values())
-        given = (len(self.result.passes), start.groups, self.plan, node, *groups)
-        return self.workers.submit(mix_groups, *given, name=f"mix{node[0]}-{node[1]}")
+        tasks = list({id(task): task for task in below}.values())
+        given = (len(self.result.passes), start.groups, self.plan, node, *tasks)
+        return self.workers.submit(mix_groups, *given, name=f"mix-level{node[0]}-{node[1]}")
 
-    def _fail(self, number: int, holders: Sequence[tuple[Any, Report]], failed: Mapping[int, str]) -> None:
+    def _fail(self, number: int, holders: Sequence[Holder], failed: Mapping[int, str]) -> None:
         kept = ""
         if self.folder is not None:
             good = 0
-            for group, _ in holders:
-                fetched = self.workers.fetch(group)
+            for holder in holders:
+                fetched = self.workers.fetch(holder.task)
                 self.folder.keep(number, fetched, self.fixed)
                 good += len(covered(fetched.mixed, len(self.shards)))
             kept = f"; the results of the other {good} are kept in {self.folder.path}, resume when it is put right"
@@ -287,6 +309,18 @@ class Job:
                 raise ShardError(
                     f"the columns of numbers of {one} and {another} differ: {differ}", {one: f"other columns: {differ}"}
                 )
+
+
+class Holder(NamedTuple):
+    """The task of a group, and the nodes whose models it holds, or will."""
+
+    task: Any
+    nodes: list[Node]
+    report: Report | None = None
+
+    def told(self, report: Report) -> Holder:
+        """The same, once it is known."""
+        return Holder(self.task, report.nodes, report)
 
 
 class Start:

@@ -29,7 +29,8 @@ from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
 from linmax.engine.record import Record
 from linmax.jit.compiling import kernel
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.model import Model
 from linmax.techniques.combining import BestOf, Weighing
 from linmax.techniques.node import Leaf
 from linmax.util.names import apart

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 __all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may be temporary
+HERE = "this process"
 NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 
 
@@ -51,9 +52,9 @@ class Workers:
         """The result of one task, which goes on being held."""
         raise NotImplementedError
 
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function in each process that may have run tasks, as far as it can be reached."""
-        function(*arguments)
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What a function returns, or raises, in each process that runs tasks, by their names."""
+        return {HERE: function(*arguments)}
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -157,11 +158,34 @@ class OnDask(Workers):
         self.run = uuid.uuid4().hex[:8]  # keeps the tasks of different runs apart
         # What was submitted, for another attempt. It holds the results that a task was given: no longer than the task.
         self._orders: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
+        self._addresses: list[str] = []  # one for each thread, when they were last counted
 
     @property
     def count(self) -> int:  # type: ignore[override]
         """Threads of all workers: tasks that run at a time."""
-        return max(1, sum(self.client.nthreads().values()))
+        with self._answered():
+            threads = sorted(self.client.nthreads().items())
+        self._addresses = [address for address, many in threads for _ in range(many)]
+        return max(1, len(self._addresses))
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """Say by name that the scheduler has gone away."""
+        from concurrent.futures import CancelledError
+
+        try:
+            yield
+        except (OSError, TimeoutError, CancelledError, RuntimeError, ValueError) as error:
+            self._refuse_lost(error)
+            raise
+
+    def _refuse_lost(self, error: BaseException | None = None) -> None:
+        if self.client.status != "running":
+            address = getattr(self.client.scheduler, "address", "an unknown address")
+            raise ConnectionError(
+                f"the scheduler at {address} does not answer any more, which is no fault of the shards; when it is "
+                "back, go on from the checkpoint, if there is one, with resume"
+            ) from error
 
     def keep(self, value: Any) -> Any:
         # As the result of a task, which the scheduler can repeat: data that was only scattered is lost with its worker.
@@ -175,8 +199,8 @@ class OnDask(Workers):
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
         given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
         where: dict[str, Any] = {}
-        if worker is not None and (addresses := sorted(self.client.nthreads())):
-            where = {"workers": [addresses[worker % len(addresses)]], "allow_other_workers": True}
+        if worker is not None and self._addresses:
+            where = {"workers": [self._addresses[worker % len(self._addresses)]], "allow_other_workers": True}
         task = self._submitted(function, *given, name=name, **where)
         self._orders[task] = function, arguments, name
         return task
@@ -185,16 +209,17 @@ class OnDask(Workers):
         import dask
 
         key = f"linmax-{name}-{self.run}-{uuid.uuid4().hex[:8]}"
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
+        with self._answered(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES, **where)
 
     def fetch(self, task: Any) -> Any:
-        return task.result()
+        with self._answered():
+            return task.result()
 
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> None:
-        super().everywhere(function, *arguments)
-        with suppress(Exception):  # a worker that is gone has nothing to do
-            self.client.run(function, *arguments, on_error="ignore")
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        with self._answered():
+            found: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+        return found
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -210,31 +235,34 @@ class OnDask(Workers):
 
         places = {task.key: place for place, task in enumerate(tasks)}
         orders = [self._orders.get(task) for task in tasks]
-        found = [TaskOutcome()] * len(tasks)
-        killed = []
         for task in as_completed(tasks):
-            place = places[task.key]
-            found[place] = self._outcome(task)
-            if found[place].error == DIED:
-                killed.append(place)
-            task.release()  # the worker need not hold the result any more, and another attempt needs a new task
             if watch is not None:
-                watch(place)
-        for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to find the one that kills
+                watch(places[task.key])
+        found = self._outcomes(tasks)
+        for task in tasks:
+            task.release()  # the worker need not hold the result any more, and another attempt needs a new task
+        killed = [place for place, outcome in enumerate(found) if outcome.error == DIED]
+        for place in killed if len(killed) > 1 else []:  # one by one, to find the one that kills
             order = orders[place]
             assert order is not None
             function, arguments, name = order
             again = self.submit(function, *arguments, name=name)
             wait(again)
-            found[place] = self._outcome(again)
+            (found[place],) = self._outcomes([again])
             again.release()
         return found
 
-    def _outcome(self, task: Any) -> TaskOutcome:
+    def _outcomes(self, tasks: Sequence[Any]) -> list[TaskOutcome]:
+        """Of tasks that have ended; results are fetched together."""
+        self._refuse_lost()
+        good = [task for task in tasks if task.status == "finished"]
+        with self._answered():
+            results = {task.key: result for task, result in zip(good, self.client.gather(good), strict=True)}
+        return [TaskOutcome(results[task.key]) if task.key in results else self._failed(task) for task in tasks]
+
+    def _failed(self, task: Any) -> TaskOutcome:
         from distributed import KilledWorker
 
-        if task.status == "finished":
-            return TaskOutcome(task.result())
         error = task.exception() if task.status == "error" else None
         if isinstance(error, KilledWorker):
             return TaskOutcome(error=DIED)
