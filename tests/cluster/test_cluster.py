@@ -23,6 +23,7 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import cluster
 from linmax.cli import main
+from linmax.cluster import groups, held
 from linmax.cluster.costs import Measured, estimate
 from linmax.cluster.held import Held
 from linmax.cluster.shards import shards_of
@@ -278,6 +279,79 @@ def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, doomed):
     result = cluster.fit("A-perceptron", fatal, passes=2, client=doomed)
     assert Path(marker).exists()
     assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
+
+
+def die_while_mixing(marker):
+    """From now on the worker that mixes first is killed."""
+
+    def deadly_mix(*arguments):
+        if not Path(marker).exists():
+            Path(marker).write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return mix(*arguments)
+
+    mix, groups.mix_groups = groups.mix_groups, deadly_mix
+
+
+def test_a_worker_that_dies_while_it_mixes_changes_no_bit(tmp_path, doomed):
+    parts = [list(lines(seed, 50)) for seed in range(6)]
+    marker = str(tmp_path / "died")
+    doomed.run(die_while_mixing, marker)
+    result = cluster.fit("A-perceptron", parts, passes=2, client=doomed)
+    assert Path(marker).exists()
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
+
+
+class Counting(cluster.workers.OnDask):
+    """Counts the results that workers hold after each pass."""
+
+    def __init__(self, client):
+        super().__init__(client)
+        self.held = []
+
+    def gather(self, tasks, watch=None):
+        found = super().gather(tasks, watch)
+        self.held.append(max(self.client.run(results_held).values()))
+        return found
+
+
+def results_held(dask_worker):
+    return sum(str(key).startswith("linmax") for key in dask_worker.data) + len(held._held)
+
+
+def test_workers_hold_no_more_after_many_passes(paths, client):
+    counting = Counting(client)
+    cluster.fit("A-perceptron", paths, passes=12, client=counting)
+    assert max(counting.held[6:]) <= max(counting.held[:6])
+    assert set(client.run(lambda: len(held._held)).values()) == {0}
+
+
+def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
+    address, python = "tcp://127.0.0.1:18786", [sys.executable, "-m"]
+    with (tmp_path / "errors").open("w") as errors:
+        started = [
+            subprocess.Popen([*python, *command, "--no-dashboard"], stderr=errors)
+            for command in (
+                ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "18786"],
+                ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"],
+            )
+        ]
+        try:
+            with (
+                dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+                distributed.Client(address, timeout=60) as connected,
+            ):
+                connected.wait_for_workers(1, timeout=60)
+
+                def kill(progress):
+                    if progress.number == 1:
+                        started[0].kill()
+
+                with pytest.raises(ConnectionError, match=f"the scheduler at {address} has gone away"):
+                    cluster.fit("perceptron", paths, client=connected, passes=1000, watch=kill)
+        finally:
+            for process in started:
+                process.kill()
 
 
 def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):

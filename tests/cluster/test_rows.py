@@ -139,3 +139,22 @@ def test_a_shard_with_new_names_or_classes_is_mixed_whole():
     assert arrays(mixed(model, parts, 3, count=3)) == arrays(result)
     assert result.features == model.features + 2
     assert "7" in result.classes
+
+
+def test_rows_that_were_kept_are_not_learned_again(tmp_path):
+    paths = [tmp_path / f"{seed}.svm" for seed in range(6)]
+    for seed, path in enumerate(paths):
+        path.write_text("\n".join(list(lines(0, 300)) if seed == 0 else list(lines(seed, 4))) + "\n")
+    away = tmp_path / "away"
+
+    def lose(progress):
+        if progress.number == 0 and progress.done == 6:
+            paths[3].rename(away)
+
+    given = [str(path) for path in paths]
+    with pytest.raises(cluster.ShardError, match="the results of the other 5 are kept"):
+        cluster.fit("A-perceptron", given, passes=3, scale="none", checkpoint=tmp_path / "kept", watch=lose)
+    away.rename(paths[3])
+    assert [path.name for path in sorted((tmp_path / "kept").glob("shard*"))][-1] == "shards-4-5.linmax"
+    resumed = cluster.fit("A-perceptron", given, passes=3, scale="none", checkpoint=tmp_path / "kept", resume=True)
+    assert arrays(resumed.model) == arrays(cluster.fit("A-perceptron", given, passes=3, scale="none").model)

@@ -64,15 +64,22 @@ def listed(path: str) -> list[str]:
             return _refuse_empty(path, _walked(path))
         if not PATTERN & set(path) or os.path.exists(path):
             return [path]
-        found = [file for one in sorted(glob.glob(path)) for file in (_walked(one) if os.path.isdir(one) else [one])]
+        matching = _shown(path, glob.glob(path))
+        found = [file for one in matching for file in (_walked(one) if os.path.isdir(one) else [one])]
         return _refuse_empty(path, found, "no file matches")
     system, inside = _file_system(path)
     if PATTERN & set(inside):
-        found = [file for one in sorted(system.glob(inside)) for file in _found(system, one)]
+        found = [file for one in _shown(inside, system.glob(inside)) for file in _found(system, one)]
         return _refuse_empty(path, [system.unstrip_protocol(one) for one in found], "no file matches")
     if system.isdir(inside):
         return _refuse_empty(path, [system.unstrip_protocol(one) for one in _found(system, inside)])
     return [path]
+
+
+def _shown(pattern: str, found: Sequence[str]) -> list[str]:
+    """In order; a pattern does not mean names that begin with "_" unless it does so itself."""
+    wanted = pattern.rsplit("/", 1)[-1].startswith("_")
+    return sorted(one for one in found if wanted or not one.rsplit("/", 1)[-1].startswith("_"))
 
 
 def _refuse_empty(path: str, found: list[str], why: str = "there is no file in") -> list[str]:

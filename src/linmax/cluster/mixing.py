@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
+from linmax.cluster.beforehand import checked_reading, refuse_missing_files, refuse_other_versions
 from linmax.cluster.checkpoints import Folder
 from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started, whole_model
 from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
+from linmax.cluster.partitions import label_of
 from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.rows import Rows
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
@@ -58,8 +60,10 @@ def fit(
         Any learner that `linmax.merge` can merge.
     shards
         Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
-        reads; patterns such as "part-*.parquet" too), tables, or a Dask bag of lines or DataFrame, whose partitions
-        are the shards.
+        reads), each a shard; patterns such as "part-*.parquet" and folders, also those that Hive writes, whose names
+        ``class=a`` are a column; addresses that fsspec opens, such as "s3://bucket/part-*.svm", with the credentials
+        that it finds; tables; a Dask bag of lines or DataFrame, whose partitions are the shards, or a pair (X, y) of
+        Dask collections.
     client
         A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
         result to the last bit.
@@ -82,10 +86,14 @@ def fit(
 
     Raises
     ------
-    ValueError
-        Before anything starts, for a learner without a sound mixture.
+    ValueError, TypeError
+        Before anything starts: for a learner without a sound mixture, options of reading that there are not, a
+        checkpoint of another run, workers with other versions of Python, linmax, NumPy or Numba.
     ShardError
-        Names the shards that could not be learned from. Others have been finished, and are kept in ``checkpoint``.
+        Names the shards that could not be learned from. Files that a worker cannot see are named before anything
+        starts; if a shard fails later, others are finished first, and kept in ``checkpoint``.
+    ConnectionError
+        The scheduler has gone away.
 
     Notes
     -----
@@ -123,15 +131,20 @@ def fit(
     whole("passes", passes, 1)
     one_of("mix", mix, HOW)
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
-    parts = shards_of(shards)
+    options, label = checked_reading(reading), label_of(shards)
+    if label is not None:
+        options.setdefault("label", label)
     model = StreamModel(
         described, scale=scale, thresholds=thresholds, hash_bits=hash_bits, tie=tie, update_on_tie=update_on_tie
     )
-    options = dict(reading or {})
-    workers = workers_of(client)
-    plan = Plan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}")
-    job = Job(parts, plan, Folder.opened(checkpoint, boolean("resume", resume)), watch, workers)
-    job.run(job.start(model), passes)
+    workers, folder = workers_of(client), Folder.opened(checkpoint, boolean("resume", resume))
+    parts = shards_of(shards)
+    plan = Plan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}", watch is not None)
+    job = Job(parts, plan, folder, watch, workers)
+    begun = job.start(model)
+    refuse_other_versions(workers)
+    refuse_missing_files(workers, parts)
+    job.run(begun, passes)
     return job.result
 
 
@@ -197,7 +210,7 @@ class Job:
 
     def _whole(self, start: Start) -> Any:
         given = (len(self.result.passes), start.groups, self.plan.topic, len(self.shards))
-        return self.workers.submit(whole_model, *given, name="whole")
+        return self.workers.submit(whole_model, *given, name="whole", again=False)
 
     def _one_pass(self, start: Start) -> None:
         """Learn from every shard and mix."""
@@ -272,10 +285,10 @@ class Job:
         sources = [self.sources[place] for place in places]
         name = f"learn-pass{number + 1}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
         given = (number, start.groups, self.plan, list(places), *sources)
-        return self.workers.submit(learn_group, *given, name=name, worker=worker)
+        return self.workers.submit(learn_group, *given, name=name, worker=worker, again=False)
 
     def _told(self, group: Any) -> Any:
-        return self.workers.submit(report_on, group, name="report")
+        return self.workers.submit(report_on, group, name="report", again=False)
 
     def _mixed(self, start: Start, holders: Sequence[Holder], node: Node) -> Any:
         """The task that holds the model of a node: that of a group, or a mixture of those below."""
@@ -286,7 +299,7 @@ class Job:
         below = [self._mixed(start, holders, child) for child in children(node, size)]
         tasks = list({id(task): task for task in below}.values())
         given = (len(self.result.passes), start.groups, self.plan, node, *tasks)
-        return self.workers.submit(mix_groups, *given, name=f"mix-level{node[0]}-{node[1]}")
+        return self.workers.submit(mix_groups, *given, name=f"mix-level{node[0]}-{node[1]}", again=False)
 
     def _fail(self, number: int, holders: Sequence[Holder], failed: Mapping[int, str]) -> None:
         kept = ""

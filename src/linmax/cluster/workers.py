@@ -6,12 +6,13 @@ were made until they are asked for, and come back in the order in which the task
 
 from __future__ import annotations
 
+import signal
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 __all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
 
@@ -41,10 +42,13 @@ class Workers:
         """Prepare the rows of a shard: they are sent, or computed if they are a piece of a Dask collection, once."""
         return source
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None, again: bool = True
+    ) -> Any:
         """Start a task, if possible on the worker of this number.
 
-        Results of `keep`, `hold` and `submit` may be arguments, alone or in lists.
+        Results of `keep`, `hold` and `submit` may be arguments, alone or in lists. With ``again`` it is tried once more
+        by itself when it was one of several whose workers died, and its arguments are held until then.
         """
         raise NotImplementedError
 
@@ -95,7 +99,14 @@ class Here(Workers):
     def keep(self, value: Any) -> Any:
         return value
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:  # noqa: ARG002
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        name: str,  # noqa: ARG002
+        worker: int | None = None,  # noqa: ARG002
+        again: bool = True,  # noqa: ARG002
+    ) -> Any:
         return Task(function, arguments)
 
     def fetch(self, task: Any) -> Any:
@@ -156,8 +167,7 @@ class OnDask(Workers):
     def __init__(self, client: Any) -> None:
         self.client = client
         self.run = uuid.uuid4().hex[:8]  # keeps the tasks of different runs apart
-        # What was submitted, for another attempt. It holds the results that a task was given: no longer than the task.
-        self._orders: WeakKeyDictionary[Any, tuple[Any, ...]] = WeakKeyDictionary()
+        self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, for another attempt
         self._addresses: list[str] = []  # one for each thread, when they were last counted
 
     @property
@@ -179,12 +189,12 @@ class OnDask(Workers):
             self._refuse_lost(error)
             raise
 
-    def _refuse_lost(self, error: BaseException | None = None) -> None:
-        if self.client.status != "running":
+    def _refuse_lost(self, error: BaseException | None = None, forgotten: bool = False) -> None:
+        if forgotten or self.client.status != "running":
             address = getattr(self.client.scheduler, "address", "an unknown address")
             raise ConnectionError(
-                f"the scheduler at {address} does not answer any more, which is no fault of the shards; when it is "
-                "back, go on from the checkpoint, if there is one, with resume"
+                f"the scheduler at {address} has gone away, and with it what the workers knew; when it is back, "
+                "go on from the checkpoint, if there is one, with resume"
             ) from error
 
     def keep(self, value: Any) -> Any:
@@ -196,13 +206,16 @@ class OnDask(Workers):
             return self.client.compute(source)
         return source if isinstance(source, str) else self._submitted(_same, source, name="shard")
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None, again: bool = True
+    ) -> Any:
         given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
         where: dict[str, Any] = {}
         if worker is not None and self._addresses:
             where = {"workers": [self._addresses[worker % len(self._addresses)]], "allow_other_workers": True}
         task = self._submitted(function, *given, name=name, **where)
-        self._orders[task] = function, arguments, name
+        if again:
+            self._orders[task.key] = function, arguments, name
         return task
 
     def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str, **where: Any) -> Any:
@@ -234,7 +247,7 @@ class OnDask(Workers):
         from distributed import as_completed, wait
 
         places = {task.key: place for place, task in enumerate(tasks)}
-        orders = [self._orders.get(task) for task in tasks]
+        orders = [self._orders.pop(task.key, None) for task in tasks]
         for task in as_completed(tasks):
             if watch is not None:
                 watch(places[task.key])
@@ -244,9 +257,10 @@ class OnDask(Workers):
         killed = [place for place, outcome in enumerate(found) if outcome.error == DIED]
         for place in killed if len(killed) > 1 else []:  # one by one, to find the one that kills
             order = orders[place]
-            assert order is not None
+            if order is None:
+                continue
             function, arguments, name = order
-            again = self.submit(function, *arguments, name=name)
+            again = self.submit(function, *arguments, name=name, again=False)
             wait(again)
             (found[place],) = self._outcomes([again])
             again.release()
@@ -263,6 +277,8 @@ class OnDask(Workers):
     def _failed(self, task: Any) -> TaskOutcome:
         from distributed import KilledWorker
 
+        if task.status in ("cancelled", "lost"):  # by a scheduler that was started again
+            self._refuse_lost(forgotten=True)
         error = task.exception() if task.status == "error" else None
         if isinstance(error, KilledWorker):
             return TaskOutcome(error=DIED)
@@ -334,11 +350,23 @@ def connect(address: str) -> Iterator[Any]:
         finally:
             client.close()
         return
-    with (
-        dask.config.set(QUIET),
-        LocalCluster(
-            n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
-        ) as cluster,
-        Client(cluster, direct_to_workers=True) as client,
-    ):
-        yield client
+    with dask.config.set(QUIET):
+        with _deaf_to_interrupts():
+            cluster = LocalCluster(
+                n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
+            )
+        with cluster, Client(cluster, direct_to_workers=True) as client:
+            yield client
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started meanwhile leave Ctrl-C to this one, which ends them; else each prints a traceback."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
