@@ -172,7 +172,7 @@ class RemoteFile(io.BufferedReader):
         self._name = name
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return self._name
 
 

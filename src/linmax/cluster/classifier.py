@@ -19,7 +19,7 @@ from linmax.models.streams import StreamModel, stream
 __all__ = ["DaskClassifier"]
 
 
-class DaskClassifier(ClassifierMixin, BaseEstimator):
+class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier for Dask DataFrames, arrays and bags of lines, which may be larger than memory.
 
     It learns from the partitions on the workers of the current client, as `linmax.cluster.fit` does, or in this process

@@ -226,13 +226,12 @@ class Job:
                 holders.append(Holder(self.workers.keep(kept), list(kept.mixed)))
             # Mixing is asked for together with learning, so that no worker waits for this process in between.
             mixed = self._mixed(start, holders, top(size))
-            times: dict[int, float] = {}
-            outcomes = self.workers.gather(
+            times = [began] * (len(holders) + 1)
+            *reports, last = self.workers.gather(
                 [self._told(task) for task in (*(holder.task for holder in holders), mixed)],
-                lambda place: times.setdefault(place, time.perf_counter()),
+                lambda place: times.__setitem__(place, time.perf_counter()),
             )
-        *reports, last = outcomes
-        learned = max((times[place] for place in range(len(tasks))), default=began)
+        learned = max(times[: len(tasks)], default=began)
         if any(outcome.error or outcome.result.failed for outcome in reports):
             holders = self._one_by_one(start, number, holders, reports, runs)
             mixed = self._mixed(start, holders, top(size))
