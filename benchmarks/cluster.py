@@ -284,7 +284,8 @@ def curve(
     table = Table(
         "workers", "no rows, few names, s", "no rows, all names, s", f"{rows:,} rows, s", "times one core",
         title=f"the model's curve: {asking:.3f} s a pass, {a_shard * 1e3:.1f} ms a shard, "
-        f"{a_trial * 1e6:.1f} us a row, {mixing * 1e9:.1f} ns a byte mixed, {state / 1e6:.0f} MB, {NETWORK / 1e9:.0f} GB/s",
+        f"{a_trial * 1e6:.1f} us a row, {mixing * 1e9:.1f} ns a byte mixed, {state / 1e6:.0f} MB, "
+        f"{NETWORK / 1e9:.0f} GB/s",
     )  # fmt: skip
     points = {}
     for workers in (1, 2, 4, 8, 16, 32, 64):
