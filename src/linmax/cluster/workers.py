@@ -267,8 +267,14 @@ class OnDask(Workers):
         return found
 
     def _outcomes(self, tasks: Sequence[Any]) -> list[TaskOutcome]:
-        """Of tasks that have ended; results are fetched together."""
+        """Of tasks that have ended; results are fetched together, once those that died with a worker are there again."""
+        from distributed import wait
+
         self._refuse_lost()
+        while again := [task for task in tasks if task.status in ("lost", "pending")]:
+            with self._answered():
+                wait(again)
+            self._refuse_lost()
         good = [task for task in tasks if task.status == "finished"]
         with self._answered():
             results = {task.key: result for task, result in zip(good, self.client.gather(good), strict=True)}
@@ -277,7 +283,7 @@ class OnDask(Workers):
     def _failed(self, task: Any) -> TaskOutcome:
         from distributed import KilledWorker
 
-        if task.status in ("cancelled", "lost"):  # by a scheduler that was started again
+        if task.status == "cancelled":  # by a scheduler that was started again
             self._refuse_lost(forgotten=True)
         error = task.exception() if task.status == "error" else None
         if isinstance(error, KilledWorker):
