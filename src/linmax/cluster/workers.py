@@ -267,7 +267,7 @@ class OnDask(Workers):
         return found
 
     def _outcomes(self, tasks: Sequence[Any]) -> list[TaskOutcome]:
-        """Of tasks that have ended; results are fetched together, once those that died with a worker are there again."""
+        """Of tasks that have ended; results are fetched together, those that died with a worker once they are back."""
         from distributed import wait
 
         self._refuse_lost()
