@@ -23,7 +23,7 @@ from linmax.cluster.shards import Refused, ShardCounts, State, same_names, why
 from linmax.io.batches import Batch
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import repeats
+from linmax.models.streams.model import weights_of
 
 __all__ = ["Held", "borrowed", "forget"]
 
@@ -144,7 +144,7 @@ class Tally:
     def play(self, batch: Batch) -> None:
         """Learn from a batch."""
         labelled = batch.codes >= 0
-        predicted = self.model.play(self.model.scaled(batch), batch.codes, repeats(batch))
+        predicted = self.model.play(self.model.scaled(batch), batch.codes, weights_of(batch))
         many = int(labelled.sum())
         self.trials += many
         self.mistakes += int((predicted[labelled] != batch.codes[labelled]).sum())
