@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.data.labels import as_array, label_array, labels_with_gaps
-from linmax.data.matching import matched
+from linmax.data.matching import labels_meant, matched
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -91,6 +91,7 @@ class OnLineFusion(Telling):
             raise ValueError(
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
+        labels = labels_meant(labels, () if state is None else state.model.classes)
         distinct, inverse = labels_with_gaps(labels)
         known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
         ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
@@ -167,6 +168,11 @@ class OnLineFusion(Telling):
     def n_features_in_(self) -> int:
         """Number of voters."""
         return len(self._fitted.voters)
+
+    @property
+    def model(self) -> ExpertsModel:
+        """The model under it; for the rest of the library."""
+        return self._fitted.model
 
     @property
     def labels_used_(self) -> int:

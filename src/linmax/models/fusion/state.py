@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.arrays import no_instances
+from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
@@ -155,23 +155,22 @@ class FusionState:
         """
         if self.sides.names or self.normaliser is not None or len(self.voters) != self.model.layout.voters:
             return False
-        if self._reader is None or self._reader.classes is not self.model.classes:
+        if self._reader is None or not self._reader.fits(self):
             self._reader = RowReader(self)
-        place, known = self._reader.label(y), len(self.model.known)
-        codes = self._reader.codes(votes, self.voters, self.named) if 0 <= place < known else None
-        if codes is None or codes.max(initial=-1) >= known:
+        reader, known = self._reader, int(self.model.engine.state.shape[KNOWN])
+        place = reader.label(y)
+        codes = reader.codes(votes) if 0 <= place < known else None
+        if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
-        layout, labels = self.model.layout, np.array([place], np.int32)
+        labels = np.array([place], np.int32)
         few = self.few if self.few is not None and self.few.fits(self.model) else None
         if few is not None and few.asked(codes >= 0)[0]:
             right = np.array([few.learn(codes[0], place, self.tally.trials)])
             self.recent.note(codes[0], place)
         else:
-            instances = no_instances(1)._replace(votes=codes, signs=np.ones(layout.voters), constant=layout.constant)
-            right = self.model.play(instances, labels).predictions == labels
+            right = self.model.play(reader.instances(codes), labels).predictions == labels
             self.recent.add(codes, labels)
-        order = self._reader.order
-        self.tally.add(right, np.append(order, -1)[codes], order[labels], len(order))
+        self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:
@@ -193,7 +192,7 @@ class FusionState:
         met = [*self.model.classes, *batch.names, *names]
         classes = list(dict.fromkeys(met)) if self.fixed is not None else in_order(met)
         place = {name: i for i, name in enumerate(classes)}
-        said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
+        said = np.array([*(place[name] for name in batch.names), -1], np.int32)[batch.said]
         told = np.array([place[name] for name in names])
         soft = None if batch.soft is None else np.array([place[name] for name in batch.names])[batch.soft] == told
         tally.add(right, said, told, len(classes), leaders, soft)

@@ -197,7 +197,7 @@ def side_lines(state: FusionState, weighted: bool) -> tuple[Side, ...]:
 def voter_lines(state: FusionState, weights: Mapping[str, float]) -> tuple[Voter, ...]:
     """What a report says of each voter: the heaviest first, or the most often right where there are no weights."""
     rates = {
-        name: (counts[FIRST_VOTER:] / state.tally.trials).tolist()
+        name: (counts[FIRST_VOTER:] / max(1, state.tally.trials)).tolist()
         for name, counts in (("right", state.tally.right), ("spoke", state.tally.spoke))
     }
     order = list(weights) or sorted(state.voters, key=lambda name: -rates["right"][state.voters.index(name)])

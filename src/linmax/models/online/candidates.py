@@ -16,7 +16,7 @@ from linmax.data.arrays import Layout
 from linmax.engine.engine import Settings
 from linmax.models.columns import Columns
 from linmax.models.model import Model
-from linmax.models.online.reading import Given, Reading, check_given
+from linmax.models.online.reading import UNSET, Given, Reading, check_given
 from linmax.models.online.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class NeedsCandidates(Reading):
         """Refuse a label without candidates."""
         raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
 
-    def read(self, attributes: Any, votes: Any, scores: Any) -> Never:  # noqa: ARG002
+    def read(self, attributes: Any, votes: Any, scores: Any, label: Any = UNSET) -> Never:  # noqa: ARG002
         """Refuse an instance without candidates."""
         raise ValueError("this learner chooses among candidates; give candidates=")
 
@@ -82,14 +82,15 @@ def choosing_model(model: Model) -> Model:
     return made
 
 
-def in_places(candidates: Sequence[Any], bounded: Any, attributes: Any, votes: Any, scores: Any) -> Given:
+def in_places(learner: Learner, candidates: Sequence[Any], attributes: Any, votes: Any, scores: Any) -> Given:
     """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
     if attributes is not None:
         raise TypeError(
             "attributes have a weight for each class, and candidates have none of their own; rate the candidates: "
             "scores={attribute: {candidate: number}}"
         )
-    numbers, voted, rated = Reading(candidates, False, bounded).read(None, votes, scores)
+    reading = Reading(candidates, False, learner.model.bounded, learner._normaliser)
+    numbers, voted, rated = reading.read(None, votes, scores)
     place = {name: j for j, name in enumerate(candidates)}
     return Given(
         numbers,
@@ -100,7 +101,7 @@ def in_places(candidates: Sequence[Any], bounded: Any, attributes: Any, votes: A
 
 def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequence[Any]) -> tuple[Given, np.ndarray]:
     """The instance as the model sees it, and the scores of the candidates. Nothing is learned."""
-    given = in_places(candidates, learner.model.bounded, *blocks)
+    given = in_places(learner, candidates, *blocks)
     return given, judged(learner, given, len(candidates))
 
 
@@ -188,11 +189,11 @@ def learn_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[An
     return names[served]
 
 
-def check_choice(candidates: Any, label: Any, bounded: Any, blocks: tuple[Any, Any, Any]) -> None:
+def check_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any]) -> None:
     """Raise what `learn_choice` would raise."""
     names = read_candidates(candidates)
     place_of(label, names)
-    in_places(names, bounded, *blocks)
+    in_places(learner, names, *blocks)
 
 
 def place_of(label: Any, candidates: Sequence[Any]) -> int:

@@ -31,12 +31,12 @@ from linmax.models.online.candidates import (
     learn_choice,
     place_of,
 )
-from linmax.models.online.reading import UNSET, check_given, distinct
+from linmax.models.online.reading import UNSET, check_given, distinct, normaliser_of
 from linmax.models.online.trials import Trials
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
 from linmax.util import files
-from linmax.util.checks import boolean, fraction, one_of, whole
+from linmax.util.checks import at_least, boolean, fraction, one_of, whole
 
 __all__ = ["KIND", "Learner"]
 
@@ -56,6 +56,10 @@ class Learner(Trials):
         What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
         only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
         the new class rated 0.
+    normalise
+        Under which normalisations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
+        several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
+        normalisation), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
         Add the constant attribute 1: one threshold a class.
     tie, update_on_tie
@@ -97,6 +101,7 @@ class Learner(Trials):
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
+        normalise: str | Sequence[str] | None = None,
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
@@ -111,6 +116,7 @@ class Learner(Trials):
         names = [] if classes is None else distinct(classes)
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False
+        self._normaliser = normaliser_of(normalise)
         self._prepare()
 
     @property
@@ -128,7 +134,9 @@ class Learner(Trials):
         """How it was made: the learner and what else matters for what it learns."""
         by_votes = self._engine.settings.by_votes
         discover = None if self.fixed else "votes" if by_votes else "labels"
-        return self._model.options | {"classes": self.classes if self.fixed else None, "discover": discover}
+        kinds = None if self._normaliser is None else list(self._normaliser.kinds)
+        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalise": kinds}
+        return self._model.options | own
 
     def __repr__(self) -> str:
         return repr(self._model)
@@ -236,6 +244,26 @@ class Learner(Trials):
         table = table[:, : len(model.known)]
         return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
+    def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
+        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+
+        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
+        class was right and with ``wrong`` if it was not.
+
+        Examples
+        --------
+        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
+        >>> for _ in range(100):
+        ...     tried = learner.explore({"rain": 1.0})
+        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **told)
+        >>> learner.predict({"rain": 1.0})
+        'umbrella'
+        """
+        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
+        place = model.explored(int(predictions[0]))
+        return model.classes[place] if place >= 0 else None
+
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
     ) -> bool:
@@ -274,6 +302,7 @@ class Learner(Trials):
         id: Any = None,
         candidates: Any = None,
         wrong: Any = UNSET,
+        weight: float = 1.0,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
@@ -289,7 +318,14 @@ class Learner(Trials):
 
         With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
         drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted.
+
+        With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
+        out.
         """
+        if weight != 1.0:
+            if wrong is not UNSET or candidates is not None:
+                raise TypeError("learn() takes weight= with a label and without candidates; leave it out")
+            return self._learn_weighed((attributes, votes, scores), label, id, at_least("weight", weight, 0.0))
         if wrong is not UNSET:
             if label is not UNSET:
                 raise TypeError("learn() takes label= or wrong=, not both: a label says more")
@@ -312,12 +348,13 @@ class Learner(Trials):
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
+            label = self._reading.label_meant(label)
             self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
             if played is not None:
                 return self._play(played, place)
-            given = self._reading.read(attributes, votes, scores)
+            given = self._reading.read(attributes, votes, scores, label)
             with self._unharmed(given):
                 if place >= 0 and self._widened(given):
                     predicted = self._teach(given[0], given[1] or None, label)
@@ -330,6 +367,8 @@ class Learner(Trials):
         if no_label(label):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         place = place_of(label, kept.candidates) if kept.candidates is not None else -1
+        if kept.candidates is None:
+            given = given._replace(votes=self._reading.meant(given.votes, label))
         with self._unharmed(given):
             if kept.candidates is None:
                 self._learn(given, label, kept.predicted)
@@ -337,6 +376,24 @@ class Learner(Trials):
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
         self._waiting.label(id)
         return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
+
+    def _learn_weighed(self, blocks: tuple[Any, Any, Any], label: Any, id: Any, weight: float) -> Any:
+        """`learn` an instance that counts ``weight`` times."""
+        check_given(label)
+        given = self._reading.read(*blocks) if id is None else self._waiting.kept(id, *blocks)
+        kept = None if id is None else self._waiting[id]
+        if no_label(label) or (kept is not None and kept.candidates is not None):
+            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+        self._reading.check_label(label)
+        if weight > 0.0:
+            with self._unharmed(given):
+                predicted = self._learn(given, label, UNSET if kept is None else kept.predicted, weight)
+        else:
+            predicted = self.predict(*blocks[:1], votes=blocks[1], scores=blocks[2]) if kept is None else None
+        if kept is None:
+            return predicted
+        self._waiting.label(id)
+        return kept.predicted
 
     def ask(
         self,
@@ -385,9 +442,10 @@ class Learner(Trials):
         ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
         """
         if candidates is not None:
-            return check_choice(candidates, label, self._bounded, (attributes, votes, scores))
+            return check_choice(self, candidates, label, (attributes, votes, scores))
+        label = self._reading.label_meant(label)
         self._reading.check_label(label)
-        self._reading.read(attributes, votes, scores)
+        self._reading.read(attributes, votes, scores, label)
 
     def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
         """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
@@ -405,7 +463,8 @@ class Learner(Trials):
 
     def _own(self) -> dict[str, Any]:
         """What is the learner's own, beside the model."""
-        return {"fixed": self.fixed, "choosing": self._choosing} | self._waiting.description()
+        kinds = {} if self._normaliser is None else {"normalise": list(self._normaliser.kinds)}
+        return {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -415,6 +474,7 @@ class Learner(Trials):
         self._model = Model.from_state(description["model"], arrays)
         self._waiting = WaitingRoom.from_description(description)
         self._choosing = bool(description.get("choosing"))
+        self._normaliser = normaliser_of(description.get("normalise"))
         self._prepare()
         return self
 

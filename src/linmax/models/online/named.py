@@ -9,6 +9,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
+from linmax.data.normalisation import Normaliser
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.objects import refuse
 from linmax.engine.one_trial.path import OneTrialPath
@@ -17,7 +18,7 @@ from linmax.jit.compiling import JIT
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.candidates import NeedsCandidates
-from linmax.models.online.reading import Given, Reading
+from linmax.models.online.reading import Given, Reading, numbered
 from linmax.models.weights import Weights
 
 __all__ = ["Named"]
@@ -28,6 +29,7 @@ class Named:
 
     _model: Model
     _choosing: bool  # whether it chooses among candidates
+    _normaliser: Normaliser | None  # of raters
     fixed: bool
 
     def _prepare(self) -> None:
@@ -45,7 +47,7 @@ class Named:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
         reading = NeedsCandidates if self._choosing else Reading
-        self._reading = reading(self.classes, self.fixed, self._bounded)
+        self._reading = reading(self.classes, self.fixed, self._bounded, self._normaliser)
         self._known = {name: self._places[name] for name in self.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
@@ -53,6 +55,23 @@ class Named:
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
+        self._no_attributes: Instances | None = None
+        self._numbered_voters: int | None = None
+
+    def _of_voters(self, votes: np.ndarray) -> Instances:
+        """An instance of known voters alone, given the places they vote for."""
+        none, layout = self._no_attributes, self._engine.layout
+        if none is None:
+            indptr = np.zeros(2 if layout.sparse else 0, np.int64)
+            none = no_instances(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
+            self._no_attributes = none
+        return Instances(votes, *none[1:])
+
+    def _count_numbered(self) -> int:
+        """How many of the voters, from the first on, are 0, 1, ..."""
+        if self._numbered_voters is None:
+            self._numbered_voters = numbered(self._voters)
+        return self._numbered_voters
 
     @property
     def learner(self) -> Any:
