@@ -14,9 +14,10 @@ from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import Tally
+from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
 from linmax.models.fusion.few import Few
+from linmax.models.fusion.logit import LogitRival
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
 from linmax.models.fusion.shares import unit
@@ -41,6 +42,7 @@ class FusionState:
     tally: Tally = field(default_factory=Tally)
     recent: Recent = field(default_factory=Recent)
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
+    logit: LogitRival = field(default_factory=LogitRival)
     few: Few | None = None  # where voters are asked one by one and some accuracy may be given up
     _reader: RowReader | None = field(default=None, init=False)
 
@@ -58,6 +60,7 @@ class FusionState:
             "recent": self.recent.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": self.diversity.arrays,
+            "logit": self.logit.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
@@ -90,6 +93,7 @@ class FusionState:
             Tally.restored(blocks["tally"]),
             Recent.restored(blocks.get("recent", {})),
             RaterDiversity(**blocks["raters"]),
+            LogitRival.restored(blocks.get("logit", {})),
             Few.restored(description["few"], blocks["few"]) if "few" in description else None,
         )
 
@@ -171,6 +175,7 @@ class FusionState:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
             self.recent.add(codes, labels)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
+        self.logit.add(codes, labels, right)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:
@@ -198,11 +203,28 @@ class FusionState:
         tally.add(right, said, told, len(classes), leaders, soft)
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
-            said, own = self._codes(batch), np.array([place[name] for name in names], np.int64)
-            few = np.zeros(len(own), bool) if few is None else few
-            self.recent.add(said[~few], own[~few])
-            for row, label in zip(said[few], own[few].tolist(), strict=True):
+            said, told = self._codes(batch), np.array([place[name] for name in names], np.int64)
+            few = np.zeros(len(told), bool) if few is None else few
+            self.recent.add(said[~few], told[~few])
+            for row, label in zip(said[few], told[few].tolist(), strict=True):
                 self.recent.note(row, label)
+            self.logit.add(said, told, right, batch.logs)
+
+    def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
+        """The fusion beside its rivals, on-line, or on held-out trials and their labels."""
+        random, k = np.random.default_rng(seed), len(self.model.classes)
+        if held is None:
+            comparison, logit = self.tally.compare(self.voters, seed), self.logit.online(k, random)
+        else:
+            batch, labels = held
+            right, tally = self.predict(batch) == labels, Tally(len(self.voters))
+            self.count(tally, batch, labels, right, self.tally.leaders)
+            comparison = tally.compare(self.voters, seed, self.tally.leaders)
+            place = {name: i for i, name in enumerate(self.model.classes)}
+            said = self._codes(batch)
+            told = np.array([place.get(name, -1) for name in labels.tolist()])
+            logit = self.logit.held_out(said, batch.logs, told, right, k, random)
+        return comparison if logit is None else replace(comparison, rivals={**comparison.rivals, "logit": logit})
 
     def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
         """The instances without voters that have not joined yet; votes for classes not met, nor ``more``, abstain."""
