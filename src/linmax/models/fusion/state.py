@@ -113,12 +113,13 @@ class FusionState:
         """The batch with the values of the side columns as they are numbered now."""
         return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
 
-    def advance(self, batch: VoteBatch, labels: np.ndarray) -> None:
-        """Learn from these trials, as many at a time as there is room for."""
+    def advance(self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Learn from these trials, as many at a time as there is room for; they count as much as ``weights`` say."""
         wrong = [np.zeros(0, bool)]
         for begin in range(0, len(batch), self.sides.stretch()):
             part = slice(begin, begin + self.sides.stretch())
-            wrong.append(self.model.run(self.laid_out(batch[part]), labels[part], grow=True).wrong)
+            hefts = None if weights is None else weights[part]
+            wrong.append(self.model.run(self.laid_out(batch[part]), labels[part], grow=True, weights=hefts).wrong)
         self.sides = self.sides.counted(batch.places)
         told = labels_with_gaps(labels)[1] >= 0
         self.count(self.tally, batch.taken(told), labels[told], ~np.concatenate(wrong)[told])
