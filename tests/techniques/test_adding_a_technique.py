@@ -99,7 +99,7 @@ def test_it_has_a_public_function_and_a_notation(technique: ModuleType) -> None:
     assert str(linmax.parse("H-combine(perceptron, A-winnow(1.1))")) == "H-combine(perceptron, A-winnow(1.1))"
     with pytest.raises(ValueError, match="H has no option 'before'; it has after"):
         linmax.parse("H(before=1)-perceptron")
-    with pytest.raises(ValueError, match="options of A, R, V, S and H are written key=value"):
+    with pytest.raises(ValueError, match="options of A, R, V, S, B and H are written key=value"):
         linmax.parse("H(1)-perceptron")
     with pytest.raises(ValueError, match="prefixes A-, R-, V-, S-, B-, H-"):
         linmax.parse("H-percepton")
