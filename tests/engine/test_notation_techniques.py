@@ -131,7 +131,7 @@ def test_the_combinations_of_the_paper() -> None:
         ("winnow(1.1)-A", ValueError, "cannot be read"),
         ("V(h=10-perceptron", ValueError, "a bracket is never closed"),
         ("V(h=)-perceptron", ValueError, "the parameters 'h=' cannot be read"),
-        ("V(10)-perceptron", ValueError, "options of A, R, V and S are written key=value, got '10'"),
+        ("V(10)-perceptron", ValueError, "options of A, R, V, S and B are written key=value, got '10'"),
         ("V(k=3)-perceptron", ValueError, "V has no option 'k'; it has h, w, r, d, scale"),
         ("R(h=3)-perceptron", ValueError, "R has no option 'h'; it has s, u, passes"),
         ("A(s=3)-perceptron", ValueError, "A has no option 's'; it has scale"),
