@@ -77,7 +77,7 @@ def learning_mark(learner: str, kind: str, thresholds: bool) -> str:
     tried, found = Learner(learner, thresholds=thresholds), blake2b(digest_size=8)
     for t in range(MARK_TRIALS):
         label = "abc"[t * t % 3]
-        blocks = {
+        blocks: dict[str, Any] = {
             "attributes": {f"{i}": ((3 * t + 5 * i) % 11 - 5) / 10.0 for i in range(4)},
             "votes": {f"{i}": "abc"[(t * t + t * i // 3) % 3] for i in range(4)},
             "scores": {f"{i}": {name: (t + i * ord(name)) % 7 / 10.0 for name in "abc"} for i in range(2)},
