@@ -19,7 +19,7 @@ from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Mixture, mix_matrices
 
-__all__ = ["MemberFusion"]
+__all__ = ["MemberFusion", "fuse"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
