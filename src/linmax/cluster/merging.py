@@ -162,7 +162,7 @@ def _merge_learners(
     description = learners[0].state()[0] | {
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
-        "labelled": list(dict.fromkeys(id for learner in learners for id in learner._labelled)),
+        "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
     }
     return Learner.from_state(description, arrays)
 

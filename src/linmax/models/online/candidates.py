@@ -15,7 +15,8 @@ from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Settings
 from linmax.models.model import Columns, Model
-from linmax.models.online.reading import Given, Reading
+from linmax.models.online.reading import Given, Reading, check_given
+from linmax.models.online.waiting import Waiting
 
 if TYPE_CHECKING:
     from linmax.models.online.learner import Learner
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 __all__ = [
     "NeedsCandidates",
     "best_first",
+    "choices",
+    "choose",
     "choosing_model",
     "judge_candidates",
     "judged",
     "learn_candidates",
+    "learn_choice",
+    "place_of",
     "read_candidates",
     "softmax_shares",
 ]
@@ -137,3 +142,50 @@ def softmax_shares(scores: np.ndarray) -> np.ndarray:
     """Scores of candidates as shares of 1."""
     shares = np.exp(scores - scores.max())
     return np.asarray(shares / shares.sum())
+
+
+def choices(learner: Learner, candidates: Any) -> list[Any]:
+    """The candidates, checked. From the first ones on the learner chooses among candidates only."""
+    names = read_candidates(candidates)
+    if not learner._choosing:
+        if learner.fixed or learner.trials or learner.pending:
+            told = "its classes were fixed" if learner.fixed else "it has met classes that are no candidates"
+            raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
+        learner._model = choosing_model(learner._model)
+        learner._choosing = True
+        learner._prepare()
+    return names
+
+
+def choose(learner: Learner, candidates: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+    """`Learner.predict` among candidates."""
+    if id is not None:
+        learner._waiting.check_new(id)
+    names = choices(learner, candidates)
+    given, rated = judge_candidates(learner, names, blocks)
+    place = int(best_first(learner, rated)[0])
+    if id is not None:
+        learner._waiting[id] = Waiting(*given, place, names)
+    return names[place]
+
+
+def learn_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+    """`Learner.learn` among candidates."""
+    if id is not None:
+        raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
+    names = read_candidates(candidates)
+    place = place_of(label, names)
+    choices(learner, names)
+    given, rated = judge_candidates(learner, names, blocks)
+    served = int(best_first(learner, rated)[0])
+    with learner._unharmed(given):
+        learn_candidates(learner, given, len(names), place, served)
+    return names[served]
+
+
+def place_of(label: Any, candidates: Sequence[Any]) -> int:
+    """The place of a label, which must be one of the candidates."""
+    check_given(label)
+    if label not in candidates:
+        raise ValueError(f"label: {label!r} is not among the candidates {list(candidates)!r}")
+    return candidates.index(label)

@@ -11,7 +11,9 @@ import numpy as np
 from linmax.core.contract import HUGE
 from linmax.data.blocks import missing
 
-__all__ = ["Given", "Reading", "check_places", "check_rows", "distinct", "numbered"]
+__all__ = ["UNSET", "Given", "Reading", "check_given", "check_places", "check_rows", "distinct", "numbered"]
+
+UNSET: Any = object()  # a label that was not given; None is one that has not come
 
 
 class Given(NamedTuple):
@@ -91,6 +93,12 @@ def distinct(classes: Sequence[Any]) -> list[Any]:
     if len(names) < 1 or len(set(names)) < len(names):
         raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
     return names
+
+
+def check_given(label: Any) -> None:
+    """Refuse to learn from nothing."""
+    if label is UNSET:
+        raise TypeError("learn() needs label=; to ask for a prediction call predict()")
 
 
 def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:

@@ -1,0 +1,246 @@
+"""One trial of a model whose columns go by name: judged and learned, in compiled code where there is a path for it."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linmax.core.contract import Instances
+from linmax.data.arrays import Layout, no_instances
+from linmax.data.labels import no_label
+from linmax.engine.engine import Engine
+from linmax.engine.one_trial.objects import LARGE, REFUSED, Names
+from linmax.engine.one_trial.one_rule import OneRulePath
+from linmax.engine.one_trial.with_techniques import TechniquesPath
+from linmax.models.model import Model
+from linmax.models.online.named import Named
+from linmax.models.online.reading import UNSET, Given, check_places, check_rows, numbered
+
+__all__ = ["Trials"]
+
+
+class Trials(Named):
+    """How a `Learner` judges and learns one instance."""
+
+    @property
+    def model(self) -> Model:
+        """The model under it, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._model
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._engine
+
+    def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
+        """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
+        voted = self._voted(given.votes)
+        if not voted and (self._from_zero or not any(fresh)):
+            return self._model, *self._engine.judge(self._instances(given), 1)
+        guests = [
+            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
+            for new, names in zip(fresh, known, strict=True)
+        ]
+        attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
+        layout = Layout(voters, raters, 0, attributes, self._engine.layout.constant)
+        if not voted:
+            return self._model, *self._engine.hosting(layout).judge(self._instances(given, layout, guests), 1)
+        rated = [name for row in given.scores.values() for name in row]
+        model = self._model.visited(layout, [*voted, *rated], voted)
+        places = {name: place for place, name in enumerate(model.classes)}
+        return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
+
+    def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
+        self._alone()
+        model, met = self._model, [len(names) for names in self._all_names]
+        try:
+            layout = self._columns(given)
+            labels = [] if no_label(label) else [label.item() if isinstance(label, np.generic) else label]
+            for name in labels:
+                self._class(name)
+            model.grow(layout, self._places)
+        except ValueError:  # too wide for a rule that keeps a matrix
+            for names, count in zip(self._all_names, met, strict=True):
+                while len(names) > count:
+                    names.popitem()
+            raise
+        model.meet(labels, self._voted(given.votes))
+        self._places = {name: place for place, name in enumerate(model.classes)}
+        try:
+            return self._play(self._instances(given), self._places[label] if labels else -1, served)
+        finally:
+            self._renamed()
+
+    @contextmanager
+    def _unharmed(self, given: Given) -> Iterator[None]:
+        """Roll back if huge numbers carry the weights out of the range of floats."""
+        if not given.largest > LARGE:
+            yield
+            return
+        try:
+            with self._model.rolled_back():
+                yield
+        except OverflowError:
+            self._prepare()
+            raise
+
+    def _widened(self, given: Given) -> bool:
+        """Give new attributes their columns, if nothing else is new and the one-trial path can stay; whether it can."""
+        numbers, voted, rated = given
+        engine = self._engine
+        new = [name for name in numbers if name not in self._attributes]
+        layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
+        if self._path is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+            return False
+        if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
+            return False
+        self._attributes.update((name, engine.layout.sparse + place) for place, name in enumerate(new))
+        engine.grow(layout, engine.k)
+        return True
+
+    def _play(self, played: Instances, place: int, served: Any = UNSET) -> Any:
+        """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
+        self._alone()
+        answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
+        number = int(self._model.play(played, np.array([place], np.int32), served=answers).predictions[0])
+        return self.classes[number] if number >= 0 else None
+
+    def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
+        """The arrays of an instance whose names are all known, or None."""
+        layout = self._engine.layout
+        if (
+            self._choosing
+            or scores is not None
+            or layout.raters
+            or (self._bounded is not None and attributes is not None)
+        ):
+            return None
+        try:
+            codes = np.array([list(self._codes(votes))], np.int32)
+            given = {} if attributes is None else attributes
+            columns = np.array([self._attributes[name] for name in given], np.int32)
+            values = np.array(list(given.values()) if given else [], float)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if not (np.abs(values) <= LARGE).all() or (attributes is None and votes is None):
+            return None
+        indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
+        return no_instances(1)._replace(
+            votes=codes,
+            signs=np.ones(layout.voters),
+            indptr=indptr,
+            indices=columns,
+            values=values,
+            constant=layout.constant,
+        )
+
+    def _codes(self, votes: Any) -> Iterable[int]:
+        """The place that each voter voted for, in the order of the voters."""
+        if votes is None:
+            return [-1] * len(self._voters)
+        if isinstance(votes, dict):
+            codes = [-1] * len(self._voters)
+            for name, choice in votes.items():
+                codes[self._voters[name]] = self._chosen[choice]
+            return codes
+        if len(votes) != len(self._voters) or numbered(self._voters) < len(votes):
+            raise KeyError
+        return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+
+    def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
+        """Try the short way once more, if the instance can be written more simply or a path be set up."""
+        given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if given[0] is not attributes or given[1] is not votes:
+            predicted = self._teach(*given, *label) if label else self._ask(*given)
+            if predicted is not REFUSED:
+                return predicted
+        if not self._open(*given):
+            return REFUSED
+        return self._teach(*given, *label) if label else self._ask(*given)
+
+    def _open(self, attributes: Any, votes: Any) -> bool:
+        """Set up a one-trial path for an instance whose names are all known; whether there is a new one."""
+        engine = self._engine
+        if not self._short:
+            return False
+        numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
+        count = len(numbers)
+        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) <= LARGE), default=0.0)
+        if self._path is not None and self._path.has_room(count, largest):
+            return False
+        for given, met in (attributes, self._attributes), (votes, self._voters):
+            if isinstance(given, dict) and not given.keys() <= met.keys():
+                return False  # it would be closed before it is used
+        names = Names(
+            self._attributes, self._voters, self._chosen, self._known, self.classes,
+            numbered(self._attributes), numbered(self._voters),
+        )  # fmt: skip
+        longest = max(32, 2 * count)
+        if engine.plain:
+            self._path = OneRulePath(engine, names, self._model.record, longest)
+        else:
+            self._settle()
+            self._path = TechniquesPath(engine, names, self._model.record, longest, 2.0 * largest)
+        self._ask, self._teach = self._path.ask, self._path.teach
+        return True
+
+    def _settle(self) -> None:
+        """Hand the recent instances that the path keeps to the engine."""
+        if self._path is not None:
+            self._path.settle()
+
+    def _alone(self) -> Engine:
+        """The engine, to play trials that the path does not see."""
+        self._settle()
+        if self._path is not None and self._path.remembers:
+            self._renamed()
+        return self._engine
+
+    def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
+
+        Parameters
+        ----------
+        indptr, columns, values
+            The rows as in a CSR array; a column is a place in `attributes`. Rows are finite and within bounds.
+        labels
+            Places in `known`.
+
+        Returns
+        -------
+        numpy.ndarray
+            What was predicted, as places in `classes`.
+
+        Examples
+        --------
+        >>> learner = Learner("perceptron")
+        >>> for name in "yes", "no":
+        ...     _ = learner.learn({name: 1.0}, label=name)
+        >>> learner.learn_rows(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), np.array([0, 1]))
+        array([1, 1], dtype=int32)
+        """
+        size, layout = len(labels), self._engine.layout
+        check_rows(indptr, len(columns), len(values), size)
+        check_places("columns", columns, layout.sparse, "attributes")
+        check_places("labels", labels, len(self._known), "known classes")
+        instances = no_instances(size)._replace(
+            votes=np.full((size, layout.voters), -1, np.int32),
+            signs=np.ones(layout.voters),
+            scores=np.zeros((size, layout.raters, self._engine.k if layout.raters else 0)),
+            indptr=np.ascontiguousarray(indptr, np.int64),
+            indices=np.ascontiguousarray(columns, np.int32),
+            values=np.require(values, float, ["C", "W", "A"]),
+            constant=layout.constant,
+        )
+        places = np.ascontiguousarray(labels, np.int32)
+        self._alone()
+        return self._model.play(instances, places).predictions
