@@ -69,6 +69,17 @@ class AtLarge:
         self.trials += end - begin
 
     @property
+    def due(self) -> bool:
+        """Whether the next trial is one of the sample."""
+        return self.trials % self.step == 0
+
+    def pass_by(self, label: int) -> None:
+        """Meet a trial that is none of the sample."""
+        self.runs += label != self.last
+        self.last = label
+        self.trials += 1
+
+    @property
     def long_runs(self) -> bool:
         """Whether labels come in long runs."""
         return self.trials >= FEWEST and self.runs > 1 and self.trials >= RUN * self.runs

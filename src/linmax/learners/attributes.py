@@ -153,7 +153,7 @@ class RunningPool(Running):
 
     def _look(self, shape: np.ndarray, k: int) -> None:
         """Look at the trials kept; if that changes anything, learn them from the beginning."""
-        size, changed = len(self.first.labels), self.kinds.decide(self.first.instances)
+        size, changed = self.first.size, self.kinds.decide(self.first.instances)
         studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
         due = size in STUDIES and any(make().studies for make in self.registry.values())
         if changed or (studied and due):
@@ -181,7 +181,7 @@ class RunningPool(Running):
                 "the columns of numbers learned from so far were mostly 0 and taken for words, and now there are "
                 "words beside them; give all of them by name from the first row on, or learn by 'attributes(dense)'"
             )
-        self._again(shape, k, len(self.first.labels) >= STUDIES[0])
+        self._again(shape, k, self.first.size >= STUDIES[0])
 
     def _columns(self, instances: Instances) -> int:
         """Dense attributes that the groups have."""
