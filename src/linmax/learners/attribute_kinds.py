@@ -171,9 +171,9 @@ class Kinds:
         self.counts[2] += count * (end - begin)
         return met
 
-    def count(self, instance: Instances) -> None:
-        """Count one trial, whose attributes have all been met, given in a sparse array."""
-        self.counts[1] += np.count_nonzero(instance.values)
+    def count(self, values: np.ndarray) -> None:
+        """Count one trial, whose attributes, of these values, have all been met."""
+        self.counts[1] += np.count_nonzero(values)
         self.counts[2] += 1
 
     def again(self) -> None:

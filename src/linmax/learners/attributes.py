@@ -77,6 +77,7 @@ class RunningPool(Running):
     def _begin(self) -> None:
         """No group has joined."""
         self.groups: dict[str, Group] = {}
+        self.given_up: dict[str, Group] = {}  # whose room those may use that join in their stead
         self.fusion = MemberFusion()
 
     @property
@@ -117,6 +118,8 @@ class RunningPool(Running):
         self._make_room(words, columns, k)
 
     def _join(self, name: str, group: Group) -> None:
+        if name in self.given_up:
+            group.inherit(self.given_up.pop(name))
         self.groups[name] = group
         self.fusion.join(len(group.members))
 
@@ -164,13 +167,16 @@ class RunningPool(Running):
 
     def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
         """Learn the trials kept from the beginning."""
+        before = self.groups
         self._begin()
+        self.given_up = before
         self.kinds.again()
         shape = shape.copy()
         shape[KNOWN] = self.first.known
         kept, labels = self.first.instances, self.first.labels
         for _ in self._played(shape, kept, labels, 0, len(labels), k, study):
             pass
+        self.given_up = {}
 
     def _meet_both(self, shape: np.ndarray, k: int) -> None:
         """Numbers join words, or words join what came in a dense array and was taken for words."""

@@ -67,8 +67,11 @@ class FirstTrials:
         if not self.size:
             self.known = int(shape[KNOWN])
         held = {name: getattr(instances, name).copy() for name in self.names[:4]}
-        new = no_instances(len(labels))._replace(**held, constant=instances.constant)
-        self._latest.append((new, labels.copy()))
+        self.add(no_instances(len(labels))._replace(**held, constant=instances.constant), labels.copy())
+
+    def add(self, instances: Instances, labels: np.ndarray) -> None:
+        """Keep trials after the first, which have memory of their own."""
+        self._latest.append((instances, labels))
         self.size += len(labels)
 
     def _put_together(self) -> None:
@@ -78,7 +81,8 @@ class FirstTrials:
         parts = [self._instances, *(instances for instances, _ in self._latest)]
         sparse = any(part.indptr.size for part in parts)
         layout = Layout(0, 0, max(part.dense.shape[1] for part in parts), int(sparse), 0.0)
-        parts = [widen(part, layout, 0) for part in parts]
+        fitting = [part.dense.shape[1] == layout.dense and (part.indptr.size > 0) == sparse for part in parts]
+        parts = [part if fits else widen(part, layout, 0) for part, fits in zip(parts, fitting, strict=True)]
         filled = np.concatenate([np.diff(part.indptr) for part in parts]) if sparse else np.zeros(0, np.int64)
         self._labels = np.concatenate([self._labels, *(labels for _, labels in self._latest)])
         self._instances = no_instances(self.size)._replace(

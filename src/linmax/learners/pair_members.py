@@ -98,6 +98,7 @@ class PairMembers(Group):
         self.table = np.zeros((0, 2, 0), np.float32)
         self.owners = np.zeros(0, np.int64)  # 1 + keys of the features that came first, or 0
         self.trials = np.zeros(1)
+        self._spare: PairMembers | None = None  # whose table may be used again
 
     def set_bins(self, bins: Bins) -> None:
         """Use these."""
@@ -123,7 +124,17 @@ class PairMembers(Group):
         self._empty_table(int(used[-1]), cells.shape[2])
         self.table[used[:-1]], self.owners[used[:-1]] = cells, arrays["keys"]
 
+    def inherit(self, other: Group) -> None:
+        if isinstance(other, PairMembers):
+            self._spare, other._spare = other, None
+
     def _empty_table(self, rows: int, width: int) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.table.shape == (rows, 2, width):
+            self.table, self.owners = spare.table, spare.owners
+            self.table[np.flatnonzero(self.owners)] = 0.0
+            self.owners[:] = 0
+            return
         self.table = np.zeros((rows, 2, width), np.float32)  # which takes no memory until it is used
         self.owners = np.zeros(rows, np.int64)
 

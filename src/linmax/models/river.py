@@ -11,6 +11,7 @@ import json
 import math
 import pickle
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ else:
     pd = Later("pandas")
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
+
+NUMBERS = {float, int, bool}
+Read = tuple[dict[Any, Any] | None, dict[Any, float]]  # attributes with a new maximum among them; as they are learned
 
 
 class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
@@ -203,6 +207,7 @@ class LinearMaxClassifier(OnLineRiver):
         self._kind = scale_for(learner, scale)
         self._maxima: dict[Any, float] = {}
         self._latest: tuple[tuple[Any, ...], list[Any]] = ((), [])
+        self._held: tuple[dict[Any, Any], Read] = ({}, (None, {}))  # what was read last; learning follows predicting
         self._begin(thresholds)
 
     def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
@@ -230,7 +235,7 @@ class LinearMaxClassifier(OnLineRiver):
                 self._carry = carry
                 raise
         if numbers is not None:
-            maxima = self._maxima
+            maxima, self._held = self._maxima, ({}, (None, {}))
             for name, value in scaled.items():
                 if value in (1.0, -1.0):  # the largest so far
                     maxima[name] = abs(numbers[name])
@@ -243,11 +248,20 @@ class LinearMaxClassifier(OnLineRiver):
         """The probability of each class seen so far (see `linmax.models.calibration`)."""
         return self._learner.predict_proba(self._read(x)[1])
 
-    def _read(self, x: dict[Any, Any]) -> tuple[dict[Any, Any] | None, dict[Any, float]]:
+    def _read(self, x: dict[Any, Any]) -> Read:
         """The attributes over their maxima so far, these ones included; and as they are, if there is a new maximum.
 
         They come by name, because sums depend on their order.
         """
+        held, found = self._held
+        with suppress(TypeError, ValueError):  # of values that cannot be compared
+            if x == held:
+                return found
+        found = self._read_anew(x)
+        self._held = x.copy(), found
+        return found
+
+    def _read_anew(self, x: dict[Any, Any]) -> Read:
         names, order = self._latest
         if tuple(x) != names:
             names, order = tuple(x), ordered(x)
@@ -260,17 +274,20 @@ class LinearMaxClassifier(OnLineRiver):
                     return None, scaled
             except (KeyError, TypeError):
                 pass  # an attribute that is new, or was 0 until now, or no number
-        for value in x.values():
-            if value is None or isinstance(value, str):
-                x = categories(x)
-                order = ordered(x)
-                break
+        if not NUMBERS.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
+            x = categories(x)
+            order = ordered(x)
         if self._kind == "none":
             return None, {name: x[name] for name in order}
         try:
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
         except TypeError:
             return x, x  # the learner says which is no number
+
+
+def is_word(value: Any) -> bool:
+    """Whether a value is a category."""
+    return value is None or isinstance(value, str)
 
 
 def categories(x: dict[Any, Any]) -> dict[Any, Any]:
@@ -282,8 +299,8 @@ def categories(x: dict[Any, Any]) -> dict[Any, Any]:
     {'size': 2.5, 'colour=red': 1.0, 'maker=None': 1.0}
     """
     return {
-        **{name: value for name, value in x.items() if value is not None and not isinstance(value, str)},
-        **{f"{name}={value}": 1.0 for name, value in x.items() if value is None or isinstance(value, str)},
+        **{name: value for name, value in x.items() if not is_word(value)},
+        **{f"{name}={value}": 1.0 for name, value in x.items() if is_word(value)},
     }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import float32, int32, int64, types
 
 from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix, Vector
-from linmax.data.arrays import cut
+from linmax.data.arrays import attributes_of
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
 from linmax.engine.one_trial.objects import (
@@ -259,15 +259,13 @@ class NumbersPath(OneTrialPath):
             return REFUSED
         predicted = self._teaches(attributes, votes, label)
         if predicted is not REFUSED:
-            if large.due or first.open:
-                instance = cut(trial.instances, 0, 1)
-                if first.open:
-                    first.keep(trial.shape, instance, trial.labels)
-                    self._pool.kinds.count(instance)
-            if large.due:
-                large.keep(instance, trial.labels, 0, 1)
-            else:
-                large.pass_by(int(trial.labels[0]))
+            instance = None
+            if first.open or large.due:
+                instance = attributes_of(trial.instances, 0)
+            if first.open and instance is not None:
+                first.add(instance, trial.labels.copy())
+                self._pool.kinds.count(instance.values)
+            large.keep_one(instance, int(trial.labels[0]))
         return predicted
 
     def has_room(self, count: int, largest: float) -> bool:  # noqa: ARG002
