@@ -159,11 +159,6 @@ def least_of(text: str) -> float:
     return 0.0 if text == "naive-bayes" else -1.0
 
 
-def largest_of(text: str) -> float:
-    """The largest value that a learner takes: a softmax inverts a matrix of squares."""
-    return 1e3 if text in ("softmax", "robust-softmax", "votes", "auto") else 1e30
-
-
 # No rules: once a name has a column they learn from its being there, and predict leaves out what has none.
 OTHERS = ("auto", "attributes", "naive-bayes", "softmax", "robust-softmax", "votes")
 
@@ -182,7 +177,7 @@ def test_a_learner_by_name(rng: np.random.Generator, number: int, folder: Path) 
     text = LEARNERS[number % len(LEARNERS)]
     learner = Learner(text)
     kinds = KINDS[(number // len(LEARNERS)) % len(KINDS)]
-    source = Source(rng, kinds, 1.0 if learner.bounded else largest_of(text), least_of(text))
+    source = Source(rng, kinds, 1.0 if learner.bounded else 1e30, least_of(text))
     if rng.integers(3) == 0:
         learner = Learner(text, classes=source.classes)
     twin: Learner | None = None
@@ -370,7 +365,7 @@ def test_river(rng: np.random.Generator, number: int, folder: Path) -> None:
     from linmax import river
 
     text = LEARNERS[number % len(LEARNERS)]
-    source = Source(rng, ("attributes",), largest_of(text), least_of(text))
+    source = Source(rng, ("attributes",), 1e30, least_of(text))
     model: Any = river.LinearMaxClassifier(text)
     if number % 5 == 4:
         model = river.FusionClassifier([naive_bayes.BernoulliNB(), model], "R-perceptron")

@@ -41,6 +41,7 @@ class LearnJob:
     resumed: bool = False
     noted: bool = False
     warned: bool = False
+    kept_pass: int | None = None  # the pass that the model is from, if not the last
     runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
     kept_at: int = 0  # rows at the last checkpoint
@@ -123,13 +124,26 @@ class LearnJob:
                         self._batch(batch)
                         live.show(batch)
                 with held():
+                    if self._stops_early:
+                        self.work.keep_best()
                     self.work.finish_pass(again=number + 1 < self.arguments.passes)
+        kept = self.work.return_to_best()
+        if kept is not None:
+            self.kept_pass = kept
+            if not self.arguments.quiet:
+                told = f"The model is that of pass {kept}, which had the fewest mistakes on the lines held out."
+                self.screen.print(told, soft_wrap=True)
         first = self.work.passes[0]
         assert self.stream is not None
         if not first.trials + first.unlabelled + first.held_out:
             raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
         if not first.trials + first.held_out:
             raise ValueError(no_labels(self.arguments.data, first.unlabelled, self.stream.notes))
+
+    @property
+    def _stops_early(self) -> bool:
+        """Whether the lines held out decide which pass is kept."""
+        return bool(self.arguments.passes > 1 and self.arguments.early_stop and self.work.counts.held_out)
 
     def _has_stopped(self) -> bool:
         """Whether the error on the lines held out has not fallen for some passes; the pass at hand has not begun."""
@@ -285,7 +299,10 @@ class LearnJob:
                 {"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in self.work.passes
             ]
         if self.arguments.holdout:
-            figures["holdout_error"] = self.work.passes[-1].held_out_error
+            last = len(self.work.passes)
+            figures["holdout_error"] = self.work.passes[(self.kept_pass or last) - 1].held_out_error
+            if self.arguments.passes > 1:
+                figures["kept_pass"] = self.kept_pass or last
         return figures
 
     def _test(self) -> dict[str, Any]:

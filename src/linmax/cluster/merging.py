@@ -40,7 +40,8 @@ from linmax.cluster.unions import union_of_classes, union_of_names, union_of_voc
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE

@@ -6,11 +6,12 @@ Columns of numbers are dense attributes (null and nan are missing), columns of t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.data.labels import no_label
 from linmax.io.batches import Batch, Classes
 from linmax.io.columns import Column, columns_of, is_columnar
 from linmax.io.columns import plain as _plain
@@ -140,34 +141,22 @@ class TableReader:
         label = next((name for name, kind in of.items() if kind == "label"), None)
         labels: list[Any] = [None] * size if label is None else columns[label].values()
         numbers = dense_columns(header, kinds, self.options.known)
-        dense = np.zeros((size, len(numbers)))
-        parts: list[list[tuple[str, float]]] = [[] for _ in range(size)]
+        dense, named = np.zeros((size, len(numbers))), _NamedCells()
         for place, name in enumerate(numbers):
             dense[:, place], strange = columns[name].numbers()
             for t in strange:
                 self._widened.setdefault(name, first + t + 1)
-                parts[t].append((f"{name}={columns[name].cell(t)}", 1.0))
+            named.add(strange, [f"{name}={columns[name].cell(t)}" for t in strange])
         alone = kinds.count("text") == 1
         for name, kind in of.items():
-            if kind in ("category", "text"):
-                for t, value in enumerate(columns[name].values()):
-                    if value is not None:
-                        head = "" if alone else f"{name}^"
-                        found = split(_plain(value), self._words) if kind == "text" else {f"{name}={_plain(value)}": 1}
-                        head = head if kind == "text" else ""
-                        parts[t] += [(head + word, float(times)) for word, times in found.items()]
+            if kind == "category":
+                named.add_column(name, columns[name].values())
+            elif kind == "text":
+                named.add_texts("" if alone else f"{name}^", columns[name].values(), self._words)
         tagged = next((name for name, kind in of.items() if kind == "id"), None)
         tags = None if tagged is None else ["" if v is None else _plain(v) for v in columns[tagged].values()]
-        return self._made(dense, *self._sparse(parts), labels, numbers, first, tags)
-
-    def _sparse(self, parts: list[list[tuple[str, float]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sparse rows of names with values; names are numbered in the order of the rows."""
-        found = self.vocabulary.numbers([name for part in parts for name, _ in part], add=self.grows)
-        values = np.array([value for part in parts for _, value in part])
-        known = found != ABSENT
-        ends = np.cumsum([0, *map(len, parts)])
-        indptr = np.concatenate([[0], np.cumsum(known)])[ends].astype(np.int64)
-        return indptr, found[known].astype(np.int32), values[known]
+        sparse_rows = named.rows(size, self.vocabulary, self.grows)
+        return self._made(dense, *sparse_rows, labels, numbers, first, tags)
 
     def _made(
         self,
@@ -189,9 +178,7 @@ class TableReader:
             wild = (np.abs(dense) > LARGEST).any(axis=1)
         far = np.flatnonzero(~(np.abs(values) <= LARGEST))
         wild[np.searchsorted(indptr, far, side="right") - 1] = True
-        codes = np.array(
-            [self._code(label) if not bad else -1 for label, bad in zip(labels, wild, strict=True)], np.int32
-        )
+        codes = self._codes(labels, wild)
         lines = np.arange(first + 1, first + size + 1)
         for t in np.flatnonzero(wild).tolist():
             self.refusals.add(self.name, int(lines[t]), REASONS[NOT_FINITE])
@@ -212,7 +199,63 @@ class TableReader:
             self.classes, names, place, settled=self.settled,
         )  # fmt: skip
 
-    def _code(self, label: Any) -> int:
-        if label is None or label != label:
-            return -1
-        return self.classes.number(_plain(label).encode())
+    def _codes(self, labels: list[Any], refused: np.ndarray) -> np.ndarray:
+        """The class of each label, -1 where there is none or the row is refused; new ones in the order of the rows."""
+        found: dict[str, int] = {}
+        codes = np.full(len(labels), -1, np.int32)
+        for t, (label, bad) in enumerate(zip(labels, refused.tolist(), strict=True)):
+            if bad or no_label(label):
+                continue
+            name = _plain(label)
+            if name not in found:
+                found[name] = self.classes.number(name.encode())
+            codes[t] = found[name]
+        return codes
+
+
+class _NamedCells:
+    """Cells of some rows that are attributes by name, added column by column."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}  # of the names in this batch
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows, places of names, values
+
+    def add(self, rows: Sequence[int], names: Sequence[str], values: Sequence[float] | None = None) -> None:
+        """Add cells; ``rows`` never fall."""
+        places = [self.places.setdefault(name, len(self.places)) for name in names]
+        numbers = np.ones(len(rows)) if values is None else np.array(values, float)
+        self.parts.append((np.array(rows, np.int64), np.array(places, np.int64), numbers))
+
+    def add_column(self, column: str, values: Sequence[Any]) -> None:
+        """Add categories; None and empty text are missing."""
+        present = [(t, value) for t, value in enumerate(values) if value is not None and value != ""]
+        self.add([t for t, _ in present], [f"{column}={_plain(value)}" for _, value in present])
+
+    def add_texts(self, head: str, values: Sequence[Any], words: Any) -> None:
+        """Add the words of texts, with ``head`` before each."""
+        cells = [
+            (t, head + word, float(times))
+            for t, value in enumerate(values)
+            if value is not None
+            for word, times in split(_plain(value), words).items()
+        ]
+        rows, names, counts = zip(*cells, strict=True) if cells else ((), (), ())
+        self.add(rows, names, counts)
+
+    def rows(self, size: int, vocabulary: Vocabulary, grows: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The cells as sparse rows; names are numbered in the order of the rows."""
+        if not self.places:
+            return np.zeros(size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+        rows, places, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        order = np.argsort(rows, kind="stable")
+        rows, places, values = rows[order], places[order], values[order]
+        met, first = np.unique(places, return_index=True)
+        met = met[np.argsort(first)]
+        names = list(self.places)
+        numbers = np.full(len(names), ABSENT, np.int64)
+        numbers[met] = vocabulary.numbers([names[place] for place in met.tolist()], add=grows)
+        found = numbers[places]
+        known = found != ABSENT
+        ends = np.searchsorted(rows, np.arange(size + 1))
+        indptr = np.concatenate([[0], np.cumsum(known)])[ends].astype(np.int64)
+        return indptr, found[known].astype(np.int32), values[known]

@@ -14,7 +14,8 @@ from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout, widen
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, named
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.model import Model
 from linmax.models.trace import Trace, in_a_row
 
 __all__ = ["ExpertsModel", "refuse_others"]

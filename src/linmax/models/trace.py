@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from linmax.models.mistake_bounds import bound_so_far
+from linmax.techniques.exploring import Explored
 
 __all__ = ["Trace", "in_a_row", "joined"]
 
@@ -78,6 +79,8 @@ class Trace:
         """The mistake bound after each trial for the comparator u (see `linmax.models.mistake_bounds.bound_so_far`)."""
         if self.seen is None:
             raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
+        if isinstance(self.model.learner, Explored) and self.model.engine.settings.discover:
+            raise ValueError("the bound of B- needs all classes known from the start; leave discover= out")
         return bound_so_far(self.model.learner, *self.seen, u, margin)
 
     def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:

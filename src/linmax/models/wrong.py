@@ -7,12 +7,17 @@ label that was drawn follows the likelihood of the event in the mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from linmax.techniques.exploring import Exploring
 from linmax.techniques.selecting import drawn
 
-__all__ = ["another"]
+if TYPE_CHECKING:
+    from linmax.models.model import Model
+
+__all__ = ["another", "denied"]
 
 STREAM = 2  # of the draws
 
@@ -35,3 +40,16 @@ def another(probabilities: Mapping[Any, float], wrong: Any, number: int) -> Any:
         if left < 0.0:
             return name
     return next(reversed(others), None)
+
+
+@contextmanager
+def denied(model: Model, place: int) -> Iterator[None]:
+    """Let the next trial say that this class is wrong, and no more, to a learner that looks only at that."""
+    top = model.engine.top
+    if isinstance(top, Exploring):
+        top.deny(place)
+    try:
+        yield
+    finally:
+        if isinstance(top, Exploring):
+            top.undeny()

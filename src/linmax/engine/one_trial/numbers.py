@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, int32, int64, types
 
-from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix
 from linmax.data.arrays import attributes_of
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from linmax.jit.compiling import kernel
-from linmax.learners.softmax import Store, curve
+from linmax.learners.softmax_trials import Store, curve
 
 __all__ = ["step_by_diagonal", "step_by_matrix"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.learners import Description, Running
-from linmax.learners.softmax import RunningSoftmax, blas, new_store, symmetric
+from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symmetric
 from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, new_agreement, no_agreement
 from linmax.learners.votes.mixture import (
     AGE,

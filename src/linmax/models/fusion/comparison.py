@@ -271,7 +271,7 @@ class Tally:
         filled = int(self._counted.numbers[FILLED])
         times = np.concatenate([[0], self._counted.times[:filled], [self.trials]])
         curves = self._counted.curves[:filled]
-        return times, np.vstack([np.zeros_like(curves[:1]), curves, (self.trials - self.right)[None]])
+        return times, np.vstack([np.zeros((1, curves.shape[1])), curves, (self.trials - self.right)[None]])
 
     def mistakes(self, rival: int) -> int:
         """Mistakes of a rival so far."""

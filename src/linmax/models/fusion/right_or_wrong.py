@@ -9,8 +9,11 @@ import numpy as np
 
 from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
-from linmax.models.fusion.state import FusionState, later, read_votes
-from linmax.models.wrong import another
+from linmax.engine.notation import as_learner
+from linmax.models.fusion.state import FusionState
+from linmax.models.fusion.trials import later, read_votes
+from linmax.models.wrong import another, denied
+from linmax.techniques.exploring import Explored
 
 if TYPE_CHECKING:
     from linmax.models.fusion.online import OnLineFusion
@@ -68,5 +71,10 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
         shares = dict(zip(model.known, given, strict=True))
         number = state.tally.trials
     label = another(shares, not_this, number)
-    if label is not None:
+    if label is None:
+        return
+    if state is not None and not_this in shares:
+        with denied(state.model, state.model.known.index(not_this)):
+            fusion.partial_fit(row, [label])
+    elif not isinstance(as_learner(fusion.learner), Explored):  # which would take what was drawn for the label
         fusion.partial_fit(row, [label])

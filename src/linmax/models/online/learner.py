@@ -17,10 +17,12 @@ from linmax.data.arrays import Layout
 from linmax.data.labels import no_label
 from linmax.engine.engine import settings_of
 from linmax.engine.one_trial.objects import FAILED, REFUSED
-from linmax.models.model import Columns, Model, chosen
+from linmax.models.columns import Columns
+from linmax.models.model import Model, chosen
 from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import (
     best_first,
+    check_choice,
     choices,
     choose,
     judge_candidates,
@@ -29,7 +31,7 @@ from linmax.models.online.candidates import (
     learn_choice,
     place_of,
 )
-from linmax.models.online.reading import UNSET, check_given, distinct
+from linmax.models.online.reading import UNSET, check_given, distinct, normaliser_of
 from linmax.models.online.trials import Trials
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
@@ -54,6 +56,10 @@ class Learner(Trials):
         What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
         only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
         the new class rated 0.
+    normalise
+        Under which normalisations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
+        several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
+        normalisation), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
         Add the constant attribute 1: one threshold a class.
     tie, update_on_tie
@@ -95,6 +101,7 @@ class Learner(Trials):
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
+        normalise: str | Sequence[str] | None = None,
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
@@ -109,6 +116,7 @@ class Learner(Trials):
         names = [] if classes is None else distinct(classes)
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False
+        self._normaliser = normaliser_of(normalise)
         self._prepare()
 
     @property
@@ -126,7 +134,9 @@ class Learner(Trials):
         """How it was made: the learner and what else matters for what it learns."""
         by_votes = self._engine.settings.by_votes
         discover = None if self.fixed else "votes" if by_votes else "labels"
-        return self._model.options | {"classes": self.classes if self.fixed else None, "discover": discover}
+        kinds = None if self._normaliser is None else list(self._normaliser.kinds)
+        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalise": kinds}
+        return self._model.options | own
 
     def __repr__(self) -> str:
         return repr(self._model)
@@ -232,6 +242,26 @@ class Learner(Trials):
         model, table = self._rated(attributes, votes, scores)
         return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
+    def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
+        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+
+        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
+        class was right and with ``wrong`` if it was not.
+
+        Examples
+        --------
+        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
+        >>> for _ in range(100):
+        ...     tried = learner.explore({"rain": 1.0})
+        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **told)
+        >>> learner.predict({"rain": 1.0})
+        'umbrella'
+        """
+        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
+        place = model.explored(int(predictions[0]))
+        return model.classes[place] if place >= 0 else None
+
     def wants_label(
         self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
     ) -> bool:
@@ -251,10 +281,14 @@ class Learner(Trials):
         """
         blocks = attributes, votes, scores
         if candidates is not None:
-            return self._model.wants_label(judge_candidates(self, choices(self, candidates), blocks)[1][None])
-        given = self._reading.read(*blocks) if id is None else self._waiting.kept(id, *blocks)
-        kept = self._waiting[id].candidates if id is not None else None
-        return self._model.wants_label(self._judge(given)[2] if kept is None else judged(self, given, len(kept))[None])
+            rated = judge_candidates(self, choices(self, candidates), blocks)[1]
+            return self._model.wants_label(rated[None], len(rated))
+        if id is None:
+            return self._model.wants_label(self._judge(self._reading.read(*blocks))[2])
+        given, kept = self._waiting.kept(id, *blocks), self._waiting[id].candidates
+        if kept is None:
+            return self._model.wants_label(self._judge(given)[2])
+        return self._model.wants_label(judged(self, given, len(kept))[None], len(kept))
 
     def learn(
         self,
@@ -304,12 +338,13 @@ class Learner(Trials):
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
+            label = self._reading.label_meant(label)
             self._reading.check_label(label)
         if id is None:
             played = self._at_once(attributes, votes, scores) if place >= 0 else None
             if played is not None:
                 return self._play(played, place)
-            given = self._reading.read(attributes, votes, scores)
+            given = self._reading.read(attributes, votes, scores, label)
             with self._unharmed(given):
                 if place >= 0 and self._widened(given):
                     predicted = self._teach(given[0], given[1] or None, label)
@@ -322,6 +357,8 @@ class Learner(Trials):
         if no_label(label):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         place = place_of(label, kept.candidates) if kept.candidates is not None else -1
+        if kept.candidates is None:
+            given = given._replace(votes=self._reading.meant(given.votes, label))
         with self._unharmed(given):
             if kept.candidates is None:
                 self._learn(given, label, kept.predicted)
@@ -335,6 +372,7 @@ class Learner(Trials):
         votes: Mapping[Any, Any],
         *,
         attributes: Any = None,
+        candidates: Any = None,
         costs: Any = None,
         voters: Sequence[Any] | None = None,
     ) -> Any:
@@ -346,6 +384,8 @@ class Learner(Trials):
             The votes so far, {voter: vote}; who was asked and abstained is there with None.
         attributes
             Those of the instance, if there are any.
+        candidates
+            Those of the instance, for a learner that chooses among candidates.
         costs
             What asking each voter costs, {voter: number}; the most weight for its cost comes first.
         voters
@@ -359,9 +399,12 @@ class Learner(Trials):
         >>> learner.ask({}), learner.ask({"anna": "a"})
         ('anna', None)
         """
-        return next_voter(self, votes, attributes, costs, self.voters if voters is None else voters)
+        names = None if candidates is None else choices(self, candidates)
+        return next_voter(self, votes, attributes, names, costs, self.voters if voters is None else voters)
 
-    def check(self, attributes: Any = None, *, votes: Any = None, scores: Any = None, label: Any) -> None:
+    def check(
+        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None, label: Any
+    ) -> None:
         """Raise what `learn` would raise for such an instance and label; nothing is learned.
 
         Examples
@@ -370,8 +413,11 @@ class Learner(Trials):
         Traceback (most recent call last):
         ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
         """
+        if candidates is not None:
+            return check_choice(self, candidates, label, (attributes, votes, scores))
+        label = self._reading.label_meant(label)
         self._reading.check_label(label)
-        self._reading.read(attributes, votes, scores)
+        self._reading.read(attributes, votes, scores, label)
 
     def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
         """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
@@ -389,7 +435,8 @@ class Learner(Trials):
 
     def _own(self) -> dict[str, Any]:
         """What is the learner's own, beside the model."""
-        return {"fixed": self.fixed, "choosing": self._choosing} | self._waiting.description()
+        kinds = {} if self._normaliser is None else {"normalise": list(self._normaliser.kinds)}
+        return {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -399,6 +446,7 @@ class Learner(Trials):
         self._model = Model.from_state(description["model"], arrays)
         self._waiting = WaitingRoom.from_description(description)
         self._choosing = bool(description.get("choosing"))
+        self._normaliser = normaliser_of(description.get("normalise"))
         self._prepare()
         return self
 

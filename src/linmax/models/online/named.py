@@ -9,11 +9,19 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
+from linmax.data.normalisation import Normaliser
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import may_have_path
 from linmax.engine.one_trial.objects import refuse
 from linmax.engine.one_trial.path import OneTrialPath
+<<<<<<< HEAD
 from linmax.models.model import Columns, Model
+=======
+from linmax.engine.one_trial.with_techniques import has_path
+from linmax.jit.compiling import JIT
+from linmax.models.columns import Columns
+from linmax.models.model import Model
+>>>>>>> main
 from linmax.models.online.candidates import NeedsCandidates
 from linmax.models.online.reading import Given, Reading
 from linmax.models.weights import Weights
@@ -26,6 +34,7 @@ class Named:
 
     _model: Model
     _choosing: bool  # whether it chooses among candidates
+    _normaliser: Normaliser | None  # of raters
     fixed: bool
 
     def _prepare(self) -> None:
@@ -43,7 +52,7 @@ class Named:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
         reading = NeedsCandidates if self._choosing else Reading
-        self._reading = reading(self.classes, self.fixed, self._bounded)
+        self._reading = reading(self.classes, self.fixed, self._bounded, self._normaliser)
         self._known = {name: self._places[name] for name in self.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -41,16 +41,11 @@ class Trials(Named):
     def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
         """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
-        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
         voted = self._voted(given.votes)
-        if not voted and (self._from_zero or not any(fresh)):
+        fresh = any(block.keys() - names.keys() for block, names in zip(blocks, known, strict=True))
+        if not voted and (self._from_zero or not fresh):
             return self._model, *self._engine.judge(self._instances(given), 1)
-        guests = [
-            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
-            for new, names in zip(fresh, known, strict=True)
-        ]
-        attributes, voters, raters = (len(names) + len(new) for new, names in zip(fresh, known, strict=True))
-        layout = Layout(voters, raters, 0, attributes, self._engine.layout.constant)
+        layout, guests = self._guests(known, blocks)
         if not voted:
             return self._model, *self._engine.hosting(layout).judge(self._instances(given, layout, guests), 1)
         rated = [name for row in given.scores.values() for name in row]
@@ -58,6 +53,7 @@ class Trials(Named):
         places = {name: place for place, name in enumerate(model.classes)}
         return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
 
+<<<<<<< HEAD
     def _rated(self, attributes: Any, votes: Any, scores: Any) -> tuple[Model, np.ndarray]:
         """The model that judges an instance, and its scores of the classes that may be predicted."""
         path = self._path
@@ -67,6 +63,27 @@ class Trials(Named):
                 return self._model, self._path.asked[:, : len(self._known)].copy()
         model, _, table = self._judge(self._reading.read(attributes, votes, scores))
         return model, table[:, : len(model.known)]
+=======
+    def _guests(
+        self, known: Sequence[dict[Any, int]], blocks: Sequence[Mapping[Any, Any]]
+    ) -> tuple[Layout, list[Mapping[Any, int]]]:
+        """Columns for all names, with those that are new behind the others."""
+        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
+        guests: list[Mapping[Any, int]] = [
+            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
+            for new, names in zip(fresh, known, strict=True)
+        ]
+        attributes, voters, raters = map(len, guests)
+        return Layout(voters, raters, 0, attributes, self._engine.layout.constant), guests
+
+    def _judge_with(self, model: Model, given: Given) -> np.ndarray:
+        """The scores by this model or a copy of it, whose classes are places; whoever is new is a guest."""
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        layout, guests = self._guests(known, blocks)
+        places = {place: place for place in range(len(model.classes))}
+        engine = model.engine if layout == model.layout else model.engine.hosting(layout)
+        return engine.judge(self._instances(given, layout, guests, places), 1)[1]
+>>>>>>> main
 
     def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
         self._alone()

@@ -21,6 +21,7 @@ from linmax.io.batches import Batch
 from linmax.io.options import Position
 from linmax.models.streams.model import StreamModel, repeats
 from linmax.util import files
+from linmax.util.names import apart
 
 __all__ = ["CHECKPOINT", "Counts", "Milestone", "Progressive"]
 
@@ -62,6 +63,16 @@ class Milestone:
     features: int  # of the row
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A model as it was after a pass, and its mistakes on the rows held out."""
+
+    number: int  # of the pass, from 1
+    mistakes: int
+    description: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
 @dataclass
 class Progressive:
     """A model at work on a stream.
@@ -90,6 +101,7 @@ class Progressive:
     every: int = 1  # trials between points
     rows: int = 0  # of this pass, those without a label too
     last: tuple[int, int] = (0, 0)  # trials and mistakes at the last milestone
+    best: Kept | None = None  # the model after the pass with the fewest mistakes on rows held out
     _waiting: Instances | None = None
     _waiting_codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     _waiting_times: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -153,6 +165,22 @@ class Progressive:
         if again:
             self.passes.append(Counts())
             self.position, self.rows = Position(), 0
+
+    def keep_best(self) -> None:
+        """At the end of a pass: keep a copy of the model if no pass before had as few mistakes on rows held out."""
+        made = self.counts.held_out_mistakes
+        if self.best is None or made < self.best.mistakes:
+            description, arrays = self.model.state()
+            copied = {name: np.array(array) for name, array in arrays.items()}
+            self.best = Kept(len(self.passes), made, description, copied)
+
+    def return_to_best(self) -> int | None:
+        """Go back to the model that was kept, if a later pass was no better; returns the pass that it is from."""
+        best, self.best = self.best, None
+        if best is None or best.number == len(self.passes):
+            return None
+        self.model = StreamModel.from_state(best.description, best.arrays)
+        return best.number
 
     # -- counting -------------------------------------------------------------------------------------------------
 
@@ -221,6 +249,9 @@ class Progressive:
             "delay": self.delay,
             "holdout": self.holdout,
         }
+        if self.best is not None:
+            description["best"] = [self.best.number, self.best.mistakes, self.best.description]
+            arrays = arrays | {f"best.{name}": array for name, array in self.best.arrays.items()}
         if self._waiting is not None:
             arrays = arrays | _stored("waiting", self._waiting, self._waiting_codes)
             arrays["waiting.times"] = self._waiting_times
@@ -245,6 +276,9 @@ class Progressive:
                 int(description["rows"]),
                 (int(description["last"][0]), int(description["last"][1])),
             )
+            if "best" in description:
+                number, mistakes, kept = description["best"]
+                made.best = Kept(int(number), int(mistakes), kept, apart(arrays)["best"])
             if "waiting.codes" in arrays:
                 made._waiting, made._waiting_codes = _restored("waiting", arrays)
                 made._waiting_times = arrays["waiting.times"]
