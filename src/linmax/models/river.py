@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ except ImportError as error:
 
 from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
+from linmax.models.river_attributes import PLAIN, categories, is_word, ordered
 from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
 from linmax.models.sklearn.weighting import MOST_SHOWINGS, ROUNDING
@@ -35,7 +36,6 @@ else:
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
-NUMBERS = {float, int, bool}
 Read = tuple[dict[Any, Any] | None, dict[Any, float]]  # attributes with a new maximum among them; as they are learned
 
 
@@ -274,7 +274,7 @@ class LinearMaxClassifier(OnLineRiver):
                     return None, scaled
             except (KeyError, TypeError):
                 pass  # an attribute that is new, or was 0 until now, or no number
-        if not NUMBERS.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
+        if not PLAIN.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
             x = categories(x)
             order = ordered(x)
         if self._kind == "none":
@@ -283,25 +283,6 @@ class LinearMaxClassifier(OnLineRiver):
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
         except TypeError:
             return x, x  # the learner says which is no number
-
-
-def is_word(value: Any) -> bool:
-    """Whether a value is a category."""
-    return value is None or isinstance(value, str)
-
-
-def categories(x: dict[Any, Any]) -> dict[Any, Any]:
-    """Words and None as attributes of their own, 1 where they are.
-
-    Examples
-    --------
-    >>> categories({"size": 2.5, "colour": "red", "maker": None})
-    {'size': 2.5, 'colour=red': 1.0, 'maker=None': 1.0}
-    """
-    return {
-        **{name: value for name, value in x.items() if not is_word(value)},
-        **{f"{name}={value}": 1.0 for name, value in x.items() if is_word(value)},
-    }
 
 
 def with_learner(model: Learner, learner: Any) -> Learner:
@@ -314,14 +295,6 @@ def with_learner(model: Learner, learner: Any) -> Learner:
     description, arrays = model.state()
     header = description["model"] | {"learner": written(changed)}
     return Learner.from_state(description | {"model": header}, arrays)
-
-
-def ordered(names: Iterable[Any]) -> list[Any]:
-    """Sorted, by what they look like when they are of several kinds."""
-    try:
-        return sorted(names)
-    except TypeError:
-        return sorted(names, key=repr)
 
 
 class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]

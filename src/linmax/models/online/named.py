@@ -14,14 +14,8 @@ from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import may_have_path
 from linmax.engine.one_trial.objects import refuse
 from linmax.engine.one_trial.path import OneTrialPath
-<<<<<<< HEAD
-from linmax.models.model import Columns, Model
-=======
-from linmax.engine.one_trial.with_techniques import has_path
-from linmax.jit.compiling import JIT
 from linmax.models.columns import Columns
 from linmax.models.model import Model
->>>>>>> main
 from linmax.models.online.candidates import NeedsCandidates
 from linmax.models.online.reading import Given, Reading
 from linmax.models.weights import Weights

@@ -53,7 +53,6 @@ class Trials(Named):
         places = {name: place for place, name in enumerate(model.classes)}
         return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
 
-<<<<<<< HEAD
     def _rated(self, attributes: Any, votes: Any, scores: Any) -> tuple[Model, np.ndarray]:
         """The model that judges an instance, and its scores of the classes that may be predicted."""
         path = self._path
@@ -63,7 +62,7 @@ class Trials(Named):
                 return self._model, self._path.asked[:, : len(self._known)].copy()
         model, _, table = self._judge(self._reading.read(attributes, votes, scores))
         return model, table[:, : len(model.known)]
-=======
+
     def _guests(
         self, known: Sequence[dict[Any, int]], blocks: Sequence[Mapping[Any, Any]]
     ) -> tuple[Layout, list[Mapping[Any, int]]]:
@@ -83,7 +82,6 @@ class Trials(Named):
         places = {place: place for place in range(len(model.classes))}
         engine = model.engine if layout == model.layout else model.engine.hosting(layout)
         return engine.judge(self._instances(given, layout, guests, places), 1)[1]
->>>>>>> main
 
     def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
         self._alone()
