@@ -26,8 +26,9 @@ def pool_of(engine: Engine) -> RunningPool | None:
     top = engine.top
     if isinstance(top, AutoPoolNode):
         return top.attributes if top.votes is None else None
-    alone = isinstance(top, LearnerNode) and isinstance(top.running, RunningPool) and not engine.layout.voters
-    return top.running if alone else None
+    if isinstance(top, LearnerNode) and isinstance(top.running, RunningPool) and not engine.layout.voters:
+        return top.running
+    return None
 
 
 def path_for(engine: Engine, names: Names, record: Record, count: int, largest: float) -> OneTrialPath | None:
