@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -187,7 +187,7 @@ class FusionClassifier(Composition, WhatModelsSay):
             fitted, classes = self._taken(models, classes)
             said = ratings(fitted, methods, X, classes)
         else:
-            splitter = check_cv(self.cv, y=y, classifier=True)
+            splitter, (X,) = check_cv(self.cv, y=y, classifier=True), indexable(X)
             folds = checked_folds(splitter.split(X, y, **routed["splitter"]), y)  # the same for all, whatever it draws
             found = Parallel(n_jobs=self.n_jobs)(
                 delayed(out_of_fold)(model, method, (X, y, routed[name]), folds, self.verbose)
