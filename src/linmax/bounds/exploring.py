@@ -88,6 +88,8 @@ def best_bandit_gamma(
 ) -> float:
     """The gamma that makes `bandit` least; 0 for two classes, which need no draws.
 
+    Source: derived here; found by search.
+
     Parameters
     ----------
     bound

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from linmax.data.blocks import missing
+from linmax.data.distinct import distinct_of
 from linmax.data.labels import labels_with_gaps
 from linmax.data.votes import Ballots
 
@@ -97,7 +98,7 @@ def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
 def _distinct(table: np.ndarray, abstain: Any) -> set[Any]:
     """What is voted for."""
     if table.dtype.kind in "iufb":
-        table = np.unique(table)
+        table = distinct_of(table)[0]
     found = set()
     for vote in table.ravel().tolist():
         try:

@@ -182,7 +182,7 @@ class PairMembers(Group):
         rows, columns = task.rows, len(self.edges)
         if rows.shape[1] < columns:
             rows = np.concatenate([rows, np.zeros((len(rows), columns - rows.shape[1]))], axis=1)
-        play_pairs(rows, task.labels, task.begin, task.known, *self.room(), task.learn, votes, place)
+        play_pairs(rows, task.labels, task.weights, task.begin, task.known, *self.room(), task.learn, votes, place)
 
     def mix(self, mixture: Mixture, width: int) -> None:
         """Become the mixture, by precision, over the bins of the part with the greatest share that has some.

@@ -172,7 +172,7 @@ class RunningSoftmax(Running):
             if trials == due:
                 self.sizes[DUE] += due // 2
             if full:
-                self._fold(int(count) // 2)
+                self.fold(int(count) // 2)
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -251,7 +251,7 @@ class RunningSoftmax(Running):
             self.spread = np.ascontiguousarray(symmetric(inverse))
         self.sizes[FITTED] = self.sizes[TRIALS]
 
-    def _fold(self, count: int) -> None:
+    def fold(self, count: int) -> None:
         """Replace the oldest trials by the parabola that touches their log likelihood here."""
         _, gradient, curvature = self._survey(0, count, self.weights, float(self.guess[0]))
         curvature = symmetric(curvature)
@@ -271,13 +271,14 @@ class RunningSoftmax(Running):
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         places = moved(np.arange(1.0, self.weights.size + 1.0))
-        if self.full and places.size > FULL:
+        whole = self.full and places.size <= FULL
+        if self.full and not whole:
             curvature = np.diag(self._posterior(self.weights, float(self.guess[0]))[2]).copy()
             self._no_matrices()
             self.curvature = curvature
         self.weights = moved(self.weights)
         new = np.flatnonzero(places == 0.0)
-        if not self.full:
+        if not whole:
             self.curvature = moved(self.curvature)
             self.curvature[new] = self.prior
             return

@@ -64,7 +64,7 @@ def bound_of(learner: Learner, rows: Rows) -> LearnerBound:
         return _bound_of_bandit(learner, rows)
     raise ValueError(
         f"no bound is known for {learner}; known: rules, R-, V- and VR- of a rule, S- of perceptron and p-norm, "
-        "B- of a rule that updates on mistakes only"
+        "B- of a rule that updates on mistakes only; trace.regret bounds the log loss of pools for votes"
     )
 
 

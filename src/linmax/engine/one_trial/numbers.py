@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, int32, int64, types
 
-from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix
+from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.data.arrays import attributes_of
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
@@ -34,12 +34,12 @@ from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and
 from linmax.engine.record import Record, RecordT
 from linmax.jit.compiling import address_of, kernel
 from linmax.learners.attribute_kinds import COLUMNS, DENSE
-from linmax.learners.attributes import RunningPool
 from linmax.learners.dense_members import DenseMembers, DenseRoom, DenseRoomT, play_dense
 from linmax.learners.member_fusion import FusionRoom, FusionRoomT, fuse
 from linmax.learners.nearest_rows import NearestRoom, NearestRoomT, NearestRows, play_nearest
 from linmax.learners.pair_features import play_pairs
 from linmax.learners.pair_members import PairMembers, PairRoom, PairRoomT
+from linmax.learners.running_pool import RunningPool
 
 __all__ = ["NumbersPath", "NumbersTrial", "NumbersTrialT", "plays_numbers"]
 
@@ -58,6 +58,7 @@ class NumbersTrial(NamedTuple):
     rows: np.ndarray  # (1, attributes met)
     met: np.ndarray  # int64 (1,): how many these are
     labels: np.ndarray  # int32 (1,)
+    weights: np.ndarray  # (1,): 1; trials of another weight are left to Python
     shape: np.ndarray
     counts: np.ndarray
     dense: DenseRoom
@@ -81,6 +82,7 @@ NumbersTrialT = types.NamedTuple(
         Matrix,
         Indices,
         Labels,
+        Vector,
         Indices,
         int64[:, ::1],
         DenseRoomT,
@@ -130,7 +132,7 @@ def read_row(trial: NumbersTrial, arguments: int) -> bool:
 @kernel()
 def play(trial: NumbersTrial, learn: bool) -> None:
     """Let all members score the row, and fuse them."""
-    rows, labels, votes, settings = trial.rows, trial.labels, trial.votes, trial.settings
+    rows, labels, one, votes, settings = trial.rows, trial.labels, trial.weights, trial.votes, trial.settings
     known, constant = trial.shape[KNOWN], trial.instances.constant
     for m in range(votes.shape[1]):
         for c in range(votes.shape[2]):
@@ -138,29 +140,32 @@ def play(trial: NumbersTrial, learn: bool) -> None:
     d, n, f = trial.dense, trial.nearest, trial.fusion
     call_dense(
         settings[DENSE_AT],
-        (rows, trial.met, constant, labels, 0, known, d.cells, d.stats, d.trials, d.x, d.scores, learn, votes, 0),
-    )
+        (
+            rows, trial.met, constant, labels, one, 0, known, d.cells, d.stats, d.trials, d.x, d.scores, learn, votes,
+            0,
+        ),
+    )  # fmt: skip
     for member in (COARSE, FINE):
         p = trial.coarse if member == COARSE else trial.fine
         call_pairs(
             settings[PAIRS_AT],
             (
-                rows, labels, 0, known, p.cells, p.owners, p.edges, p.levels, p.silent, p.rank, p.trials, p.literals,
-                p.places, p.scores, p.steps, learn, votes, member,
+                rows, labels, one, 0, known, p.cells, p.owners, p.edges, p.levels, p.silent, p.rank, p.trials,
+                p.literals, p.places, p.scores, p.steps, learn, votes, member,
             ),
         )  # fmt: skip
     call_nearest(
         settings[NEAREST_AT],
         (
-            rows, labels, 0, known, n.stats, n.memory, n.classes, n.places, n.distances, n.scores, learn, votes,
+            rows, labels, one, 0, known, n.stats, n.memory, n.classes, n.places, n.distances, n.scores, learn, votes,
             NEAREST,
         ),
     )  # fmt: skip
     call_fuse(
         settings[FUSES],
         (
-            votes, trial.bits, labels, trial.shape, f.weights, f.matrix, f.squares, f.trials, learn, trial.predictions,
-            trial.table, f.room,
+            votes, trial.bits, labels, one, trial.shape, f.weights, f.matrix, f.squares, f.trials, learn,
+            trial.predictions, trial.table, f.room,
         ),
     )  # fmt: skip
 
@@ -230,6 +235,7 @@ class NumbersPath(OneTrialPath):
             rows=np.zeros((1, width)),
             met=np.array([int(pool.kinds.counts[0])], np.int64),
             labels=np.zeros(1, np.int32),
+            weights=np.ones(1),
             shape=engine.state.shape,
             counts=engine.state.counts,
             dense=dense.room(),
@@ -263,7 +269,7 @@ class NumbersPath(OneTrialPath):
             if first.open or large.due:
                 instance = attributes_of(trial.instances, 0)
             if first.open and instance is not None:
-                first.add(instance, trial.labels.copy())
+                first.add(instance, trial.labels.copy(), trial.weights)
                 self._pool.kinds.count(instance.values)
             large.keep_one(instance, int(trial.labels[0]))
         return predicted

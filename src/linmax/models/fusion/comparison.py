@@ -30,12 +30,14 @@ __all__ = [
     "Rival",
     "Tally",
     "plurality",
+    "rival_of",
 ]
 
 FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
 FIRST_VOTER = 5
 KEPT = 0.99  # of what a voter was right before, when it is asked who is best lately: about 100 trials count
 NOBODY = np.zeros(0, np.uint8)
+BY_TRIAL = np.array([-1, -1])  # leaders: those before each trial
 RESAMPLES = 10_000
 
 
@@ -199,6 +201,28 @@ class Tally:
         times[:filled], curves[:filled] = arrays["times"], arrays["curves"]
         return tally
 
+    @classmethod
+    def added_up(cls, tallies: Sequence[tuple[Tally, np.ndarray]], signs: Sequence[int], voters: int) -> Tally:
+        """The counts of several, each with the places of its voters among all and the sign to add it with.
+
+        The curves begin afresh.
+        """
+        total = cls(voters)
+        numbers, counts, _, _, recent = total._counted
+        for (tally, places), sign in zip(tallies, signs, strict=True):
+            own = np.zeros_like(counts)
+            own[WINS] = tally.right[FUSION]  # who was not there was not right
+            there = np.concatenate([np.arange(FIRST_VOTER), FIRST_VOTER + places])
+            own[:, there] = tally._counted.counts
+            counts += sign * own
+            numbers[TRIALS] += sign * tally.trials
+            if sign > 0:
+                recent[places] += tally._counted.recent * tally.trials
+        recent /= max(1, sum(tally.trials for (tally, _), sign in zip(tallies, signs, strict=True) if sign > 0))
+        while numbers[TRIALS] > POINTS * numbers[STRIDE]:
+            numbers[STRIDE] *= 2
+        return total
+
     @property
     def trials(self) -> int:
         """Trials counted."""
@@ -246,7 +270,7 @@ class Tally:
             NOBODY if soft is None else np.ascontiguousarray(soft, np.uint8),
             np.ascontiguousarray(votes, np.int32),
             np.ascontiguousarray(labels, np.int32),
-            np.array([-1, -1] if leaders is None else leaders),
+            BY_TRIAL if leaders is None else np.array(leaders),
             np.zeros(k, np.int64),
         )
 
@@ -292,12 +316,30 @@ class Tally:
         return Comparison(self.trials, self.mistakes(FUSION), rivals)
 
     def _rival(self, name: str, place: int, random: np.random.Generator) -> Rival:
-        (wins, losses), trials = self._counted.counts[[WINS, LOSSES], place].tolist(), max(1, self.trials)
-        drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
-        low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
-        return Rival(
-            name, float(self.right[place] / trials), wins, losses, (wins - losses) / trials, float(low), float(high)
-        )
+        wins, losses = self._counted.counts[[WINS, LOSSES], place].tolist()
+        return _resampled(name, int(self.right[place]), wins, losses, self.trials, random)
+
+
+def _resampled(name: str, right: int, wins: int, losses: int, trials: int, random: np.random.Generator) -> Rival:
+    """The rival and the interval of the difference, given the counts."""
+    trials = max(1, trials)
+    drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
+    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
+    return Rival(name, right / trials, wins, losses, (wins - losses) / trials, float(low), float(high))
+
+
+def rival_of(name: str, fusion: np.ndarray, rival: np.ndarray, random: np.random.Generator) -> Rival:
+    """A rival of the fusion, given where each of them was right.
+
+    Examples
+    --------
+    >>> fusion, other = np.array([True, True, False]), np.array([True, False, False])
+    >>> found = rival_of("other", fusion, other, np.random.default_rng(0))
+    >>> found.wins, found.losses, round(found.difference, 2)
+    (1, 0, 0.33)
+    """
+    wins, losses = int((fusion & ~rival).sum()), int((rival & ~fusion).sum())
+    return _resampled(name, int(rival.sum()), wins, losses, len(rival), random)
 
 
 # -- what came out ------------------------------------------------------------------------------------------------

@@ -170,6 +170,11 @@ class OnLineFusion(Telling):
         return len(self._fitted.voters)
 
     @property
+    def model(self) -> ExpertsModel:
+        """The model under it; for the rest of the library."""
+        return self._fitted.model
+
+    @property
     def labels_used_(self) -> int:
         """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
         return self._fitted.model.labels_used

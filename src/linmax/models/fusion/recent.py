@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numba import types
@@ -82,6 +82,20 @@ class Recent:
         found = cls()
         for name, array in arrays.items():
             setattr(found, name, array.copy())
+        return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Recent, np.ndarray, np.ndarray]], voters: int) -> Recent:
+        """The latest trials of several, as many of each, with the places of its voters and classes among all."""
+        found = cls(voters)
+        for recent, there, classes in parts:
+            votes, labels = (rows[-(RING // len(parts)) :] for rows in recent.rows())
+            table = np.full((len(votes), voters), -1, np.int32)
+            table[:, there[: votes.shape[1]]] = np.append(classes, -1)[votes]
+            found.add(table, classes[labels])
+        found.lately[:] = 0.0
+        for recent, there, _ in parts:
+            found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
         return found
 
     def add(self, votes: np.ndarray, labels: np.ndarray) -> None:

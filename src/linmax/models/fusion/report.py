@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linmax.bounds import adaptive_coverage
+from linmax.engine.coverage import COVERAGES, STEPS
 from linmax.models.fusion.comparison import Comparison, Rival
 from linmax.models.fusion.details import Details
 from linmax.models.reliability import Reliability
@@ -22,6 +24,7 @@ __all__ = ["Explanation", "Report", "Side", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
 COVERAGE = 0.9  # of the prediction sets that are told of
+STEP = float(STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
 SHOWN = 30  # voters, or values of side columns, in a table
 HEAVIEST = 3  # voters named beside a value of a side column
 WIDTH = 120  # of str()
@@ -181,7 +184,11 @@ class Report(_Shown):
                 )
         if COVERAGE in self.coverage:
             held = _percent(self.coverage[COVERAGE])
-            told.append(f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials")
+            off = adaptive_coverage(self.online.trials, STEP, 1.0 - COVERAGE)
+            told.append(
+                f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials (never more than "
+                f"{_percent(min(off, COVERAGE))} off, whatever changes)"
+            )
         if told:
             yield Text("Probabilities", style="bold")
             yield from map(Text, told)
@@ -255,6 +262,9 @@ def _compared(
         named["best_lately"], spoken["best_lately"] = "best voter lately", "the best voter lately"
     if "soft_voting" in comparison.rivals:
         named["soft_voting"] = spoken["soft_voting"] = "soft voting"
+    if "logit" in comparison.rivals:
+        named["logit"] = comparison.rivals["logit"].name
+        spoken["logit"] = f"the {named['logit']}"
     numbers = ("accuracy", "fusion leads by (95 %)")
     shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):

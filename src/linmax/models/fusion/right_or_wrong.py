@@ -12,7 +12,7 @@ from linmax.data.votes import Ballots
 from linmax.engine.notation import as_learner
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.trials import later, read_votes
-from linmax.models.wrong import another, denied
+from linmax.models.wrong import another, denied, mask_of
 from linmax.techniques.exploring import Explored
 
 if TYPE_CHECKING:
@@ -24,12 +24,9 @@ __all__ = ["learned_with_wrong"]
 def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any) -> FusionState:
     """The state after these trials; an error leaves the fusion as it was."""
     ballots, labels = read_votes(votes, fusion.by), label_array(y)
-    mask = np.asarray(wrong)
-    if mask.dtype != bool or mask.shape != labels.shape or len(ballots) != len(labels):
-        raise ValueError(
-            f"wrong must be a mask, True or False for each of the {len(ballots)} trials; got {mask.dtype} of shape "
-            f"{mask.shape}"
-        )
+    mask = mask_of(wrong, len(ballots))
+    if len(labels) != len(ballots):
+        raise ValueError(f"y must be one label a trial: {len(ballots)} trials, got {len(labels)}")
     before = getattr(fusion, "_state", None)
     kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
     try:

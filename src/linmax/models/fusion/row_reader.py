@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from linmax.core.contract import Instances
+from linmax.data.arrays import no_instances
 
 if TYPE_CHECKING:
     from linmax.models.fusion.state import FusionState
@@ -20,7 +23,23 @@ class RowReader:
         self.classes = state.model.classes  # the list itself: a model that grows has another one
         names = state.classes
         self.places = {name: place for place, name in enumerate(self.classes)} | {None: -1}
-        self.order = np.array([names.index(name) for name in self.classes], np.int32)  # their places when sorted
+        order = [names.index(name) for name in self.classes]
+        self.order = np.array([*order, -1], np.int32)  # their places when sorted; the last one is silence
+        layout = state.model.layout
+        self.layout, self.named = layout, state.named
+        self.voters = {name: place for place, name in enumerate(state.voters)}
+        self.empty = no_instances(1)._replace(signs=np.ones(layout.voters), constant=layout.constant)
+
+    def fits(self, state: FusionState) -> bool:
+        """Whether voters and classes are still what they were."""
+        return self.classes is state.model.classes and self.layout is state.model.layout
+
+    def instances(self, codes: np.ndarray) -> Instances:
+        """One row of votes, as `codes` gave it, as an instance."""
+        none = self.empty
+        return Instances(
+            codes, none.signs, none.scores, none.dense, none.indptr, none.indices, none.values, none.constant
+        )
 
     def label(self, y: Any) -> int:
         """The place of the only label, or -1."""
@@ -29,22 +48,26 @@ class RowReader:
         label = y[0].item() if isinstance(y[0], np.generic) else y[0]
         return self.places.get(label, -1) if isinstance(label, Hashable) else -1
 
-    def codes(self, votes: Any, voters: Sequence[str], named: bool) -> np.ndarray | None:
+    def codes(self, votes: Any) -> np.ndarray | None:
         """One row of votes as places among the classes, or None if it is anything but one plain row."""
-        if isinstance(votes, dict):
-            if not named or any(not isinstance(vote, (list, np.ndarray)) or len(vote) != 1 for vote in votes.values()):
-                return None
-            row: Sequence[Any] = [votes[name][0] if name in votes else None for name in voters]
-            known = sum(name in votes for name in voters) == len(votes)
-        elif isinstance(votes, (list, np.ndarray)) and len(votes) == 1 and not named:
-            first = votes[0]
-            row = first.tolist() if isinstance(first, np.ndarray) else first
-            known = isinstance(row, (list, tuple)) and len(row) == len(voters)
-        else:
-            return None
-        places = self.places
         try:
-            codes = [places[vote] for vote in row] if known else None
-        except (KeyError, TypeError):  # a class that is new, nan, or something that is no class
+            if isinstance(votes, dict):
+                return self._named(votes) if self.named else None
+            if not isinstance(votes, (list, np.ndarray)) or len(votes) != 1 or self.named:
+                return None
+            row = votes[0].tolist() if isinstance(votes[0], np.ndarray) else votes[0]
+            if not isinstance(row, (list, tuple)) or len(row) != len(self.voters):
+                return None
+            return np.array([list(map(self.places.__getitem__, row))], np.int32)
+        except (KeyError, TypeError):  # a voter or a class that is new, nan, or something that is no class
             return None
-        return None if codes is None else np.array([codes], np.int32)
+
+    def _named(self, votes: dict[Any, Any]) -> np.ndarray | None:
+        """One vote by name of each voter who speaks; at no price for the others."""
+        if not all(isinstance(vote, (list, np.ndarray)) and len(vote) == 1 for vote in votes.values()):
+            return None
+        codes = np.full((1, len(self.voters)), -1, np.int32)
+        if votes:
+            there = list(map(self.voters.__getitem__, votes))
+            codes[0, there] = [self.places[vote[0]] for vote in votes.values()]
+        return codes

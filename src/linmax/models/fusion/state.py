@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.arrays import no_instances
+from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import Tally
+from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
+from linmax.models.fusion.logit import LogitRival
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
 from linmax.models.fusion.shares import unit
@@ -40,6 +41,7 @@ class FusionState:
     tally: Tally = field(default_factory=Tally)
     recent: Recent = field(default_factory=Recent)
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
+    logit: LogitRival = field(default_factory=LogitRival)
     _reader: RowReader | None = field(default=None, init=False)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -56,6 +58,7 @@ class FusionState:
             "recent": self.recent.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": self.diversity.arrays,
+            "logit": self.logit.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
@@ -86,6 +89,7 @@ class FusionState:
             Tally.restored(blocks["tally"]),
             Recent.restored(blocks.get("recent", {})),
             RaterDiversity(**blocks["raters"]),
+            LogitRival.restored(blocks.get("logit", {})),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -126,18 +130,18 @@ class FusionState:
         """
         if self.sides.names or self.normaliser is not None or len(self.voters) != self.model.layout.voters:
             return False
-        if self._reader is None or self._reader.classes is not self.model.classes:
+        if self._reader is None or not self._reader.fits(self):
             self._reader = RowReader(self)
-        place, known = self._reader.label(y), len(self.model.known)
-        codes = self._reader.codes(votes, self.voters, self.named) if 0 <= place < known else None
-        if codes is None or codes.max(initial=-1) >= known:
+        reader, known = self._reader, int(self.model.engine.state.shape[KNOWN])
+        place = reader.label(y)
+        codes = reader.codes(votes) if 0 <= place < known else None
+        if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
-        layout, labels = self.model.layout, np.array([place], np.int32)
-        instances = no_instances(1)._replace(votes=codes, signs=np.ones(layout.voters), constant=layout.constant)
-        right = self.model.play(instances, labels).predictions == labels
-        order = self._reader.order
-        self.tally.add(right, np.append(order, -1)[codes], order[labels], len(order))
+        labels = np.array([place], np.int32)
+        right = self.model.play(reader.instances(codes), labels).predictions == labels
+        self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         self.recent.add(codes, labels)
+        self.logit.add(codes, labels, right)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:
@@ -158,14 +162,32 @@ class FusionState:
         met = [*self.model.classes, *batch.names, *names]
         classes = list(dict.fromkeys(met)) if self.fixed is not None else in_order(met)
         place = {name: i for i, name in enumerate(classes)}
-        said = np.array([*(place[name] for name in batch.names), -1])[batch.said]
+        said = np.array([*(place[name] for name in batch.names), -1], np.int32)[batch.said]
         told = np.array([place[name] for name in names])
         soft = None if batch.soft is None else np.array([place[name] for name in batch.names])[batch.soft] == told
         tally.add(right, said, told, len(classes), leaders, soft)
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
+            said = np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
+            told = np.array([place[name] for name in names], np.int64)
+            self.recent.add(said, told)
+            self.logit.add(said, told, right, batch.logs)
+
+    def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
+        """The fusion beside its rivals, on-line, or on held-out trials and their labels."""
+        random, k = np.random.default_rng(seed), len(self.model.classes)
+        if held is None:
+            comparison, logit = self.tally.compare(self.voters, seed), self.logit.online(k, random)
+        else:
+            batch, labels = held
+            right, tally = self.predict(batch) == labels, Tally(len(self.voters))
+            self.count(tally, batch, labels, right, self.tally.leaders)
+            comparison = tally.compare(self.voters, seed, self.tally.leaders)
+            place = {name: i for i, name in enumerate(self.model.classes)}
             said = np.array([*(place.get(name, -1) for name in batch.names), -1])[batch.said]
-            self.recent.add(said, np.array([place[name] for name in names], np.int64))
+            told = np.array([place.get(name, -1) for name in labels.tolist()])
+            logit = self.logit.held_out(said, batch.logs, told, right, k, random)
+        return comparison if logit is None else replace(comparison, rivals={**comparison.rivals, "logit": logit})
 
     def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
         """The instances without voters that have not joined yet; votes for classes not met, nor ``more``, abstain."""

@@ -17,7 +17,7 @@ from linmax.engine.one_trial.path import OneTrialPath
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.candidates import NeedsCandidates
-from linmax.models.online.reading import Given, Reading
+from linmax.models.online.reading import Given, Reading, numbered
 from linmax.models.weights import Weights
 
 __all__ = ["Named"]
@@ -54,6 +54,23 @@ class Named:
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
+        self._no_attributes: Instances | None = None
+        self._numbered_voters: int | None = None
+
+    def _of_voters(self, votes: np.ndarray) -> Instances:
+        """An instance of known voters alone, given the places they vote for."""
+        none, layout = self._no_attributes, self._engine.layout
+        if none is None:
+            indptr = np.zeros(2 if layout.sparse else 0, np.int64)
+            none = no_instances(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
+            self._no_attributes = none
+        return Instances(votes, *none[1:])
+
+    def _count_numbered(self) -> int:
+        """How many of the voters, from the first on, are 0, 1, ..."""
+        if self._numbered_voters is None:
+            self._numbered_voters = numbered(self._voters)
+        return self._numbered_voters
 
     @property
     def learner(self) -> Any:

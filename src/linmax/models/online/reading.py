@@ -40,8 +40,8 @@ class Given(NamedTuple):
     @property
     def largest(self) -> float:
         """The largest magnitude in it."""
-        ratings = (number for row in self.scores.values() for number in row.values())
-        return max((abs(number) for block in (self.attributes.values(), ratings) for number in block), default=0.0)
+        rated = [max(map(abs, row.values()), default=0.0) for row in self.scores.values()]
+        return max(max(map(abs, self.attributes.values()), default=0.0), *rated, 0.0)
 
 
 class Reading:

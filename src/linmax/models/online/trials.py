@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from linmax.models.online.named import Named
 from linmax.models.online.reading import UNSET, Given, check_places, check_rows, numbered
 
 __all__ = ["Trials"]
+
+SAFE = nullcontext()
 
 
 class Trials(Named):
@@ -83,7 +84,7 @@ class Trials(Named):
         engine = model.engine if layout == model.layout else model.engine.hosting(layout)
         return engine.judge(self._instances(given, layout, guests, places), 1)[1]
 
-    def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
+    def _learn(self, given: Given, label: Any, served: Any = UNSET, weight: float = 1.0) -> Any:
         self._alone()
         model, met = self._model, [len(names) for names in self._all_names]
         try:
@@ -100,16 +101,16 @@ class Trials(Named):
         model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), self._places[label] if labels else -1, served)
+            return self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
         finally:
             self._renamed()
 
-    @contextmanager
-    def _unharmed(self, given: Given) -> Iterator[None]:
+    def _unharmed(self, given: Given) -> AbstractContextManager[None]:
         """Roll back if huge numbers carry the weights out of the range of floats."""
-        if not given.largest > LARGE:
-            yield
-            return
+        return self._rolled_back() if given.largest > LARGE else SAFE
+
+    @contextmanager
+    def _rolled_back(self) -> Iterator[None]:
         try:
             with self._model.rolled_back():
                 yield
@@ -118,24 +119,30 @@ class Trials(Named):
             raise
 
     def _widened(self, given: Given) -> bool:
-        """Give new attributes their columns, if nothing else is new and the one-trial path can stay; whether it can."""
+        """Give new attributes their columns, if nothing else is new and there is a one-trial path; whether there is."""
         numbers, voted, rated = given
-        engine = self._engine
-        new = [name for name in numbers if name not in self._attributes]
-        layout = replace(engine.layout, sparse=engine.layout.sparse + len(new))
-        if self._path is None or rated or not new or not engine.layout.sparse or layout.rows > engine.capacity:
+        layout, met = self._engine.layout, self._attributes
+        if not self._short or rated or not layout.sparse:
             return False
-        if not (voted.keys() <= self._voters.keys() and all(choice in self._places for choice in voted.values())):
+        new = [name for name in numbers if name not in met]
+        if not new or not (voted.keys() <= self._voters.keys() and all(map(self._places.__contains__, voted.values()))):
             return False
-        self._attributes.update((name, engine.layout.sparse + place) for place, name in enumerate(new))
-        engine.grow(layout, engine.k)
-        return True
+        wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
+        stays = self._path is not None and wider.rows <= self._engine.capacity
+        engine = self._engine if stays else self._alone()
+        engine.grow(wider, engine.k)
+        met.update((name, layout.sparse + place) for place, name in enumerate(new))
+        if stays:
+            return True
+        self._renamed()
+        return self._open(numbers, voted or None)
 
-    def _play(self, played: Instances, place: int, served: Any = UNSET) -> Any:
+    def _play(self, played: Instances, place: int, served: Any = UNSET, weight: float = 1.0) -> Any:
         """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
         self._alone()
         answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
-        number = int(self._model.play(played, np.array([place], np.int32), served=answers).predictions[0])
+        weights, label = np.array([weight]), np.array([place], np.int32)
+        number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
         return self.classes[number] if number >= 0 else None
 
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
@@ -149,36 +156,31 @@ class Trials(Named):
         ):
             return None
         try:
-            codes = np.array([list(self._codes(votes))], np.int32)
-            given = {} if attributes is None else attributes
-            columns = np.array([self._attributes[name] for name in given], np.int32)
-            values = np.array(list(given.values()) if given else [], float)
+            places = None if attributes is None else [self._attributes[name] for name in attributes]
+            codes = self._codes(votes)
+            if places is None:
+                return None if votes is None else self._of_voters(codes)
+            columns = np.array(places, np.int32)
+            values = np.array(list(attributes.values()) if attributes else [], float)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return None
-        if not (np.abs(values) <= LARGE).all() or (attributes is None and votes is None):
+        if not (np.abs(values) <= LARGE).all():
             return None
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
-        return no_instances(1)._replace(
-            votes=codes,
-            signs=np.ones(layout.voters),
-            indptr=indptr,
-            indices=columns,
-            values=values,
-            constant=layout.constant,
-        )
+        return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
 
-    def _codes(self, votes: Any) -> Iterable[int]:
+    def _codes(self, votes: Any) -> np.ndarray:
         """The place that each voter voted for, in the order of the voters."""
-        if votes is None:
-            return [-1] * len(self._voters)
-        if isinstance(votes, dict):
-            codes = [-1] * len(self._voters)
-            for name, choice in votes.items():
-                codes[self._voters[name]] = self._chosen[choice]
+        if votes is None or isinstance(votes, dict):
+            codes = np.full((1, len(self._voters)), -1, np.int32)
+            if votes:
+                there = list(map(self._voters.__getitem__, votes))
+                codes[0, there] = list(map(self._chosen.__getitem__, votes.values()))
             return codes
-        if len(votes) != len(self._voters) or numbered(self._voters) < len(votes):
+        if len(votes) != len(self._voters) or self._count_numbered() < len(votes):
             raise KeyError
-        return map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        return np.array([list(places)], np.int32)
 
     def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
         """Try the short way once more, if the instance can be written more simply or a path be set up."""

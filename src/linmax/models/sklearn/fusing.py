@@ -30,7 +30,7 @@ from linmax.models.sklearn.class_weights import from_arrays, to_arrays
 from linmax.models.sklearn.composition import Composition
 from linmax.models.sklearn.saying import WhatModelsSay
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, OnLineClassifier, all_or_nothing, targets, whole_file
-from linmax.models.sklearn.weighting import Showing, shares_of, showings, weights_of
+from linmax.models.sklearn.weighting import Showing, shares_of, weights_of
 from linmax.util import files
 
 __all__ = ["FusionClassifier"]
@@ -179,6 +179,7 @@ class FusionClassifier(Composition, WhatModelsSay):
         routed: dict[str, dict[str, Any]],
         classes: np.ndarray,
         declared: bool,
+        hefts: np.ndarray | None = None,
     ) -> None:
         """Fit the models, and let the fusion learn from what they say of samples that they have not seen."""
         X, y, weights = data
@@ -203,7 +204,7 @@ class FusionClassifier(Composition, WhatModelsSay):
         detail = self._fit_detail(said, y, weights, classes)
         instances = self._instances(said, X, classes, detail)
         self._start(instances, classes, declared=declared, discover=False)
-        self._learn(instances[order], y[order])
+        self._learn(instances[order], y[order], weights=None if hefts is None else hefts[order])
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -219,7 +220,8 @@ class FusionClassifier(Composition, WhatModelsSay):
         classes
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         sample_weight
-            How often the fusion is shown each sample, 1 by default (fractions add up); and the models' own weights.
+            How much each sample counts, 1 by default: for the fusion (`linmax.models.showings`), and as the models' own
+            weights.
 
         Returns
         -------
@@ -234,25 +236,25 @@ class FusionClassifier(Composition, WhatModelsSay):
         begins = first and (self._prefit or not all(goes_on(model) for _, model in models))
         learning = [(name, model) for name, model in models if begins or goes_on(model)]
         routed = self._routed("fit" if begins else "partial_fit", learning, weights, {})
-        counts, carry = showings(np.ones(len(y)) if weights is None else weights, 0.0 if first else self._carry)
+        hefts = np.ones(len(y)) if weights is None else weights
         known, begin = self._classes_for(y, classes), 0
         if begins:
-            rows = np.repeat(np.arange(len(y)), counts)
-            self._fit(models, (X, y, weights), rows, routed, known, declared=classes is not None)
+            rows = np.flatnonzero(hefts > 0.0)
+            self._fit(models, (X, y, weights), rows, routed, known, declared=classes is not None, hefts=hefts)
             known, begin = self.classes_, len(y)
         elif first:
             begin = self._begin(models, (X, y), routed, known, declared=classes is not None)
         for part in doubling(begin, len(y)):
             block, labels = _safe_indexing(X, part), y[part]
-            rows = np.repeat(np.arange(len(labels)), counts[part])
+            rows, own_hefts = np.flatnonzero(hefts[part] > 0.0), hefts[part]
             said = ratings(self.estimators_, self.stack_method_, block, known)
             instances = self._instances(said, block, known, self._detailed(said, known), learning=True)
-            self._learn(instances[rows], labels[rows])
+            self._learn(instances[rows], labels[rows], weights=own_hefts[rows])
             for name, model in self.named_estimators_.items():
                 if goes_on(model):
                     own = routed.get(name, {}).get("sample_weight")
                     teach(model, block, labels, None if own is None else own[part])
-        self._carry, self.classes_ = carry, known
+        self.classes_ = known
         return self
 
     def _begin(
