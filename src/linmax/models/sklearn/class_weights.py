@@ -8,10 +8,12 @@ fitted on.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 __all__ = ["ClassWeights", "cross_fitted", "from_arrays", "rate", "shares", "to_arrays"]
@@ -25,7 +27,9 @@ ClassWeights = dict[str, np.ndarray]  # plain data, which every way of keeping m
 
 def fit_class_weights(said: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray) -> ClassWeights:
     """The logit over ratings (samples, models, classes)."""
-    model = LogisticRegression(max_iter=STEPS).fit(said.reshape(len(said), -1), y, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is near enough by then
+        model = LogisticRegression(max_iter=STEPS).fit(said.reshape(len(said), -1), y, sample_weight=weights)
     coefficients, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:
         coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
