@@ -31,6 +31,7 @@ from linmax.models.sklearn.composition import Composition
 from linmax.models.sklearn.saying import WhatModelsSay
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, OnLineClassifier, all_or_nothing, targets, whole_file
 from linmax.models.sklearn.weighting import Showing, shares_of, weights_of
+from linmax.models.wrong import mask_of
 from linmax.util import files
 
 __all__ = ["FusionClassifier"]
@@ -207,7 +208,7 @@ class FusionClassifier(Composition, WhatModelsSay):
         self._learn(instances[order], y[order], weights=None if hefts is None else hefts[order])
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
 
         The first call starts the models: where all of them have a ``partial_fit``, the samples come in stretches of
@@ -222,6 +223,10 @@ class FusionClassifier(Composition, WhatModelsSay):
         sample_weight
             How much each sample counts, 1 by default: for the fusion (`linmax.models.showings`), and as the models' own
             weights.
+        wrong
+            True or False for each sample: whether all that is known is that its label is *not* the one in y. The fusion
+            learns another class in its stead, drawn as probable as it holds it to be; the models learn from the other
+            samples. In the first call these others come first.
 
         Returns
         -------
@@ -231,13 +236,16 @@ class FusionClassifier(Composition, WhatModelsSay):
         models = self._checked()
         first = not hasattr(self, "_model")
         y = targets(X, y)
+        denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
+        if first and denied.any():
+            return self._begin_with_wrong(X, y, classes, sample_weight, denied)
         self._check_columns(X, reset=first)
         weights = None if sample_weight is None else weights_of(sample_weight, X)
         begins = first and (self._prefit or not all(goes_on(model) for _, model in models))
         learning = [(name, model) for name, model in models if begins or goes_on(model)]
         routed = self._routed("fit" if begins else "partial_fit", learning, weights, {})
         hefts = np.ones(len(y)) if weights is None else weights
-        known, begin = self._classes_for(y, classes), 0
+        known, begin = self._classes_for(y[~denied], classes), 0
         if begins:
             rows = np.flatnonzero(hefts > 0.0)
             self._fit(models, (X, y, weights), rows, routed, known, declared=classes is not None, hefts=hefts)
@@ -248,13 +256,26 @@ class FusionClassifier(Composition, WhatModelsSay):
             block, labels = _safe_indexing(X, part), y[part]
             rows, own_hefts = np.flatnonzero(hefts[part] > 0.0), hefts[part]
             said = ratings(self.estimators_, self.stack_method_, block, known)
-            instances = self._instances(said, block, known, self._detailed(said, known), learning=True)
-            self._learn(instances[rows], labels[rows], weights=own_hefts[rows])
+            instances = self._instances(said, block, known, self._detailed(said, known), learning=True)[rows]
+            self._learn_told(instances, labels[rows], denied[part][rows], own_hefts[rows])
+            if denied[part].any():
+                part = part[~denied[part]]
+                block, labels = _safe_indexing(X, part), y[part]
             for name, model in self.named_estimators_.items():
-                if goes_on(model):
+                if goes_on(model) and len(part):
                     own = routed.get(name, {}).get("sample_weight")
                     teach(model, block, labels, None if own is None else own[part])
         self.classes_ = known
+        return self
+
+    def _begin_with_wrong(self, X: Any, y: np.ndarray, classes: Any, sample_weight: Any, denied: np.ndarray) -> Self:
+        """A first call with samples that say only that an answer was wrong: they come after the others."""
+        if denied.all():
+            raise ValueError("wrong answers alone start no models; give samples with labels first")
+        weights = None if sample_weight is None else weights_of(sample_weight, X)
+        for rows in (np.flatnonzero(~denied), np.flatnonzero(denied)):
+            more = None if weights is None else weights[rows]
+            self.partial_fit(_safe_indexing(X, rows), y[rows], classes, more, wrong=denied[rows])
         return self
 
     def _begin(
