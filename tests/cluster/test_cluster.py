@@ -9,6 +9,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -326,6 +327,14 @@ def test_workers_hold_no_more_after_many_passes(paths, client):
     assert set(client.run(lambda: len(held._held)).values()) == {0}
 
 
+def wait_for_port(port):
+    for _ in range(600):
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+
+
 def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
     address, python = "tcp://127.0.0.1:18786", [sys.executable, "-m"]
     with (tmp_path / "errors").open("w") as errors:
@@ -337,10 +346,8 @@ def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
             )
         ]
         try:
-            with (
-                dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
-                distributed.Client(address, timeout=60) as connected,
-            ):
+            wait_for_port(18786)
+            with distributed.Client(address, timeout=8) as connected:  # so long it tries to find the scheduler again
                 connected.wait_for_workers(1, timeout=60)
 
                 def kill(progress):
