@@ -9,6 +9,7 @@ from linmax.cluster.mixing import fit
 from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.shards import ShardError
 from linmax.cluster.sweeping import Swept, sweep
+from linmax.cluster.voting import fit_votes
 from linmax.cluster.workers import connect
 
-__all__ = ["Fit", "Pass", "Progress", "ShardError", "Swept", "connect", "fit", "fuse", "learn", "sweep"]
+__all__ = ["Fit", "Pass", "Progress", "ShardError", "Swept", "connect", "fit", "fit_votes", "fuse", "learn", "sweep"]
