@@ -41,9 +41,11 @@ class LearnJob:
     resumed: bool = False
     noted: bool = False
     warned: bool = False
+    crowded: bool = False
     kept_pass: int | None = None  # the pass that the model is from, if not the last
     runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
+    heaviest: float = 1.0  # of their weights
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
 
@@ -74,6 +76,8 @@ class LearnJob:
             self.screen.print(f"Going on from {given.checkpoint}, after {trials:,} trials.")
         else:
             model = self._model() if given.start is None else StreamModel.load(given.start)
+            if given.start is not None and given.memory is not None:
+                model.limit(given.memory)
             self.work = Progressive(model, given.delay, given.holdout)
         if given.predictions:
             self.output = Predictions(given.predictions, written if self.resumed else 0)
@@ -83,7 +87,11 @@ class LearnJob:
 
         given = self.arguments
         return StreamModel(
-            given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits
+            given.learner,
+            scale=given.scale,
+            thresholds=not given.no_thresholds,
+            hash_bits=given.hash_bits,
+            memory=given.memory,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -92,7 +100,7 @@ class LearnJob:
 
         given = self.arguments
         names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
-        names += " hash_bits no_thresholds start passes holdout early_stop delay predictions"
+        names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop delay predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
         return settings
@@ -173,6 +181,8 @@ class LearnJob:
         self.work.kind = self.stream.format
         self._warn()
         self.rows += len(batch)
+        self._tell_crowded()
+        self.heaviest = max(self.heaviest, float(batch.importance.max(initial=0.0)))
         if len(self.work.passes) == 1:
             self.runs.count(batch.codes)
         if self.output is not None and len(self.work.passes) == 1:
@@ -187,6 +197,28 @@ class LearnJob:
             for note in self.stream.notes:
                 self.screen.print(note, soft_wrap=True, markup=False)
         self.noted = True
+
+    def _tell_crowded(self) -> None:
+        """Say once that the budget of memory is used up."""
+        model = self.work.model
+        if self.crowded or not model.crowded:
+            return
+        from linmax.models.streams.budget import bytes_shown
+
+        self.crowded = True
+        told = (
+            f"The memory of {bytes_shown(model.memory or 0)} is used up by {len(model.vocabulary):,} attributes of "
+            f"{_many(len(model.labels), 'class', 'classes')}, after {self.rows:,} lines; those that are new share "
+            "columns."
+        )
+        self.screen.print(told, soft_wrap=True)
+
+    def _told_of_weights(self) -> str:
+        """What to say of weights that count less than they are."""
+        most = self.work.model.heaviest
+        if self.heaviest <= most:
+            return ""
+        return f"Weights beyond {most:g} count as {most:g} for this learner; the largest is {self.heaviest:g}."
 
     def _warn(self) -> None:
         """Say once that labels look like numbers to be predicted rather than classes."""
@@ -256,7 +288,7 @@ class LearnJob:
         except (OSError, ValueError) as error:  # still report the results
             failed = error
         show_refusals(self.screen, assert_stream.refusals)
-        for remark in assert_stream.remarks():
+        for remark in [*assert_stream.remarks(), *filter(None, [self._told_of_weights()])]:
             self.screen.print(remark, soft_wrap=True, markup=False)
         figures = self._figures(seconds)
         if given.test:
@@ -287,6 +319,7 @@ class LearnJob:
             "classes": len(model.classes),
             "features": model.features,
             "decided": model.decided or None,
+            **({"crowded": model.crowded} if model.memory is not None else {}),
             "unlabelled": first.unlabelled,
             "refused": self.stream.refusals.total,
             "seconds": seconds,

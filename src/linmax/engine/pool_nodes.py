@@ -10,8 +10,9 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
-from linmax.learners.attributes import KINDS, RunningPool, slots
+from linmax.learners.attributes import KINDS
 from linmax.learners.mixing import Apart, Mixture
+from linmax.learners.running_pool import RunningPool, slots
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 from linmax.util.names import apart
@@ -64,6 +65,11 @@ class LearnerNode(Node):
 
     def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         return self.running.play(engine.state.shape, instances, label, 0, 1, engine.k)
+
+    @property
+    def weighing(self) -> RunningPool | None:  # type: ignore[override]
+        """A group of members does."""
+        return self.running if isinstance(self.running, RunningPool) else None
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.running.judge(engine.state.shape, instances, size, engine.k)
@@ -182,6 +188,11 @@ class AutoPoolNode(Node):
                 predictions[place], table[place] = classes, scores
                 self._vote(engine, chunk, begin, end, votes, predictions, table)
         return PlayedChunk(predictions, np.ones(size, np.uint8), table)
+
+    @property
+    def weighing(self) -> RunningPool | None:  # type: ignore[override]
+        """The pool for attributes, where it decides."""
+        return self.attributes if self.votes is None else None
 
     @property
     def takes_gaps(self) -> bool:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Typed tables: Parquet and Arrow files, pandas and polars frames, (X, y) pairs.
+"""Typed tables: Parquet and Arrow files, pandas and polars frames, (X, y) and (X, y, weights).
 
 Columns of numbers are dense attributes (null and nan are missing), columns of text and categories become attributes
 ``column=value``. Rows come in the order of the table, however it is divided.
@@ -16,7 +16,7 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.columns import Column, columns_of, is_columnar
 from linmax.io.columns import plain as _plain
 from linmax.io.options import Position, ReadOptions
-from linmax.io.parsing import LARGEST, NOT_FINITE, REASONS
+from linmax.io.parsing import IMPORTANCE, LARGEST, NOT_FINITE, REASONS
 from linmax.io.refusals import Refusals
 from linmax.io.schema import dense_columns, named_columns, refuse_repeated, schema_of
 from linmax.io.vocabulary import ABSENT, Vocabulary
@@ -32,12 +32,13 @@ __all__ = ["TableReader", "is_table"]
 
 
 def is_table(data: Any) -> bool:
-    """Whether this is a frame, an Arrow table or batch, or a pair (X, y)."""
+    """Whether this is a frame, an Arrow table or batch, or arrays (X, y) or (X, y, weights)."""
     return is_columnar(data) or _pair(data)
 
 
 def _pair(data: Any) -> bool:
-    return isinstance(data, tuple) and len(data) == 2 and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
+    arrays = isinstance(data, tuple) and len(data) in (2, 3)
+    return arrays and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
 
 
 class TableReader:
@@ -60,6 +61,7 @@ class TableReader:
         self.refusals = Refusals()
         self.notes: list[str] = []
         self.settled: dict[str, Any] = {}
+        self._reading: dict[str, Any] = {}  # what a model keeps of arrays, which settle nothing
         self._words = words_for(options.words, options.ngrams, options.skips, table=bool(options.text))
         self._widened: dict[str, int] = {}  # columns of numbers with words in them: the row of the first
         self._passed = 0
@@ -79,7 +81,7 @@ class TableReader:
                 continue
             if not is_columnar(table):
                 raise TypeError(
-                    f"a stream of tables holds frames, Arrow batches or pairs (X, y), got {type(table).__name__}"
+                    f"a stream of tables holds frames, Arrow batches or arrays (X, y), got {type(table).__name__}"
                 )
             columns, size = columns_of(table)
             if not self.settled:
@@ -92,11 +94,16 @@ class TableReader:
                     yield self._batch(cut, end - begin - skip, self._passed + begin + skip)
             self._passed += size
 
-    def _pairs(self, x: Any, y: Any) -> Iterator[Batch]:
-        """X and y as in scikit-learn; columns are named by their numbers."""
+    def _pairs(self, x: Any, y: Any, weights: Any = None) -> Iterator[Batch]:
+        """X, y and sample_weight as in scikit-learn; columns are named by their numbers."""
         labels = list(y)
         if x.shape[0] != len(labels):
             raise ValueError(f"X has {x.shape[0]} rows, but y has {len(labels)}")
+        if not self.settled and (remembered := self.options.remembered()):
+            self._reading = {"reading": {"format": self.kind, **remembered}}
+        hefts = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
+        if hefts.shape != (len(labels),):
+            raise ValueError(f"weights must be one number for each of {len(labels)} rows, got {hefts.shape}")
         if sparse.issparse(x):
             csr = sparse.csr_array(x).astype(np.float64)
             csr.sum_duplicates()
@@ -107,14 +114,16 @@ class TableReader:
                 keep = (indices != ABSENT) & (values != 0.0)
                 kept = np.concatenate([[0], np.cumsum(keep)])[part.indptr]
                 block = np.zeros((part.shape[0], 0)), kept.astype(np.int64), indices[keep], values[keep]
-                yield self._made(*block, labels[begin : begin + self.rows], (), begin)
+                rows = slice(begin, begin + self.rows)
+                yield self._made(*block, labels[rows], hefts[rows], (), begin)
             return
         dense = np.asarray(x, np.float64)
         names = tuple(map(str, range(dense.shape[1])))
         for begin in range(0, len(labels), self.rows):
             part = np.ascontiguousarray(dense[begin : begin + self.rows])
             nothing = np.zeros(len(part) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-            yield self._made(part, *nothing, labels[begin : begin + self.rows], names, begin)
+            rows = slice(begin, begin + self.rows)
+            yield self._made(part, *nothing, labels[rows], hefts[rows], names, begin)
 
     def _settle(self, columns: dict[str, Column]) -> None:
         """Decide what the columns are, by those of the first table."""
@@ -155,8 +164,10 @@ class TableReader:
                 named.add_texts("" if alone else f"{name}^", columns[name].values(), self._words)
         tagged = next((name for name, kind in of.items() if kind == "id"), None)
         tags = None if tagged is None else ["" if v is None else _plain(v) for v in columns[tagged].values()]
+        weighed = next((name for name, kind in of.items() if kind == "weight"), None)
+        weights = np.ones(size) if weighed is None else columns[weighed].numbers()[0]
         sparse_rows = named.rows(size, self.vocabulary, self.grows)
-        return self._made(dense, *sparse_rows, labels, numbers, first, tags)
+        return self._made(dense, *sparse_rows, labels, weights, numbers, first, tags)
 
     def _made(
         self,
@@ -165,12 +176,13 @@ class TableReader:
         indices: np.ndarray,
         values: np.ndarray,
         labels: list[Any],
+        weights: np.ndarray,
         names: tuple[str, ...],
         first: int,
         tags: list[str] | None = None,
     ) -> Batch:
         size = len(labels)
-        if self.vocabulary.bits is not None:  # two names may share a column
+        if self.vocabulary.bits is not None or self.vocabulary.full:  # two names may share a column
             rows = sparse.csr_array((values, indices, indptr), shape=(size, len(self.vocabulary)))
             rows.sum_duplicates()
             indptr, indices, values = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
@@ -178,25 +190,29 @@ class TableReader:
             wild = (np.abs(dense) > LARGEST).any(axis=1)
         far = np.flatnonzero(~(np.abs(values) <= LARGEST))
         wild[np.searchsorted(indptr, far, side="right") - 1] = True
+        with np.errstate(invalid="ignore"):
+            wild |= ~((weights >= 0.0) & (weights <= LARGEST))
         codes = self._codes(labels, wild)
         lines = np.arange(first + 1, first + size + 1)
         for t in np.flatnonzero(wild).tolist():
-            self.refusals.add(self.name, int(lines[t]), REASONS[NOT_FINITE])
+            light = not 0.0 <= weights[t] <= LARGEST
+            reason, given = REASONS[IMPORTANCE if light else NOT_FINITE], f"{weights[t]:g}" if light else None
+            self.refusals.add(self.name, int(lines[t]), reason, given)
             if self.options.strict:
-                raise ValueError(f"{self.name}, row {int(lines[t])}: {REASONS[NOT_FINITE]}")
+                raise ValueError(f"{self.name}, row {int(lines[t])}: {self.refusals.first[-1][2]}")
         if wild.any():
             keep = ~wild
+            weights = weights[keep]
             counts = np.diff(indptr)
             flags = np.repeat(keep, counts)
             dense, codes, lines = dense[keep], codes[keep], lines[keep]
             indptr = np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int64)
             indices, values = indices[flags], values[flags]
             tags = None if tags is None else [tag for tag, kept in zip(tags, keep.tolist(), strict=True) if kept]
-        size = len(codes)
         place = Position(self.start.file, first + len(labels), first + len(labels) + 1)
         return Batch(
-            dense, indptr, indices, values, codes, np.ones(size), lines, tags, len(self.vocabulary), self.vocabulary,
-            self.classes, names, place, settled=self.settled,
+            dense, indptr, indices, values, codes, weights, lines, tags, len(self.vocabulary), self.vocabulary,
+            self.classes, names, place, settled=self.settled or self._reading,
         )  # fmt: skip
 
     def _codes(self, labels: list[Any], refused: np.ndarray) -> np.ndarray:
@@ -209,6 +225,7 @@ class TableReader:
             name = _plain(label)
             if name not in found:
                 found[name] = self.classes.number(name.encode())
+                self.vocabulary.fit_classes(len(self.classes))
             codes[t] = found[name]
         return codes
 

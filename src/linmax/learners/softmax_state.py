@@ -271,13 +271,14 @@ class RunningSoftmax(Running):
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         places = moved(np.arange(1.0, self.weights.size + 1.0))
-        if self.full and places.size > FULL:
+        whole = self.full and places.size <= FULL
+        if self.full and not whole:
             curvature = np.diag(self._posterior(self.weights, float(self.guess[0]))[2]).copy()
             self._no_matrices()
             self.curvature = curvature
         self.weights = moved(self.weights)
         new = np.flatnonzero(places == 0.0)
-        if not self.full:
+        if not whole:
             self.curvature = moved(self.curvature)
             self.curvature[new] = self.prior
             return

@@ -34,10 +34,11 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
-from linmax.learners.attributes import RunningPool
+from linmax.learners.running_pool import RunningPool
 from linmax.models.calibration import Calibration
 from linmax.models.columns import Columns
 from linmax.models.confidence import Confidence
+from linmax.models.showings import play_shown
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
@@ -262,29 +263,47 @@ class Model(Confidence):
         margins: bool = False,
         first_pass: bool = True,
         served: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> Outcome:
         """Predict each instance, then see its label, a place in `classes`, and update; count, and keep the scores.
 
         Those of instances that have been learned from before say nothing about ones to come: they are not kept.
         Mistakes are counted against what was ``served`` for the instances, if they were predicted at another time.
+        Instances count as much as ``weights`` > 0 say (see `linmax.models.showings`), and are predicted once.
         """
+        if weights is not None and (weights == 1.0).all():
+            weights = None
         size, followed = len(places), first_pass and self.follows
         most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if followed else size
         if size <= most:
-            return self._stretch(instances, places, margins, first_pass, served)
+            return self._stretch(instances, places, margins, first_pass, served, weights)
         parts = []
         for begin in range(0, size, most):
             end = min(size, begin + most)
             answers = None if served is None else served[begin:end]
-            parts.append(self._stretch(cut(instances, begin, end), places[begin:end], margins, first_pass, answers))
+            hefts = None if weights is None else weights[begin:end]
+            here = cut(instances, begin, end), places[begin:end]
+            parts.append(self._stretch(*here, margins, first_pass, answers, hefts))
         return joined(parts)
 
     def _stretch(
-        self, instances: Instances, places: np.ndarray, margins: bool, first_pass: bool, served: np.ndarray | None
+        self,
+        instances: Instances,
+        places: np.ndarray,
+        margins: bool,
+        first_pass: bool,
+        served: np.ndarray | None,
+        weights: np.ndarray | None,
     ) -> Outcome:
         known, room = int(self.engine.state.shape[KNOWN]), len(self.record.labels)
         scored = 0 if not first_pass else len(places) if self.follows else room
-        outcome = self.engine.run(instances, places, margins, scored=scored)
+        if weights is None:
+            outcome = self.engine.run(instances, places, margins, scored=scored)
+        elif self.engine.top.weighing is not None:
+            outcome = self.engine.run_weighed(instances, places, weights, min(scored, len(places)))
+        else:
+            first = int(self.record.counts[COUNTED])
+            outcome = play_shown(self.engine, instances, places, weights, first, min(scored, len(places)))
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)

@@ -69,15 +69,17 @@ def mask_of(wrong: Any, size: int) -> np.ndarray:
     return mask
 
 
-def run_with_wrong(model: ExpertsModel, instances: Experts, labels: np.ndarray, wrong: np.ndarray) -> None:
-    """Go on with trials of which some, ``wrong``, say only that the label is not the one given.
+def run_with_wrong(
+    model: ExpertsModel, instances: Experts, labels: np.ndarray, wrong: np.ndarray, weights: np.ndarray
+) -> None:
+    """Go on with trials, weighed, of which some, ``wrong``, say only that the label is not the one given.
 
     Such a trial teaches nothing while no other class is known, or if it denies one that nobody has met.
     """
     begin = 0
     for t in [*np.flatnonzero(wrong).tolist(), len(wrong)]:
         if t > begin:
-            model.run(instances[begin:t], labels[begin:t], grow=True)
+            model.run(instances[begin:t], labels[begin:t], grow=True, weights=weights[begin:t])
         begin = t + 1
         not_this = labels[t : t + 1].tolist()
         if not not_this or not_this[0] not in model.known:
@@ -88,4 +90,4 @@ def run_with_wrong(model: ExpertsModel, instances: Experts, labels: np.ndarray, 
         label = another(shares, not_this[0], model.trials)
         if label is not None:
             with denied(model, model.known.index(not_this[0])):
-                model.run(one, [label], grow=True)
+                model.run(one, [label], grow=True, weights=weights[t : t + 1])

@@ -161,7 +161,7 @@ class ServedModel:
 
     def _learn(self, instance: Instance, label: Label, wrong: bool) -> Label | None:
         """Learn, or raise and leave the learner as it was."""
-        told = {"wrong" if wrong else "label": label}
+        told: dict[str, Any] = {"wrong" if wrong else "label": label}
         if not self.fragile:
             return self.learner.learn(**instance, **told)
         before = self.learner_state()

@@ -14,8 +14,9 @@ from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import Tally
+from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
+from linmax.models.fusion.logit import LogitRival
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
 from linmax.models.fusion.shares import unit
@@ -40,6 +41,7 @@ class FusionState:
     tally: Tally = field(default_factory=Tally)
     recent: Recent = field(default_factory=Recent)
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
+    logit: LogitRival = field(default_factory=LogitRival)
     _reader: RowReader | None = field(default=None, init=False)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -56,6 +58,7 @@ class FusionState:
             "recent": self.recent.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": self.diversity.arrays,
+            "logit": self.logit.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
@@ -86,6 +89,7 @@ class FusionState:
             Tally.restored(blocks["tally"]),
             Recent.restored(blocks.get("recent", {})),
             RaterDiversity(**blocks["raters"]),
+            LogitRival.restored(blocks.get("logit", {})),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,6 +141,7 @@ class FusionState:
         right = self.model.play(reader.instances(codes), labels).predictions == labels
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         self.recent.add(codes, labels)
+        self.logit.add(codes, labels, right)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:
@@ -164,7 +169,25 @@ class FusionState:
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
             said = np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
-            self.recent.add(said, np.array([place[name] for name in names], np.int64))
+            told = np.array([place[name] for name in names], np.int64)
+            self.recent.add(said, told)
+            self.logit.add(said, told, right, batch.logs)
+
+    def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
+        """The fusion beside its rivals, on-line, or on held-out trials and their labels."""
+        random, k = np.random.default_rng(seed), len(self.model.classes)
+        if held is None:
+            comparison, logit = self.tally.compare(self.voters, seed), self.logit.online(k, random)
+        else:
+            batch, labels = held
+            right, tally = self.predict(batch) == labels, Tally(len(self.voters))
+            self.count(tally, batch, labels, right, self.tally.leaders)
+            comparison = tally.compare(self.voters, seed, self.tally.leaders)
+            place = {name: i for i, name in enumerate(self.model.classes)}
+            said = np.array([*(place.get(name, -1) for name in batch.names), -1])[batch.said]
+            told = np.array([place.get(name, -1) for name in labels.tolist()])
+            logit = self.logit.held_out(said, batch.logs, told, right, k, random)
+        return comparison if logit is None else replace(comparison, rivals={**comparison.rivals, "logit": logit})
 
     def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
         """The instances without voters that have not joined yet; votes for classes not met, nor ``more``, abstain."""

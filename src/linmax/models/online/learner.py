@@ -36,7 +36,7 @@ from linmax.models.online.trials import Trials
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
 from linmax.util import files
-from linmax.util.checks import boolean, fraction, one_of, whole
+from linmax.util.checks import at_least, boolean, fraction, one_of, whole
 
 __all__ = ["KIND", "Learner"]
 
@@ -302,6 +302,7 @@ class Learner(Trials):
         id: Any = None,
         candidates: Any = None,
         wrong: Any = UNSET,
+        weight: float = 1.0,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
 
@@ -317,7 +318,14 @@ class Learner(Trials):
 
         With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
         drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted.
+
+        With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
+        out.
         """
+        if weight != 1.0:
+            if wrong is not UNSET or candidates is not None:
+                raise TypeError("learn() takes weight= with a label and without candidates; leave it out")
+            return self._learn_weighed((attributes, votes, scores), label, id, at_least("weight", weight, 0.0))
         if wrong is not UNSET:
             if label is not UNSET:
                 raise TypeError("learn() takes label= or wrong=, not both: a label says more")
@@ -368,6 +376,24 @@ class Learner(Trials):
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
         self._waiting.label(id)
         return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
+
+    def _learn_weighed(self, blocks: tuple[Any, Any, Any], label: Any, id: Any, weight: float) -> Any:
+        """`learn` an instance that counts ``weight`` times."""
+        check_given(label)
+        given = self._reading.read(*blocks) if id is None else self._waiting.kept(id, *blocks)
+        kept = None if id is None else self._waiting[id]
+        if no_label(label) or (kept is not None and kept.candidates is not None):
+            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+        self._reading.check_label(label)
+        if weight > 0.0:
+            with self._unharmed(given):
+                predicted = self._learn(given, label, UNSET if kept is None else kept.predicted, weight)
+        else:
+            predicted = self.predict(*blocks[:1], votes=blocks[1], scores=blocks[2]) if kept is None else None
+        if kept is None:
+            return predicted
+        self._waiting.label(id)
+        return kept.predicted
 
     def ask(
         self,

@@ -75,7 +75,7 @@ class Trials(Named):
         engine = model.engine if layout == model.layout else model.engine.hosting(layout)
         return engine.judge(self._instances(given, layout, guests, places), 1)[1]
 
-    def _learn(self, given: Given, label: Any, served: Any = UNSET) -> Any:
+    def _learn(self, given: Given, label: Any, served: Any = UNSET, weight: float = 1.0) -> Any:
         self._alone()
         model, met = self._model, [len(names) for names in self._all_names]
         try:
@@ -92,7 +92,7 @@ class Trials(Named):
         model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), self._places[label] if labels else -1, served)
+            return self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
         finally:
             self._renamed()
 
@@ -128,11 +128,12 @@ class Trials(Named):
         self._renamed()
         return self._open(numbers, voted or None)
 
-    def _play(self, played: Instances, place: int, served: Any = UNSET) -> Any:
+    def _play(self, played: Instances, place: int, served: Any = UNSET, weight: float = 1.0) -> Any:
         """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
         self._alone()
         answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
-        number = int(self._model.play(played, np.array([place], np.int32), served=answers).predictions[0])
+        weights, label = np.array([weight]), np.array([place], np.int32)
+        number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
         return self.classes[number] if number >= 0 else None
 
     def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
