@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -108,7 +108,8 @@ def why_refused(outcome: OnLineFusion | Refused) -> str:
 def mix_votes(base: F, mix: str, *fusions: F) -> F:
     """One fusion from several that went on from the base."""
     started = base if getattr(base, "_state", None) is not None else None
-    return merge_since(started, list(fusions), mix)
+    merged = cast(F, merge_since(started, list(fusions), mix))  # of their type
+    return merged
 
 
 def _mixed(workers: Workers, base: Any, learned: Sequence[Any], mix: str, node: Node) -> Any:
