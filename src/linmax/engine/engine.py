@@ -94,6 +94,7 @@ class Engine:
             if self.tracked and begin:  # not where a state is to be taken over
                 start_means(self.members, self.state, member)
         self.top.prepare(self)
+        self._kept_log: Log | None = None  # while trials are played
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
         self.tail_uses = np.zeros((len(self.runs), 0), np.int32)
@@ -294,6 +295,7 @@ class Engine:
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
+        self._kept_log = None
 
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
@@ -338,7 +340,8 @@ class Engine:
             instances = concatenate(self.tail, instances)
             labels = np.concatenate([self.tail_labels, labels])
         size = len(labels)
-        uses = np.zeros((len(self.runs), size if self.memory else 0), np.int32)
+        blocks = -(-size // LANES)
+        uses = np.zeros((len(self.runs), blocks * LANES if self.memory else 0), np.int32)
         if self.memory:
             uses[:, :offset] = self.tail_uses
         panel = NO_PANEL
@@ -356,17 +359,18 @@ class Engine:
             # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
             self.tail = concatenate(cut(instances, size - keep, size), cut(instances, size, size))
             self.tail_labels = labels[size - keep :].copy()
-            self.tail_uses = uses[:, size - keep :].copy()
+            self.tail_uses = uses[:, size - keep : size].copy()
 
     def panel(self, size: int, largest: float, ones: bool) -> Panel:
         """An empty panel for instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
         if not self.small or not 1e-30 < largest < 1e30:  # too small or too large for single precision
             return NO_PANEL
-        places = -(-size // LANES) * self.state.weights.shape[1] * LANES
+        places, coordinates = -(-size // LANES) * LANES, self.state.weights.shape[1]
         voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
-        if voters_only and ones and self.k < 128:
-            return Panel(aligned(places, dtype=np.int8), NO_PANEL.ratings, largest)
-        return Panel(NO_PANEL.codes, aligned(places * self.k, dtype=np.float32), largest)
+        if voters_only and ones:
+            rows, groups = self.k + self.k % 2, -(-coordinates // 4)
+            return Panel(aligned(places * rows * groups, dtype=np.int8), NO_PANEL.ratings, largest)
+        return Panel(NO_PANEL.codes, aligned(places * coordinates * self.k, dtype=np.float32), largest)
 
     def chunk_length(self, size: int) -> int:
         """Trials of which hypotheses and scores are kept at a time; 1 when they are too large to be copied."""
@@ -431,11 +435,13 @@ class Engine:
         return Log(weights, backlog, np.zeros((count, 1, NUMBERS)), np.zeros((count, 1), np.int32))
 
     def _log(self, size: int) -> Log:
-        """An empty log for the hypotheses of a chunk."""
+        """A log for the hypotheses of a chunk: that of the chunk before, if it was as long."""
         count, coordinates = self.state.weights.shape
         if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
             return self.state_log()
-        versions = np.zeros((count, size), np.int32)
-        backlog = np.zeros((count, size + 1, self.state.backlog.shape[1]))
-        numbers = np.zeros((count, size + 1, NUMBERS))
-        return Log(np.zeros((count, size + 1, coordinates)), backlog, numbers, versions)
+        if self._kept_log is None or self._kept_log.versions.shape[1] != size:
+            versions = np.zeros((count, size), np.int32)
+            backlog = np.zeros((count, size + 1, self.state.backlog.shape[1]))
+            numbers = np.zeros((count, size + 1, NUMBERS))
+            self._kept_log = Log(np.zeros((count, size + 1, coordinates)), backlog, numbers, versions)
+        return self._kept_log
