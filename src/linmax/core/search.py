@@ -241,9 +241,9 @@ def next_in_panel(
 @kernel(hot=True)
 def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
     """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
-    best, top, second = 0, np.int64(sums[sum_place(0, lane)]), -STEPS * STEPS
+    best, top, second = 0, int(sums[sum_place(0, lane)]), -STEPS * STEPS
     for row in range(1, known):
-        value = np.int64(sums[sum_place(row, lane)])
+        value = int(sums[sum_place(row, lane)])
         second = max(second, min(top, value))
         best = row if value > top else best
         top = max(top, value)
@@ -305,7 +305,7 @@ def search(
             if view.only_sign and view.rivals == BEST and panel.codes.size:
                 row = sure_rival(scratch.sums, t % LANES, shape[KNOWN], in_steps(slack))
                 if row > 0:
-                    rival = np.int64(row - 1 if row <= labels[t] else row)
+                    rival = row - 1 if row <= labels[t] else row
                     return t, rival, rival, -1.0
         elif limit and uses[t] >= limit:
             t += 1
