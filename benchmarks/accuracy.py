@@ -2,7 +2,7 @@
 
     LINMAX_DATA=... python benchmarks/accuracy.py --json a.json         # everything; about half an hour
     LINMAX_DATA=... python benchmarks/accuracy.py --quick               # one shuffle, at most 4,000 rows a set
-    LINMAX_DATA=... python benchmarks/accuracy.py --only sms,elec2,votes --json a.json --markdown a.md --plot a.png
+    LINMAX_DATA=... python benchmarks/accuracy.py --only sms,elec2,votes --json a.json --markdown a.md
 
 With ``--json`` every result is written as soon as it is there, and the same command goes on where it was stopped, by
 hand or by ``--minutes``; what is missing is said.
@@ -37,7 +37,6 @@ from scipy import sparse
 
 import linmax
 from linmax.util.outputs import write_json
-from linmax.util.plots import figure_class
 
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
 LOSSES = ("squared", "logistic", "hinge")
@@ -258,7 +257,7 @@ def compare_on(name: str, record: Record, fast: dict[str, Play], slow: dict[str,
             results = [play(stream.shuffled(seed)) for stream in streams]
             for learner in results[0]:
                 _add(found, learner, [result[learner] for result in results])
-            if player == "linmax" and seed == 0:
+            if player == "linmax" and seed == 0 and settings["slow rows"]:
                 wrong = np.concatenate([result["linmax"].wrong for result in results])
                 found["linmax, first rows"] = float(wrong[: settings["slow rows"]].mean())
             played[player] = seed + 1
@@ -435,40 +434,17 @@ def markdown(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def plot(figures: dict[str, Any], path: str) -> None:
-    """Each set's error beside Vowpal Wabbit's best: below 1, linmax errs less."""
-    ratios = {name: found["ratio"] for name, found in figures.get("attributes", {}).items() if "ratio" in found}
-    if not ratios:
-        CONSOLE.print("no plot: it needs Vowpal Wabbit's errors")
-        return
-    figure = figure_class()(figsize=(7, 0.33 * len(ratios) + 1.0), layout="constrained")
-    axes = figure.subplots()
-    names = sorted(ratios, key=ratios.__getitem__, reverse=True)
-    axes.barh(names, [ratios[name] for name in names], color="#0072b2")
-    for place, name in enumerate(names):
-        line = figures["attributes"][name]["learners"]
-        theirs = min(line[f"VW {loss}"]["error"] for loss in LOSSES)
-        told = f"{percent(line['linmax']['error'])} against {percent(theirs)} %"
-        axes.text(0.01, place, told, va="center", fontsize=8, color="white")
-    axes.axvline(1.0, color="#444444", linewidth=1)
-    axes.set_xlim(0.0, 1.05 * max(1.0, *ratios.values()))
-    axes.set_xlabel("progressive error, linmax / best of three Vowpal Wabbits; 1 is equal")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names of data sets, 'majority' and 'votes', with commas")
     parser.add_argument("--shuffles", type=int, default=5)
     parser.add_argument("--runs", type=int, default=20, help="of the majority problem")
-    parser.add_argument("--slow-rows", type=int, default=2000)
+    parser.add_argument("--slow-rows", type=int, default=2000, help="0 leaves out scikit-learn and River")
     parser.add_argument("--minutes", type=float, help="stop after so many, with what there is; --json goes on later")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--markdown")
-    parser.add_argument("--plot")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else [*STREAMS, "majority", "votes"]
     unknown = [name for name in wanted if name not in (*STREAMS, "majority", "votes")]
@@ -486,6 +462,7 @@ def main() -> None:
             "River logistic": river_logistic,
         }
     )
+    slow = slow if arguments.slow_rows else {}
     for name in wanted:
         try:
             if name == "majority":
@@ -510,8 +487,6 @@ def main() -> None:
         Path(arguments.markdown).write_text(text)
     if arguments.json:
         write_json(figures, arguments.json)
-    if arguments.plot:
-        plot(figures, arguments.plot)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import linmax
 __all__ = ["DESCRIPTIONS", "missing_parts", "public_names"]
 
 # What a learner is described by. Functions that make one return it, which the site says for all of them.
-DESCRIPTIONS = {"Rule", "Averaged", "Recycled", "Voted", "Combined", "Stacked", "Selected"}
+DESCRIPTIONS = {"Rule", "Averaged", "Recycled", "Voted", "Combined", "Stacked", "Selected", "Explored"}
 DESCRIPTIONS |= {"Softmax", "RobustSoftmax", "NaiveBayes", "RecentLabel"}
 
 NOT_IN_ALL = {"river"} if importlib.util.find_spec("river") else set()  # needs an extra

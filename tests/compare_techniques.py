@@ -23,12 +23,13 @@ from linmax.core.contract import Rule
 from linmax.engine.notation import as_learner
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.combining import Combined
+from linmax.techniques.exploring import Explored
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.selecting import Selected
 from linmax.techniques.stacking import Stacked
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
 from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt, total
-from reference_techniques import Average, Combine, Recycle, Select, Stack, Vote
+from reference_techniques import Average, Combine, Explore, Recycle, Select, Stack, Vote
 
 __all__ = ["Watchful", "assert_same_hypothesis", "case_of", "follow_technique", "slow_of"]
 
@@ -164,6 +165,8 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
         rule = described.base
         multiplies = isinstance(rule, Rule) and rule.start > 0.0 and rule.spread is not None
         return Select(slow_of(rule, k, crumbs, **options), described.b, described.seed, multiplies)
+    if isinstance(described, Explored):
+        return Explore(slow_of(described.base, k, crumbs, **options), described.gamma, described.seed)
     members = [slow_of(member, k, crumbs, **options) for member in described.members]
     if isinstance(described, Combined):
         return Combine(members, described.how, described.beta)
@@ -227,6 +230,8 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
         assert machine.updates == slow.updates, where
     if isinstance(slow, Select):
         assert machine.labels_used == slow.asked, where
+    if isinstance(slow, Explore):
+        assert machine.labels_used == slow.told, where
     if isinstance(slow, Vote):
         ballot = machine.engine.top.ballot
         marks = ballot.marks

@@ -756,9 +756,58 @@ class Select(_Linear):
         return prediction
 
 
+class Explore(_Linear):
+    """B-B: with probability gamma the class tried is drawn from those known, else it is B's prediction.
+
+    B plays a trial if the class tried is right, if two classes are known, or if the label is a new class; of more than
+    two classes that tie at the top only if the class was drawn.
+    """
+
+    changed = True
+
+    def __init__(self, base: Learner, gamma: float, seed: int) -> None:
+        self.base, self.gamma, self.seed = base, gamma, seed
+        self.mistakes = self.trials = self.told = 0
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.base.linear
+
+    def grow(self, n: int) -> None:
+        self.base.grow(n)
+
+    def snapshot(self) -> Hypothesis:
+        return self.base.snapshot()
+
+    def scores(self, x: Vector) -> Vector:
+        return self.base.scores(x)
+
+    def predict(self, x: Vector) -> int:
+        return self.base.predict(x)
+
+    def trial(self, x: Vector, label: int) -> int:
+        self.grow(x.shape[1])
+        known, drawn = list(self.linear.known), Select.uniform(self.seed, self.trials)
+        tried = known[math.floor(drawn / self.gamma * len(known))] if drawn < self.gamma and known else self.predict(x)
+        self.mistakes += tried != label
+        self.trials += 1
+        taught = label not in known or len(known) == 2 or tried == label
+        if taught and label in known and len(known) > 2 and drawn >= self.gamma:
+            scores = self.scores(x)[known]
+            second, first = sorted(scores)[-2:]
+            gap = (first - second) / (np.abs(scores).max() or 1.0)
+            doubt.smallest = min(doubt.smallest, gap or doubt.smallest)
+            taught = gap > 1e-12
+        if taught:
+            self.told += 1
+            self.base.trial(x, label)
+        return tried
+
+
 __all__ = [
     "Average",
     "Combine",
+    "Explore",
     "Learner",
     "Recycle",
     "Select",

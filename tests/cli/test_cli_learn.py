@@ -110,12 +110,39 @@ def test_several_passes_hold_lines_out_and_end_early(data: Path, capsys: pytest.
     many = len(figures["passes"])
     assert 4 <= many < 30
     assert figures["passes"][0]["trials"] == 540
-    learn("data.vw", "--learner", "perceptron", "--passes", str(many), "--model", "plain", "--quiet")
+    kept = figures["kept_pass"]
+    assert kept == many - 3
+    more = ["--holdout", "10", "--early-stop", "0", "--quiet"]
+    plain = learn("data.vw", "--learner", "perceptron", "--passes", str(kept), "--model", "plain", *more)
+    assert figures["holdout_error"] == plain["holdout_error"]
     assert Path("early").read_bytes() == Path("plain").read_bytes()
     figures = learn("data.vw", "--learner", "perceptron", "--passes", "8", "--early-stop", "0", "--quiet")
     assert len(figures["passes"]) == 8
     figures = learn("data.vw", "--learner", "perceptron", "--passes", "2", "--holdout", "0", "--quiet")
     assert [one["trials"] for one in figures["passes"]] == [600, 600]
+
+
+def test_a_checkpoint_keeps_the_best_pass(data: Path) -> None:
+    from linmax.streams import StreamModel, stream
+
+    from linmax.models.streams.progressive import Progressive
+
+    work = Progressive(StreamModel("perceptron"), holdout=10)
+    for batch in stream(data, model=work.model):
+        work.play(batch)
+    work.keep_best()
+    work.finish_pass(again=True)
+    first = work.model.weights
+    for batch in stream(data, model=work.model):
+        work.play(batch)
+    work.counts.held_out_mistakes = 1000
+    work.keep_best()
+    work.save("kept", {}, {})
+    again = Progressive.load("kept")[0]
+    assert again.model.weights == work.model.weights != first
+    assert again.return_to_best() == work.return_to_best() == 1
+    assert again.model.weights == work.model.weights == first
+    assert again.return_to_best() is None
 
 
 def test_readable_weights(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

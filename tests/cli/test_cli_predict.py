@@ -103,6 +103,20 @@ def test_forms(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[0] == "line,tag,predicted,p,q"
 
 
+def test_no_answer_where_it_would_be_too_risky(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "m", "a.csv", "--output", "probabilities"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    risks = sorted(1.0 - max(float(row["p"]), float(row["q"])) for row in rows)
+    limit = 0.5 * (risks[0] + risks[-1])
+    assert main(["predict", "m", "a.csv", "--reject", repr(limit)]) == 0
+    shown = capsys.readouterr()
+    expected = [row["predicted"] if max(float(row["p"]), float(row["q"])) >= 1.0 - limit else "" for row in rows]
+    assert shown.out.splitlines() == expected
+    assert f"{expected.count('')} of 60 lines not answered" in shown.err
+    assert main(["predict", "m", "a.csv", "--sets", "0.9"]) == 2
+    assert "--sets needs a fusion" in capsys.readouterr().err
+
+
 def test_parquet(model: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert main(["predict", "m", "a.csv", "--id", "id", "--top", "2", "--as", "parquet", "--out", "p.parquet"]) == 0

@@ -286,13 +286,7 @@ def test_learners_are_joined_by_name():
 @pytest.mark.small
 def test_what_has_no_mixture_yet():
     refuse_unmergeable("auto")
-    models = [Learner("auto", classes=["x", "y"]) for _ in range(2)]
-    for model in models:
-        model.learn(votes={"ann": "x", "bob": "y"}, label="x")
-    with pytest.raises(
-        ValueError, match="auto cannot be merged: no mixture of its pool for voters and raters is known"
-    ):
-        merge(models)
+    refuse_unmergeable("votes")
     with pytest.raises(ValueError, match="softmax.*cannot be merged: no mixture of its states is known"):
         refuse_unmergeable("softmax")
 

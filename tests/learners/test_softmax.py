@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from linmax import combine, experts, majority_problem, parse, robust_softmax, run, softmax, stack
 from linmax.jit.compiling import JIT
-from linmax.learners import softmax as module
+from linmax.learners import softmax_state as module
 from reference_learners import ReferenceSoftmax, shares
 
 TRIALS = 60 if JIT else 24
@@ -206,3 +206,20 @@ def test_text_and_what_is_refused() -> None:
     huge = experts(attributes=np.full((10, 1), 1e200), classes=range(2))
     with pytest.raises(ValueError, match="scale the instances down"):
         run("softmax(0.1)", huge, [0, 1] * 5)
+
+
+@pytest.mark.small
+@BOTH
+@pytest.mark.parametrize("by_class", [False, True])
+def test_rows_of_very_different_sizes(text: str, by_class: bool) -> None:
+    """The curvature is then indefinite by rounding, and a refit must get over it."""
+    random = np.random.default_rng(3)
+    table = random.normal(size=(109, 6))  # up to a refit
+    labels = table[:, :3].argmax(axis=1)  # which no size changes
+    large = random.random(109) < 0.3
+    table[large] *= 1e10
+    order = np.argsort(labels, kind="stable") if by_class else np.arange(109)
+    trace = run(text, experts(attributes=table[order], classes=range(3)), labels[order])
+    assert np.isfinite(trace.model.weights.arrays.flat).all()
+    fitted = trace.model.predict(experts(attributes=table, classes=range(3))) == labels
+    assert fitted[large].mean() > 0.6  # a guess: a third

@@ -198,3 +198,34 @@ def test_the_command_reads_both(tmp_path: Path, capsys: pytest.CaptureFixture[st
     objects.write_text('{"label": 1}\n')
     assert main(["learn", str(objects), "--candidates"]) == 2
     assert "line 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron", "A-winnow(1.2)", "S-perceptron"])
+def test_judging_changes_not_a_bit(learner: str) -> None:
+    """Whatever is asked about, more candidates than ever and strangers included."""
+    given = trials(25)
+    quiet, asked = (linmax.Learner(learner) for _ in range(2))
+    many = [f"m{i}" for i in range(9)]
+    for names, scores, votes, label in given:
+        asked.predict(candidates=many, scores={"new": list(range(9)), "right": [0.0] * 9}, votes={"who": "m3"})
+        asked.rank(names, scores=scores, votes=votes)
+        asked.scores(candidates=many[:1], votes={"voter": "m0"})
+        for model in (quiet, asked):
+            model.learn(candidates=names, scores=scores, votes=votes, label=label)
+    (header, arrays), (other, others) = quiet.state(), asked.state()
+    assert header == other
+    assert arrays.keys() == others.keys()
+    assert all(array.tobytes() == others[name].tobytes() for name, array in arrays.items())
+
+
+def test_a_learner_that_chooses_asks_too() -> None:
+    learner = linmax.Learner()
+    for t in range(30):
+        votes = {"good": f"{t}a", "bad": f"{t}b", "fair": f"{t}a" if t % 5 else f"{t}b"}
+        learner.learn(candidates=[f"{t}a", f"{t}b"], votes=votes, label=f"{t}a")
+    assert learner.ask({}, candidates=["x", "y"]) == "good"
+    assert learner.ask({"good": "x", "fair": "x"}, candidates=["x", "y"]) is None
+    with pytest.raises(ValueError, match="candidates: 'x' is given twice"):
+        learner.ask({}, candidates=["x", "x"])
+    with pytest.raises(ValueError, match="voters: 'eve' is no known voter"):
+        learner.ask({}, candidates=["x", "y"], voters=["eve"])

@@ -85,6 +85,6 @@ def test_the_diversity_of_raters_does_not_hang_on_the_cuts():
     whole, parts = VoteFusion("perceptron").partial_fit(table, labels), VoteFusion("perceptron")
     for begin, end in pairwise([0, 900, 1100, 2500, 2600]):
         parts.partial_fit(table[begin:end], labels[begin:end])
-    one, other = (model._fitted.diversity_strength() for model in (whole, parts))
+    one, other = (model._fitted.diversity.strengths("012") for model in (whole, parts))
     assert one == pytest.approx(other, rel=1e-12)
-    assert whole._fitted.together[0, 1] == parts._fitted.together[0, 1]
+    assert whole._fitted.diversity.together[0, 1] == parts._fitted.diversity.together[0, 1]

@@ -486,8 +486,8 @@ def test_a_rater_that_joins():
     assert len(fusion.predict({"b": scores[:3, 1]})) == 3
     expected = linmax.normalisation.cognitive_diversity(scores[50:, [0, 2]])[0, 1]
     state = fusion._state
-    assert state.apart[0, 2] / state.together[0, 2] == pytest.approx(expected)
-    assert state.together[1, 2] == 0.0
+    assert state.diversity.apart[0, 2] / state.diversity.together[0, 2] == pytest.approx(expected)
+    assert state.diversity.together[1, 2] == 0.0
 
 
 def test_the_classes_of_scores():

@@ -42,6 +42,8 @@ def test_reports_tell_of_probabilities_and_sets(tmp_path: Path) -> None:
     figures = told.to_dict()
     assert figures["coverage"]["0.9"] == told.coverage[0.9]
     assert figures["test_reliability"]["log_loss"] == told.test_reliability.log_loss
+    assert abs(told.coverage[0.9] - 0.9) <= linmax.bounds.adaptive_coverage(1200, 0.01, 0.1)
+    assert "(never more than 7.6 % off, whatever changes)" in str(told)
     for text in ("calibration error", "by chance alone", "Sets for a coverage of 90.0 % held the label in"):
         assert text in str(told)
     fusion.plot_reliability(tmp_path / "recent.png")

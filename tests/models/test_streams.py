@@ -23,9 +23,10 @@ import linmax
 import streams_reference as reference
 from linmax.io.formats import format_of
 from linmax.io.lines import LineReader
+from linmax.io.name_table import SERIAL
 from linmax.io.options import ReadOptions
 from linmax.io.refusals import Refusals
-from linmax.io.vocabulary import SERIAL, Vocabulary
+from linmax.io.vocabulary import Vocabulary
 
 
 def rows_of(data: bytes, kind: str, block: int = 1 << 16, rows: int = 4096, **options) -> tuple[list[tuple], Refusals]:
@@ -614,14 +615,16 @@ def test_saved_and_continued(tmp_path, learner, scale):
 
 
 def test_importance_and_lines_without_labels():
-    model, twice = linmax.streams.StreamModel("perceptron"), linmax.streams.StreamModel("perceptron")
+    model = linmax.streams.StreamModel("perceptron")
     (batch,) = stream(["a 2 |f x", "|f x y", "b 0 |f z", "b |f y"], model=model)
     assert model.learn(batch).tolist() == [None, "a", "a", "a"]
     assert model.trials == 3
     assert model.classes == ["a", "b"]
-    (batch,) = stream(["a 1.5 |f x"], model=twice)
-    with pytest.raises(ValueError, match="line 1: the importance 1.5 is not a whole number"):
-        twice.learn(batch)
+    weighed, twice = (linmax.streams.StreamModel("perceptron", scale="none") for _ in range(2))
+    for model, lines in ((weighed, ["a |f x", "b 2 |f y"]), (twice, ["a |f x", "b |f y", "b |f y"])):
+        (batch,) = stream(lines, model=model)
+        model.learn(batch)
+    assert twice.weights["attributes"] == weighed.weights["attributes"]
 
 
 def test_probabilities_and_unknown_names():

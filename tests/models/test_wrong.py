@@ -130,3 +130,35 @@ def test_the_command_reads_a_column(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["fuse", str(path), "--label", "label", "--wrong", "v0"]) == 2
     assert main(["fuse", str(path), "--label", "label", "--wrong", "bad", "--test-fraction", "0.5"]) == 2
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "auto", "B(gamma=0.5)-perceptron"])
+def test_a_classifier_learns_the_same_way_however_samples_are_cut(learner: str) -> None:
+    random = np.random.default_rng(2)
+    X = random.normal(size=(150, 4))
+    labels = np.array(CLASSES)[X.argmax(axis=1)]
+    wrong = random.random(150) < 0.3
+    given = np.where(wrong, np.array(CLASSES)[(X.argmax(axis=1) + 1) % 4], labels)
+    whole = linmax.LinearMaxClassifier(learner, scale="none").partial_fit(X, given, classes=CLASSES, wrong=wrong)
+    parts = linmax.LinearMaxClassifier(learner, scale="none")
+    one_by_one = linmax.Learner(learner, classes=CLASSES)
+    for t in range(150):
+        parts.partial_fit(X[t : t + 1], given[t : t + 1], classes=CLASSES, wrong=wrong[t : t + 1])
+        one_by_one.learn(X[t], **{"wrong" if wrong[t] else "label": given[t].item()})
+    assert (whole.decision_function(X) == parts.decision_function(X)).all()
+    assert whole.predict(X).tolist() == [one_by_one.predict(x) for x in X]
+    assert np.mean(whole.predict(X) == labels) > (0.3 if learner.startswith("B") else 0.7)
+
+
+@pytest.mark.small
+def test_a_classifier_refuses_what_says_nothing() -> None:
+    model = linmax.LinearMaxClassifier("perceptron")
+    with pytest.raises(ValueError, match="pass classes="):
+        model.partial_fit([[1.0], [0.0]], ["a", "b"], wrong=[True, True])
+    model.partial_fit([[1.0], [0.0], [1.0]], ["a", "b", "z"], wrong=[False, False, True])  # z: never heard of
+    assert model.classes_.tolist() == ["a", "b"]
+    before = model.decision_function([[1.0], [2.0]]).tolist()
+    for mask in ([True], [1, 0], [[True, False]]):
+        with pytest.raises(ValueError, match="wrong must be a mask"):
+            model.partial_fit([[1.0], [0.0]], ["a", "b"], wrong=mask)
+    assert model.decision_function([[1.0], [2.0]]).tolist() == before

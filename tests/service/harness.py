@@ -114,7 +114,8 @@ def exchange(connection, method, path, body=None, **headers):
 def read_log(data):
     """Every event of every live model as plain Python, read from a copy with the standard library alone.
 
-    Returns {model name: [(seq, kind, id, instance, served, label)]}; kinds are predict, learn, label and forget.
+    Returns {model name: [(seq, kind, id, instance, served, label)]}; kinds are predict, learn, label, forget and wants.
+    A label that is only known to be wrong is ("wrong", class).
     """
     database = sqlite3.connect(f"file:{Path(data) / 'log.sqlite'}", uri=True)
     found = {}
@@ -127,23 +128,28 @@ def read_log(data):
         rows = database.execute("SELECT * FROM events WHERE model = ? ORDER BY seq", (number,))
         for seq, _, kind, _, id, refers, votes, scores, places, numbers, served, label, _ in rows:
             if places is not None:
-                ids[seq] = (
-                    id,
-                    unpacked(votes, scores, places, numbers, names),
-                    None if served is None else names[3, served],
-                )
+                ids[seq] = (id, unpacked(votes, scores, places, numbers, names), served)
             id, instance, was_served = ids[refers if refers is not None else seq]
-            told = None if label is None else names[3, label]
-            events.append((seq, ("predict", "learn", "label", "forget")[kind - 1], id, instance, was_served, told))
+            told = None if label is None else named(label, instance, names)
+            if label is not None and label < 0:
+                told = ("wrong", named(-1 - label, instance, names))
+            served = None if was_served is None else named(was_served, instance, names)
+            events.append((seq, ("predict", "learn", "label", "forget", "wants")[kind - 1], id, instance, served, told))
         found[name] = events
     database.close()
     return found
 
 
+def named(code, instance, names):
+    """A class: a place among the candidates, or the number of a name."""
+    return instance["candidates"][code] if "candidates" in instance else names.get((3, code))
+
+
 def unpacked(votes, scores, places, numbers, names):
     """The layout of packing.py read again, with struct."""
     if votes == -1:
-        return {kind: paired(block) for kind, block in json.loads(places).items()}
+        blocks = json.loads(places).items()
+        return {kind: block if kind == "candidates" else paired(block) for kind, block in blocks}
     place = struct.unpack(f"<{len(places) // 4}I", places)
     number = struct.unpack(f"<{len(numbers) // 8}d", numbers)
     instance = {"votes": {}, "scores": {}, "attributes": {}}

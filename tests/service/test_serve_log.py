@@ -11,7 +11,7 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
 from harness import read_log
 
-from linmax.service import log as log_module
+from linmax.service import log_store
 from linmax.service.ids import Ids
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
@@ -241,7 +241,7 @@ class TestOwnership:
         log = EventLog(tmp_path / "log.sqlite")
         log.database.execute("PRAGMA user_version = 99")
         log.close()
-        with pytest.raises(ValueError, match="has version 99, this linmax reads 2"):
+        with pytest.raises(ValueError, match="has version 99, this linmax reads 3"):
             EventLog(tmp_path / "log.sqlite")
 
 
@@ -254,9 +254,9 @@ class TestClock:
         assert issued == sorted(set(issued))
 
     def test_the_log_remembers_the_latest_time(self, log, tmp_path, monkeypatch):
-        monkeypatch.setattr(log_module.time, "time_ns", lambda: 9_000_000_000_000_000_000)
+        monkeypatch.setattr(log_store.time, "time_ns", lambda: 9_000_000_000_000_000_000)
         stored(log, lambda: log.learn(1, "a", RAIN, "wet"))
-        monkeypatch.setattr(log_module.time, "time_ns", lambda: 1_000_000_000)
+        monkeypatch.setattr(log_store.time, "time_ns", lambda: 1_000_000_000)
         stored(log, lambda: log.learn(1, "b", RAIN, "wet"))
         times = [at for (at,) in log.database.execute("SELECT at FROM events ORDER BY seq")]
         assert times == [9_000_000_000_000] * 2

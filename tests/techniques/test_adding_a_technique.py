@@ -101,7 +101,7 @@ def test_it_has_a_public_function_and_a_notation(technique: ModuleType) -> None:
         linmax.parse("H(before=1)-perceptron")
     with pytest.raises(ValueError, match="options of A, R, V, S and H are written key=value"):
         linmax.parse("H(1)-perceptron")
-    with pytest.raises(ValueError, match="prefixes A-, R-, V-, S-, H-"):
+    with pytest.raises(ValueError, match="prefixes A-, R-, V-, S-, B-, H-"):
         linmax.parse("H-percepton")
 
 

@@ -14,7 +14,20 @@ from test_rules import small_problems
 
 from compare import CASES, Case, Problem, problem, problems
 from compare_techniques import follow_technique, slow_of
-from linmax import average, combine, experts, majority_problem, parse, recycle, run, selective, stack, vote, vr_combine
+from linmax import (
+    average,
+    bandit,
+    combine,
+    experts,
+    majority_problem,
+    parse,
+    recycle,
+    run,
+    selective,
+    stack,
+    vote,
+    vr_combine,
+)
 from linmax.jit.compiling import JIT
 
 TRIALS = 25 if JIT else 8
@@ -38,6 +51,7 @@ TECHNIQUES: dict[str, Callable[[Any], Any]] = {
     "VR": lambda x: vote(recycle(x, s=8, u=2), h=3, w=6, r=8, d=10, scale="l1"),
     "S": lambda x: selective(x, b=0.5),
     "SA": lambda x: selective(average(x), b=0.3, seed=1),
+    "B": lambda x: bandit(x, gamma=0.4, seed=2),
     "SAR": lambda x: selective(average(recycle(x, s=8, u=3)), b=2.0),
     "VAR": lambda x: vote(average(recycle(x, s=5, u=2)), h=4, w=6, r=8, d=10),
 }

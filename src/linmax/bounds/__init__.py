@@ -27,6 +27,7 @@ from linmax.bounds.additive import (
     perceptron_deviations,
     selective_perceptron,
 )
+from linmax.bounds.alma_rules import alma, alma_noisy_printed, alma_printed, alma_separable, alma_unprojected
 from linmax.bounds.batch import (
     average_risk,
     average_risk_printed,
@@ -40,16 +41,8 @@ from linmax.bounds.batch import (
     two_phase_examples,
     voted_risk,
 )
-from linmax.bounds.large_margin import (
-    alma,
-    alma_noisy_printed,
-    alma_printed,
-    alma_separable,
-    alma_unprojected,
-    arow,
-    passive_aggressive,
-    second_order_perceptron,
-)
+from linmax.bounds.exploring import bandit, best_bandit_gamma
+from linmax.bounds.large_margin import arow, passive_aggressive, second_order_perceptron
 from linmax.bounds.others import (
     adaptive_coverage,
     best_beta,
@@ -85,7 +78,9 @@ __all__ = [
     "average_risk_printed",
     "balanced",
     "balanced_printed",
+    "bandit",
     "best_alpha",
+    "best_bandit_gamma",
     "best_beta",
     "best_selective_b",
     "best_share_rate",

@@ -145,12 +145,15 @@ def best_beta(members: int, best: float) -> float:
     return lowest_point(lambda beta: weighted_majority(members, best, beta), 1e-9, 1.0 - 1e-9)
 
 
-def fixed_share(members: int, trials: int, switches: int, share: float, rate: float = 1.0) -> float:
+def fixed_share(
+    members: int, trials: int, switches: int, share: float, rate: float = 1.0, first: float | None = None
+) -> float:
     """How much more log loss fixed share has than any sequence of members that switches so often.
 
     Conditions: the mixture predicts sum w_i P_i(.); after the label each w_i is multiplied by P_i(label) and all are
     normalised; then every member gives the part alpha = ``share`` of its weight to the m - 1 others, in equal parts.
-    Weights 1/m at first. T = ``trials``; s = ``switches`` is how often the sequence changes its member.
+    Weights 1/m at first, or ``first`` for the member with which the sequence begins: then ln(1/first) for ln m.
+    T = ``trials``; s = ``switches`` is how often the sequence changes its member.
 
         regret <= (ln m + s ln(m - 1) + s ln(1/alpha) + (T - 1 - s) ln(1/(1 - alpha))) / eta
 
@@ -178,6 +181,8 @@ def fixed_share(members: int, trials: int, switches: int, share: float, rate: fl
         alpha, the part of its weight that each member gives away after a trial.
     rate
         eta, with which the loss is mixable: 1 for log loss.
+    first
+        The first weight of the member with which the sequence begins; 1/m by default.
 
     Returns
     -------
@@ -200,7 +205,7 @@ def fixed_share(members: int, trials: int, switches: int, share: float, rate: fl
     if s > (T - 1.0 if m > 1.0 else 0.0):
         raise ValueError(f"switches must be <= trials - 1, and 0 of one member, got {switches!r}; try 0")
     kept = T - 1.0 - s if m > 1.0 else 0.0  # one member has nobody to share with
-    cost = math.log(m)
+    cost = math.log(m) if first is None else -math.log(fraction("first", first))
     if s > 0.0:
         cost += s * (math.log(m - 1.0) - math.log(share)) if share > 0.0 else math.inf
     if kept > 0.0:

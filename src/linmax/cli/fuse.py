@@ -8,7 +8,7 @@ weights for each value of such a column, say a subject. If all are named
 rater:class, they hold scores. An empty field abstains, and so does a vote for
 something that is never a label. Rows are learned in order, each predicted
 before its label is seen; rows without a label teach auto how far voters agree,
-and are predicted when all others have been learned.
+and are predicted when all others have been learned. No row need have a label.
 
   linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
   linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
@@ -46,7 +46,7 @@ LEARNER = "auto"
 STEP = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
 REST = """
-from linmax.learners.softmax import judge_all, survey, walk
+from linmax.learners.softmax_trials import judge_all, survey, walk
 from linmax.engine.loop import judge
 from linmax.techniques.combining import weigh
 for kernel in (walk, survey, weigh, judge_all, judge):
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("votes", metavar="VOTES", help="a table with a column for each voter; - is standard input")
     add_format_option(parser)
-    add("--label", metavar="COLUMN", required=True, help="the column of right labels")
+    add("--label", metavar="COLUMN", help="the column of right labels (default: label, target, class or y, if any)")
     add("--ignore", metavar="A,B", default="", help="columns that are no voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
     add("--wrong", metavar="COLUMN", help="a column that is true where the label is only known not to be the one given")
@@ -160,7 +160,10 @@ def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
 def _new(arguments: argparse.Namespace, trials: Trials) -> OnLineFusion:
     from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
-    return OnLineFusion(arguments.learner or LEARNER, classes=trials.classes, by=list(trials.sides) or None)
+    # Votes alone do not tell all classes; the columns of scores do.
+    told = arguments.classes or trials.scores is not None or any(label is not None for label in trials.labels)
+    classes = trials.classes if told else None
+    return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=list(trials.sides) or None)
 
 
 def _asked(arguments: argparse.Namespace, fusion: OnLineFusion, trials: Trials, rows: np.ndarray) -> Simulation | None:
@@ -235,16 +238,14 @@ def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: Trials, r
     import io
     from pathlib import Path
 
-    from linmax.cli.predict_fusion import answers_of
+    from linmax.cli.predict_fusion import Wanted
     from linmax.cli.prediction_forms import make_form
     from linmax.util.outputs import replace_file
 
     target = io.BytesIO()
     writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0, tagged=False)
-    answers = (
-        answers_of(fusion, trials.rows(rows), "probabilities", (rows + trials.first).tolist()) if len(rows) else None
-    )
-    if answers is not None:
+    if len(rows):
+        answers = Wanted("probabilities").answers(fusion, trials.rows(rows), (rows + trials.first).tolist())
         writer.write(answers)
         writer.end(answers)
     content = target.getvalue()
@@ -292,7 +293,7 @@ def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.n
     rows = int(given.sum())
     fraction = 0.0 if arguments.test_fraction is None else arguments.test_fraction
     held = round(fraction * rows) if 0.0 <= fraction < 1.0 else -1
-    if held < 0 or held >= rows or (fraction > 0.0 and not held):
+    if held < 0 or (rows and held >= rows) or (fraction > 0.0 and not held):
         raise ValueError(
             f"--test-fraction must leave rows to learn and rows to test, got {fraction:g} of {counted(rows, 'row')}"
         )

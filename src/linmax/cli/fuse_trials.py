@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,31 +58,45 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> T
     by = list(dict.fromkeys(cells_listed(arguments.by)))
     if fusion is not None and fusion.by is not None:
         by = [fusion.by] if isinstance(fusion.by, str) else [str(column) for column in fusion.by]
-    if arguments.label in by:
+    if arguments.label is not None and arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    columns, first = read_table(arguments.votes, arguments.format, [arguments.label, *ignored, *by])
-    labels = columns.pop(arguments.label)
-    if all(label is None for label in labels):
-        raise ValueError(
-            f"{name} has no label in column {arguments.label!r}; label some rows, or use linmax predict with a fusion"
-        )
+    wanted = [*([] if arguments.label is None else [arguments.label]), *ignored, *by]
+    columns, first = read_table(arguments.votes, arguments.format, wanted)
+    label = arguments.label or _label_among(columns, {*ignored, *by})
+    labels = columns.pop(label) if label is not None else [None] * len(next(iter(columns.values())))
     sides = {column: columns[column] for column in by}
     voters = {column: cells for column, cells in columns.items() if column not in {*ignored, *by}}
     wrong = _marked(arguments, voters)
     if fusion is not None:
         voters = {column: cells for column, cells in voters.items() if _known(column, fusion)}
     if not voters:
-        raise ValueError(f"{name} has no column besides {arguments.label!r} that may be a voter")
+        raise ValueError(f"{name} has no column besides {label!r} that may be a voter")
     scored = read_scores(name, voters)
     if scored is not None and not by:
         classes = list(fusion.classes_) if fusion is not None else _alike(scored[1], labels)
-        return Trials({}, scored[0], {}, labels, classes, [], first, wrong)
+        return Trials({}, scored[0], {}, labels, classes, _unlabelled(labels, label), first, wrong)
     if arguments.abstain is not None:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     classes, remarks = _classes(arguments, voters, labels, fusion)
-    return Trials(voters, None, sides, labels, classes, remarks, first, wrong)
+    return Trials(voters, None, sides, labels, classes, _unlabelled(labels, label) + remarks, first, wrong)
+
+
+def _label_among(columns: Columns, others: Collection[str]) -> str | None:
+    """The column of labels where none is named: the first of the usual names, as for all tables."""
+    from linmax.io.schema import LABELS
+
+    small = {name.lower(): name for name in columns if name not in others}
+    return next((small[name] for name in LABELS if name in small), None)
+
+
+def _unlabelled(labels: Sequence[Any], column: str | None) -> list[str]:
+    """What to say of a table without any label."""
+    if any(label is not None for label in labels):
+        return []
+    where = "no --label is given" if column is None else f"column {column!r} is empty"
+    return [f"No row has a label ({where}): the fusion learns how far voters agree, and predicts by that."]
 
 
 def _marked(arguments: argparse.Namespace, voters: Columns) -> list[bool] | None:
@@ -118,10 +132,12 @@ def _classes(
 ) -> tuple[list[Any], list[str]]:
     """The classes, and remarks on votes that name none of them; such votes are removed from ``voters``."""
     met = [label for label in labels if label is not None]
+    named = met or [vote for votes in voters.values() for vote in votes if vote is not None]
     if fusion is not None:
         classes = fusion.classes_.tolist()
+        classes += [] if fusion.classes is not None else [name for name in _sorted(named) if name not in classes]
     else:
-        classes = _alike(cells_listed(arguments.classes), met) if arguments.classes else _sorted(met)
+        classes = _alike(cells_listed(arguments.classes), met) if arguments.classes else _sorted(named)
     remarks = _match(voters, classes)
     known = set(classes)
     strangers = [

@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--learner", metavar="L", default=LEARNER, help=f"what learns, such as 'AR-winnow(1.2)' (default: {LEARNER})")
     add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {KINDS} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
+    add("--memory", metavar="SIZE", help="a budget for names and weights, such as 500MB (default: none)")
     add("--no-thresholds", action="store_true", help="leave out the constant attribute")
     add(
         "--candidates",

@@ -79,7 +79,7 @@ def _play(learner: Learner, data: list[str], label: str, predicted: list[str], *
         source = Source.of(path)
         try:
             for line, candidates, votes, scores, wanted in read_choices(source.lines(), label):
-                given = {"candidates": candidates, "votes": votes, "scores": scores}
+                given: dict[str, Any] = {"candidates": candidates, "votes": votes, "scores": scores}
                 try:
                     if wanted is not None and learn:
                         answer = learner.learn(label=wanted, **given)

@@ -41,8 +41,11 @@ class LearnJob:
     resumed: bool = False
     noted: bool = False
     warned: bool = False
+    crowded: bool = False
+    kept_pass: int | None = None  # the pass that the model is from, if not the last
     runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
+    heaviest: float = 1.0  # of their weights
     kept_at: int = 0  # rows at the last checkpoint
     started: float = field(default_factory=time.perf_counter)
 
@@ -73,6 +76,8 @@ class LearnJob:
             self.screen.print(f"Going on from {given.checkpoint}, after {trials:,} trials.")
         else:
             model = self._model() if given.start is None else StreamModel.load(given.start)
+            if given.start is not None and given.memory is not None:
+                model.limit(given.memory)
             self.work = Progressive(model, given.delay, given.holdout)
         if given.predictions:
             self.output = Predictions(given.predictions, written if self.resumed else 0)
@@ -82,7 +87,11 @@ class LearnJob:
 
         given = self.arguments
         return StreamModel(
-            given.learner, scale=given.scale, thresholds=not given.no_thresholds, hash_bits=given.hash_bits
+            given.learner,
+            scale=given.scale,
+            thresholds=not given.no_thresholds,
+            hash_bits=given.hash_bits,
+            memory=given.memory,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -91,7 +100,7 @@ class LearnJob:
 
         given = self.arguments
         names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
-        names += " hash_bits no_thresholds start passes holdout early_stop delay predictions"
+        names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop delay predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
         return settings
@@ -123,13 +132,26 @@ class LearnJob:
                         self._batch(batch)
                         live.show(batch)
                 with held():
+                    if self._stops_early:
+                        self.work.keep_best()
                     self.work.finish_pass(again=number + 1 < self.arguments.passes)
+        kept = self.work.return_to_best()
+        if kept is not None:
+            self.kept_pass = kept
+            if not self.arguments.quiet:
+                told = f"The model is that of pass {kept}, which had the fewest mistakes on the lines held out."
+                self.screen.print(told, soft_wrap=True)
         first = self.work.passes[0]
         assert self.stream is not None
         if not first.trials + first.unlabelled + first.held_out:
             raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
         if not first.trials + first.held_out:
             raise ValueError(no_labels(self.arguments.data, first.unlabelled, self.stream.notes))
+
+    @property
+    def _stops_early(self) -> bool:
+        """Whether the lines held out decide which pass is kept."""
+        return bool(self.arguments.passes > 1 and self.arguments.early_stop and self.work.counts.held_out)
 
     def _has_stopped(self) -> bool:
         """Whether the error on the lines held out has not fallen for some passes; the pass at hand has not begun."""
@@ -159,6 +181,8 @@ class LearnJob:
         self.work.kind = self.stream.format
         self._warn()
         self.rows += len(batch)
+        self._tell_crowded()
+        self.heaviest = max(self.heaviest, float(batch.importance.max(initial=0.0)))
         if len(self.work.passes) == 1:
             self.runs.count(batch.codes)
         if self.output is not None and len(self.work.passes) == 1:
@@ -173,6 +197,28 @@ class LearnJob:
             for note in self.stream.notes:
                 self.screen.print(note, soft_wrap=True, markup=False)
         self.noted = True
+
+    def _tell_crowded(self) -> None:
+        """Say once that the budget of memory is used up."""
+        model = self.work.model
+        if self.crowded or not model.crowded:
+            return
+        from linmax.models.streams.budget import bytes_shown
+
+        self.crowded = True
+        told = (
+            f"The memory of {bytes_shown(model.memory or 0)} is used up by {len(model.vocabulary):,} attributes of "
+            f"{_many(len(model.labels), 'class', 'classes')}, after {self.rows:,} lines; those that are new share "
+            "columns."
+        )
+        self.screen.print(told, soft_wrap=True)
+
+    def _told_of_weights(self) -> str:
+        """What to say of weights that count less than they are."""
+        most = self.work.model.heaviest
+        if self.heaviest <= most:
+            return ""
+        return f"Weights beyond {most:g} count as {most:g} for this learner; the largest is {self.heaviest:g}."
 
     def _warn(self) -> None:
         """Say once that labels look like numbers to be predicted rather than classes."""
@@ -242,7 +288,7 @@ class LearnJob:
         except (OSError, ValueError) as error:  # still report the results
             failed = error
         show_refusals(self.screen, assert_stream.refusals)
-        for remark in assert_stream.remarks():
+        for remark in [*assert_stream.remarks(), *filter(None, [self._told_of_weights()])]:
             self.screen.print(remark, soft_wrap=True, markup=False)
         figures = self._figures(seconds)
         if given.test:
@@ -273,6 +319,7 @@ class LearnJob:
             "classes": len(model.classes),
             "features": model.features,
             "decided": model.decided or None,
+            **({"crowded": model.crowded} if model.memory is not None else {}),
             "unlabelled": first.unlabelled,
             "refused": self.stream.refusals.total,
             "seconds": seconds,
@@ -285,7 +332,10 @@ class LearnJob:
                 {"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in self.work.passes
             ]
         if self.arguments.holdout:
-            figures["holdout_error"] = self.work.passes[-1].held_out_error
+            last = len(self.work.passes)
+            figures["holdout_error"] = self.work.passes[(self.kept_pass or last) - 1].held_out_error
+            if self.arguments.passes > 1:
+                figures["kept_pass"] = self.kept_pass or last
         return figures
 
     def _test(self) -> dict[str, Any]:

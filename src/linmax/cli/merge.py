@@ -2,8 +2,9 @@
 
 All must be of the same learner and settings; their attributes, voters and
 classes may differ and are joined by name. Averages stay averages, Winnows are
-mixed by the logarithms of their weights, second-order rules by precision. A
-learner that has no sound mixture is refused.
+mixed by the logarithms of their weights, second-order rules by precision, the
+pool for votes by what its logits learned. Recent rows, which have no common
+order, are dropped. A learner that has no sound mixture is refused.
 
   linmax merge monday.linmax tuesday.linmax -o both.linmax
 """
@@ -21,7 +22,7 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax merge``."""
     add = parser.add_argument
-    add("models", metavar="MODEL", nargs="+", help="files saved by linmax learn, or by Learner.save")
+    add("models", metavar="MODEL", nargs="+", help="files saved by linmax learn or linmax fuse, or by save()")
     add("-o", "--output", metavar="OUT", required=True, help="where to save the merged model")
     add("--how", metavar="H", default="uniform", help="shares: uniform, trials, mistakes, or numbers such as 1,2,1")
     add("--multiplicative", metavar="M", default="log", help="how Winnows are mixed: log (default) or plain")
@@ -31,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the models, merge them, save the result and say what it is."""
     from linmax.cluster.merging import merge
+    from linmax.models.fusion.online import OnLineFusion
     from linmax.util import files, outputs
 
     outputs.check_output(arguments.output)
@@ -42,17 +44,20 @@ def run(arguments: argparse.Namespace) -> None:
     models = [_loaded(path, kinds[0]) for path in arguments.models]
     merged = merge(models, _shares(arguments.how), arguments.multiplicative)
     merged.save(arguments.output)
+    fused = isinstance(merged, OnLineFusion)
+    model: Any = merged.model if fused else merged
     figures = {
-        "learner": str(merged.learner),
+        "learner": str(model.learner),
         "models": len(arguments.models),
-        "trials": merged.trials,
-        "updates": merged.updates,
-        "classes": len(merged.classes),
-        "features": len(merged.attributes),
+        "trials": model.trials,
+        "updates": model.updates,
+        "classes": len(model.classes),
     }
+    figures |= {"voters": len(merged.voters_)} if fused else {"features": len(model.attributes)}
+    columns = f"{figures['voters']:,} voters" if fused else f"{figures['features']:,} attributes"
     console(arguments).print(
         f"{figures['learner']} from {figures['models']} models: {figures['trials']:,} trials, {figures['classes']:,} "
-        f"classes, {figures['features']:,} attributes; saved in {arguments.output}",
+        f"classes, {columns}; saved in {arguments.output}",
         soft_wrap=True,
     )
     if arguments.json:
@@ -60,13 +65,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _loaded(path: str, kind: str) -> Any:
+    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.saving import KIND as FUSIONS
     from linmax.models.online import KIND, Learner
     from linmax.models.streams.model import KIND as STREAMS
     from linmax.models.streams.model import StreamModel
 
-    if kind not in (KIND, STREAMS):
-        raise ValueError(f"{path} holds a {kind!r}, which cannot be merged; a {KIND!r} or a {STREAMS!r} can")
-    return Learner.load(path) if kind == KIND else StreamModel.load(path)
+    readers = {KIND: Learner.load, STREAMS: StreamModel.load, FUSIONS: OnLineFusion.load}
+    if kind not in readers:
+        told = " or ".join(f"a {known!r}" for known in readers)
+        raise ValueError(f"{path} holds a {kind!r}, which cannot be merged; {told} can")
+    return readers[kind](path)
 
 
 def _shares(text: str) -> str | list[float]:

@@ -8,6 +8,7 @@ the first; CSV, JSON lines and Parquet carry the number of the line.
 
   linmax predict model.linmax new.vw
   linmax predict fusion.linmax votes.csv --output probabilities
+  linmax predict fusion.linmax votes.csv --reject 0.05 --sets 0.9
   linmax predict model.linmax new.csv --id customer --top 3 --as csv --out predicted.csv
   zcat new.jsonl.gz | linmax predict model.linmax - --output probabilities --as jsonl
 """
@@ -32,12 +33,10 @@ from linmax.cli.reading import (
     refused_share,
     show_refusals,
 )
-from linmax.util.checks import about, whole
+from linmax.util.checks import about, fraction, whole
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from linmax.models.streams import Batch, StreamModel
+    from linmax.models.streams import StreamModel
 
 __all__ = ["configure", "run", "target_of"]
 
@@ -54,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--id", metavar="COLUMN", help="pass this column, or key, through to the output")
     add("--output", choices=WHAT, help="what to write for each line (default: labels; with --top, probabilities)")
     add("--top", metavar="K", type=int, default=0, help="write the K best classes of each line")
-    add("--as", dest="form", choices=FORMS, help="how (default: plain for labels, else csv)")
+    add("--reject", metavar="RISK", type=float, help="give no answer where it would be wrong with a higher probability")
+    add("--sets", metavar="COVERAGE", type=float, help="of a fusion, add the classes that hold the right one so often")
+    add("--as", dest="form", choices=FORMS, help="how (default: plain for labels without sets, else csv)")
     add("--out", metavar="FILE", help="where to (default: standard output)")
     add("--json", metavar="FILE", help="also write the figures as JSON")
 
@@ -67,9 +68,14 @@ def run(arguments: argparse.Namespace) -> None:
     what = arguments.output or ("probabilities" if arguments.top else "labels")
     if arguments.top and what == "labels":
         raise ValueError("--top needs numbers to choose by; give --output scores or probabilities")
-    form = arguments.form or ("plain" if what == "labels" else "csv")
+    form = arguments.form or ("plain" if what == "labels" and arguments.sets is None else "csv")
     if form == "plain" and what != "labels":
         raise ValueError(f"{what} are several numbers a line; write them --as csv, jsonl or parquet")
+    if form == "plain" and arguments.sets is not None:
+        raise ValueError("sets are several classes a line; write them --as csv, jsonl or parquet")
+    for option, advice in (("reject", 0.1), ("sets", 0.9)):
+        if getattr(arguments, option) is not None:
+            fraction(f"--{option}", getattr(arguments, option), advice)
     refused_share(arguments)
     check_outputs([arguments.out, arguments.json], [arguments.model, *arguments.data])
     from linmax.util.files import kind_of
@@ -79,6 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
             from linmax.cli.predict_fusion import predict_votes
 
             predict_votes(arguments, what, form)
+        elif arguments.sets is not None:
+            raise ValueError(f"--sets needs a fusion, saved by linmax fuse; {arguments.model} is none: leave it out")
         else:
             _predict(arguments, what, form)
 
@@ -86,6 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     from rich.console import Console
 
+    from linmax.cli.prediction_counts import Counts
     from linmax.cli.prediction_forms import Answers, make_form
     from linmax.models.streams import StreamModel, stream
     from linmax.util.outputs import write_json
@@ -99,20 +108,21 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         id=arguments.id,
         **reading_options(arguments),
     )
-    screen, counts = Console(stderr=True, highlight=False), {"lines": 0, "labelled": 0, "mistakes": 0}
+    screen, counts = Console(stderr=True, highlight=False), Counts()
     try:
         with target_of(arguments.out) as target:
             writer = make_form(form, target, what, arguments.top, arguments.id is not None)
             for batch in rows:
                 codes = model.judge(model.scaled(batch, learn=False))
-                _count(counts, batch, codes)
-                answers = Answers.of(batch, model, what, codes)
+                answers = Answers.of(batch, model, what, codes, arguments.reject)
+                names = [*batch.classes, None]
+                counts.add([names[code] for code in batch.codes.tolist()], answers.predicted)
                 with about(arguments.out or "standard output"):
                     writer.write(answers)
                     if arguments.out is None:
                         target.flush()
             writer.end(_none(model, what))
-            if not counts["lines"]:
+            if not counts.lines:
                 raise ValueError(nothing_read(data, rows.refusals))
     finally:
         show_refusals(screen, rows.refusals)
@@ -120,23 +130,15 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
             screen.print(remark, soft_wrap=True)
     if writer.lost:
         screen.print(f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
-    figures = counts | {
-        "error": counts["mistakes"] / counts["labelled"] if counts["labelled"] else None,
+    figures = counts.figures(arguments.reject) | {
         "refused": rows.refusals.total,
         "seconds": time.perf_counter() - begin,
     }
-    if counts["labelled"]:
-        screen.print(f"error {figures['error']:.4f}, {counts['mistakes']:,} mistakes in {counts['labelled']:,} labels")
+    for told in counts.told():
+        screen.print(told)
     if arguments.json is not None:
         write_json(figures, arguments.json)
-    refuse_too_many(arguments, counts["lines"], rows.refusals)
-
-
-def _count(counts: dict[str, int], batch: Batch, codes: np.ndarray) -> None:
-    labelled = batch.codes >= 0
-    counts["lines"] += len(batch)
-    counts["labelled"] += int(labelled.sum())
-    counts["mistakes"] += int((labelled & (codes != batch.codes)).sum())
+    refuse_too_many(arguments, counts.lines, rows.refusals)
 
 
 def _none(model: StreamModel, what: str) -> Any:

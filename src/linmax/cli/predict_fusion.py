@@ -1,4 +1,4 @@
-"""``linmax predict`` with a fusion: the class of each row of votes or scores, and probabilities or scores if wanted."""
+"""``linmax predict`` with a fusion: the class of each row of votes or scores, and numbers or sets if wanted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.fusion_table import Columns, as_ballots, read_scores, read_table
@@ -18,26 +19,38 @@ if TYPE_CHECKING:
     from linmax.cli.prediction_forms import Answers
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["answers_of", "predict_votes"]
+__all__ = ["Wanted", "predict_votes"]
 
 SHOWN = 5  # names in a message
 
 
-def answers_of(fusion: OnLineFusion, votes: Any, what: str, lines: list[int], tags: list[str] | None = None) -> Answers:
-    """What the fusion says of these rows."""
-    import numpy as np
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be said of each row: numbers of the classes, only answers of little risk, prediction sets."""
 
-    from linmax.cli.prediction_forms import Answers
+    what: str
+    reject: float | None = None
+    coverage: float | None = None
 
-    table = None
-    if what == "probabilities":
-        table = fusion.predict_proba(votes)
-    elif what == "scores":
-        table = fusion.decision_function(votes)
-        if table.ndim == 1:  # of two classes
-            table = np.column_stack([np.zeros(len(table)), table])
-    predicted = [str(label) for label in fusion.predict(votes).tolist()]
-    return Answers(lines, tags, predicted, table, [str(name) for name in fusion.classes_.tolist()])
+    def answers(self, fusion: OnLineFusion, votes: Any, lines: list[int], tags: list[str] | None = None) -> Answers:
+        """What the fusion says of these rows."""
+        import numpy as np
+
+        from linmax.cli.prediction_forms import Answers
+
+        table = None
+        if self.what == "probabilities":
+            table = fusion.predict_proba(votes)
+        elif self.what == "scores":
+            table = fusion.decision_function(votes)
+            if table.ndim == 1:  # of two classes
+                table = np.column_stack([np.zeros(len(table)), table])
+        predicted = fusion.predict(votes, reject=self.reject).tolist()
+        sets = None
+        if self.coverage is not None:
+            sets = [list(map(str, found)) for found in fusion.predict_set(votes, self.coverage)]
+        names = [str(name) for name in fusion.classes_.tolist()]
+        return Answers(lines, tags, ["" if name is None else str(name) for name in predicted], table, names, sets)
 
 
 def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
@@ -46,42 +59,36 @@ def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
     from rich.console import Console
 
     from linmax.cli.predict import target_of
+    from linmax.cli.prediction_counts import Counts
     from linmax.cli.prediction_forms import make_form
     from linmax.models.fusion.online import OnLineFusion
     from linmax.util.outputs import write_json
 
     begin, screen = time.perf_counter(), Console(stderr=True, highlight=False)
-    fusion = OnLineFusion.load(arguments.model)
-    counts = {"lines": 0, "labelled": 0, "mistakes": 0}
+    fusion, counts = OnLineFusion.load(arguments.model), Counts()
+    wanted = Wanted(what, arguments.reject, arguments.sets)
     with target_of(arguments.out) as target:
         writer = make_form(form, target, what, arguments.top, arguments.id is not None)
         for path in arguments.data:
-            wanted = [*cells_listed(arguments.ignore), *([arguments.id] if arguments.id else [])]
-            columns, first = read_table(path, arguments.format, wanted + ([arguments.label] if arguments.label else []))
+            needed = [*cells_listed(arguments.ignore), *([arguments.id] if arguments.id else [])]
+            columns, first = read_table(path, arguments.format, needed + ([arguments.label] if arguments.label else []))
             rows = len(next(iter(columns.values())))
             labels = columns.pop(arguments.label) if arguments.label else [None] * rows
             tags = None if not arguments.id else ["" if cell is None else str(cell) for cell in columns[arguments.id]]
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
                 votes = _votes(screen, fusion, shown_name(path), columns, np.arange(rows), arguments)
-                answers = answers_of(fusion, votes, what, np.arange(first, first + rows).tolist(), tags)
+                answers = wanted.answers(fusion, votes, list(range(first, first + rows)), tags)
             for remark in dict.fromkeys(str(warning.message) for warning in caught):
                 screen.print(remark, soft_wrap=True, markup=False)
-            counts["lines"] += rows
-            for label, predicted in zip(labels, answers.predicted, strict=True):
-                counts["labelled"] += label is not None
-                counts["mistakes"] += label is not None and str(label) != predicted
+            counts.add([None if label is None else str(label) for label in labels], answers.predicted)
             with about(arguments.out or "standard output"):
                 writer.write(answers)
         writer.end(answers)
-    figures = counts | {
-        "error": counts["mistakes"] / counts["labelled"] if counts["labelled"] else None,
-        "seconds": time.perf_counter() - begin,
-    }
-    if counts["labelled"]:
-        screen.print(f"error {figures['error']:.4f}, {counts['mistakes']:,} mistakes in {counts['labelled']:,} labels")
+    for told in counts.told():
+        screen.print(told)
     if arguments.json is not None:
-        write_json(figures, arguments.json)
+        write_json(counts.figures(arguments.reject) | {"seconds": time.perf_counter() - begin}, arguments.json)
     sys.stdout.flush()
 
 

@@ -28,13 +28,18 @@ class Answers:
     predicted: list[str]
     table: np.ndarray | None
     classes: list[str]
+    sets: list[list[str]] | None = None  # the prediction set of each row, the likeliest class first
 
     @classmethod
-    def of(cls, batch: Batch, model: StreamModel, what: str, codes: np.ndarray) -> Answers:
-        """Those of a batch for which the classes ``codes`` are predicted."""
+    def of(cls, batch: Batch, model: StreamModel, what: str, codes: np.ndarray, reject: float | None = None) -> Answers:
+        """Those of a batch for which the classes ``codes`` are predicted; none where the risk is above ``reject``."""
         names = [*model.labels.names, ""]
         table = {"scores": model.scores, "probabilities": model.predict_proba}[what](batch) if what in ONE else None
-        return cls(batch.lines.tolist(), batch.tags, [names[code] for code in codes.tolist()], table, model.classes)
+        predicted = [names[code] for code in codes.tolist()]
+        if reject is not None:
+            sure = model.predict_proba(batch).max(axis=1, initial=0.0) >= 1.0 - reject
+            predicted = [name if known else "" for name, known in zip(predicted, sure.tolist(), strict=True)]
+        return cls(batch.lines.tolist(), batch.tags, predicted, table, model.classes)
 
     def best(self, row: int, count: int) -> list[tuple[str, float]]:
         """The classes with the highest numbers."""
@@ -78,13 +83,17 @@ class Columns(Form):
 
     def names(self, answers: Answers) -> list[str]:
         """The names of the columns."""
-        first = ["line", *(["tag"] if self.tagged else []), "predicted"]
+        first = ["line", *(["tag"] if self.tagged else []), "predicted", *([] if answers.sets is None else ["set"])]
         if answers.table is None:
             return first
         if not self.top:
             return [*first, *answers.classes]
         several = range(1, min(self.top, len(answers.classes)) + 1)
         return [*first, *(f"{what}_{i}" for i in several for what in ("class", ONE[self.what]))]
+
+    def cell(self, names: list[str]) -> str | list[str]:
+        """A prediction set in one cell: as JSON."""
+        return json.dumps(names, ensure_ascii=False)
 
     def rows(self, answers: Answers) -> list[list[Any]]:
         """The cells."""
@@ -97,6 +106,8 @@ class Columns(Form):
             else:
                 self.lost += bool(tag)
             row.append(answers.predicted[t])
+            if answers.sets is not None:
+                row.append(self.cell(answers.sets[t]))
             if answers.table is not None and self.top:
                 row += [cell for pair in answers.best(t, self.top) for cell in pair]
             elif answers.table is not None:
@@ -133,6 +144,8 @@ class JsonLines(Form):
             entry: dict[str, Any] = {"line": line, "predicted": answers.predicted[t] or None}
             if answers.tags is not None and answers.tags[t]:
                 entry["tag"] = answers.tags[t]
+            if answers.sets is not None:
+                entry["set"] = answers.sets[t]
             if answers.table is not None:
                 entry[self.what] = dict(answers.best(t, self.top)) if self.top else dict(
                     zip(answers.classes, answers.table[t].tolist(), strict=True)
@@ -144,6 +157,10 @@ class Parquet(Columns):
     """A Parquet file."""
 
     writer: Any = None
+
+    def cell(self, names: list[str]) -> str | list[str]:
+        """A prediction set in one cell: a list."""
+        return names
 
     def write(self, answers: Answers) -> None:
         """A group of rows."""
@@ -158,6 +175,8 @@ class Parquet(Columns):
         text = {"tag", "predicted"} | {name for name in names if self.top and name.startswith("class_")}
         kinds = [pyarrow.string() if name in text else pyarrow.float64() for name in names]
         kinds[0] = pyarrow.int64()
+        if answers.sets is not None:
+            kinds[names.index("predicted") + 1] = pyarrow.list_(pyarrow.string())
         schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
         rows = self.rows(answers)
         cells = [pyarrow.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]

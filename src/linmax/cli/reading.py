@@ -49,6 +49,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="column or key of the label (default: label, target, class, y, or the last)",
     )
+    add("--weight", metavar="COLUMN", help="column or key that says how much a row counts (default: 1)")
     add("--ignore", metavar="A,B", default="", help="columns to leave out")
     add("--categorical", metavar="A,B", default="", help="columns whose numbers are categories")
     add("--text", metavar="A,B", default="", help="columns whose words are attributes")
@@ -57,6 +58,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add("--ngrams", metavar="N", type=int, help="take runs of up to N words of a text (default: 1)")
     add("--skips", metavar="N", type=int, help="take pairs of words with up to N others between them (default: 0)")
     add("--words", metavar="W", help="how words are told: unicode, or bytes for ASCII only (default: unicode)")
+    add("--pairs", metavar="A:B,...", help="pair the attributes of A with those of B; all: all of them")
     add("--strict", action="store_true", help="stop at the first line that cannot be read")
     add(
         "--max-refused",
@@ -82,6 +84,7 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "format": arguments.format,
         "label": arguments.label,
+        "weight": arguments.weight,
         "ignore": listed(arguments.ignore),
         "categorical": listed(arguments.categorical),
         "text": listed(arguments.text),
@@ -90,6 +93,7 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "ngrams": arguments.ngrams,
         "skips": arguments.skips,
         "words": arguments.words,
+        "pairs": listed(arguments.pairs or ""),
         "strict": arguments.strict,
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
+from linmax.models.fusion.online import OnLineFusion
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import mixture_of
@@ -26,7 +27,7 @@ __all__ = [
     "shares_of",
 ]
 
-Mergeable = TypeVar("Mergeable", Learner, StreamModel)
+Mergeable = TypeVar("Mergeable", Learner, StreamModel, OnLineFusion)
 HOW = ("uniform", "trials", "mistakes")
 
 
@@ -46,15 +47,15 @@ def refuse_unmixable_nodes(engine: Engine) -> None:
 
 
 def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
-    if isinstance(models, (Learner, StreamModel)) or not isinstance(models, Iterable):
+    if isinstance(models, (Learner, StreamModel, OnLineFusion)) or not isinstance(models, Iterable):
         raise TypeError(f"models must be a list, got {models!r}; put it in square brackets")
     models = list(models)
     if not models:
         raise ValueError("models must hold at least one model, got none")
     for place, model in enumerate(models):
-        if not isinstance(model, (Learner, StreamModel)) or type(model) is not type(models[0]):
+        if not isinstance(model, (Learner, StreamModel, OnLineFusion)) or type(model) is not type(models[0]):
             raise TypeError(
-                f"models must all be Learner objects or all stream models; number {place} is a "
+                f"models must all be Learner objects, all stream models or all fusions; number {place} is a "
                 f"{type(model).__name__}, number 0 a {type(models[0]).__name__}"
             )
     return models

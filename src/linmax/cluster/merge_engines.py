@@ -101,12 +101,13 @@ def _mix_nodes(base: Placed | None, placed: Sequence[Placed], merged: Engine, sh
     """What stands above the rules, and the learners that are none: each node from those in its place."""
 
     def walked(one: Placed) -> list[Apart]:
-        return [Apart(node, one.dense, one.sparse, one.classes) for node in one.engine.top.walk()]
+        maps = (one.voters, one.raters, one.dense, one.sparse, one.classes)
+        return [Apart(node, *maps) for node in one.engine.top.walk()]
 
     walks, start = [walked(one) for one in placed], None if base is None else walked(base)
     for place, node in enumerate(merged.top.walk()):
         before = None if start is None else start[place]
-        node.mix(Mixture([walk[place] for walk in walks], shares, before, merged.k))
+        node.mix(Mixture([walk[place] for walk in walks], shares, before, merged.k, int(merged.state.shape[KNOWN])))
 
 
 def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:

@@ -10,7 +10,8 @@ shares, in `merge_checks`; names are joined in `unions`, engines in `merge_engin
 * statistics of scaling are pooled (`Scaling`): counts, sums and moments add up, the largest values are kept;
 * recent instances, which recycling shows again, and recent labels are dropped: those of several streams have no common
   order;
-* a learner that is no rule mixes its own states (`linmax.learners.mixing`), if it can.
+* a learner that is no rule mixes its own states (`linmax.learners.mixing`), if it can; what the pool for votes does is
+  in `linmax.learners.votes.mixing`, what a fusion has beside its model in `merge_fusions`.
 
 No mistake bound covers the result. For the Perceptron on separable data repeated mixing converges (McDonald et al.).
 
@@ -35,12 +36,15 @@ from linmax.cluster.merge_checks import (
     shares_of,
 )
 from linmax.cluster.merge_engines import merge_engines
+from linmax.cluster.merge_fusions import merge_fusions
 from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.unions import union_of_classes, union_of_names, union_of_vocabularies
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.fusion.online import OnLineFusion
+from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
@@ -57,7 +61,8 @@ def merge(
     Parameters
     ----------
     models
-        `linmax.Learner` objects, or `linmax.streams.StreamModel` objects, that learned from different examples.
+        `linmax.Learner` objects, `linmax.streams.StreamModel` objects, or `linmax.VoteFusion` objects, that learned
+        from different examples.
     how
         Shares of the models: "uniform" over those that learned anything, "trials" in proportion to the trials they
         learned from, "mistakes" in proportion to their updates (for a mistake-driven rule its mistakes, ties included;
@@ -72,9 +77,8 @@ def merge(
     Raises
     ------
     ValueError
-        For a learner that has no sound mixture (voting, stacking, softmax, "auto" over votes or scores, a rule of one's
-        own with a memory), for models of different learners or settings, and for models with instances that wait for
-        their labels.
+        For a learner that has no sound mixture (voting, stacking, softmax, a rule of one's own with a memory), for
+        models of different learners or settings, and for models with instances that wait for their labels.
 
     Notes
     -----
@@ -121,6 +125,8 @@ def merge_since(
     """`merge` for models that all continued from ``base``, whose counts and sums are taken once."""
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     models = checked_models(models)
+    if isinstance(models[0], OnLineFusion):
+        return merge_fusions(models, how, multiplicative, base)
     refuse_unmergeable(models[0].learner)
     refuse_different(models)
     for model in models:
@@ -162,7 +168,7 @@ def _merge_learners(
     description = learners[0].state()[0] | {
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
-        "labelled": list(dict.fromkeys(id for learner in learners for id in learner._labelled)),
+        "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
     }
     return Learner.from_state(description, arrays)
 

@@ -18,7 +18,7 @@ from linmax.engine.engine import Engine, Settings
 from linmax.io.frames import is_table
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import repeats
+from linmax.models.streams.model import weights_of
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
 
@@ -160,7 +160,7 @@ def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[
         rows = stream(source, model=model, prefetch=False, **reading)
         for batch in rows:
             labelled = batch.codes >= 0
-            predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
+            predicted = model.play(model.scaled(batch), batch.codes, weights_of(batch))
             trials += int(labelled.sum())
             mistakes += int((predicted[labelled] != batch.codes[labelled]).sum())
             unlabelled += len(batch) - int(labelled.sum())

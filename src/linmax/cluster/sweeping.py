@@ -18,7 +18,7 @@ from linmax.engine.notation import as_learners
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.run import classes_of, run
 from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import repeats
+from linmax.models.streams.model import weights_of
 from linmax.models.trace import Trace
 from linmax.util.checks import boolean
 
@@ -171,7 +171,7 @@ def read_one(learner: str, scale: str, source: Any, reading: dict[str, Any]) -> 
     try:
         model, wrong = StreamModel(learner, scale=scale), []
         for batch in stream(source, model=model, prefetch=False, **reading):
-            predicted = model.play(model.scaled(batch), batch.codes, repeats(batch))
+            predicted = model.play(model.scaled(batch), batch.codes, weights_of(batch))
             wrong.append((predicted != batch.codes)[batch.codes >= 0])
     except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
         return Refused(str(error))

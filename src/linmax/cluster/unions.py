@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from linmax.io.name_table import number_names
 from linmax.io.scan import PADDING
-from linmax.io.vocabulary import Vocabulary, number_names
+from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.model import StreamModel
 
 __all__ = ["begins_with", "union_of_classes", "union_of_names", "union_of_vocabularies"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.data.distinct import distinct_of
 from linmax.data.features import pack
 from linmax.util.checks import finite, refuse_masked
 from linmax.util.lazy import Later
@@ -122,8 +123,8 @@ def read_votes(
     if columns is None:
         columns = tuple(str(i) for i in range(table.shape[1]))
     if table.dtype.kind in "iubUS" or (table.dtype.kind == "f" and not np.isnan(table).any()):
-        distinct, inverse = np.unique(table, return_inverse=True)
-        met, codes = distinct.tolist(), inverse.reshape(table.shape).astype(np.int32)
+        distinct, places = distinct_of(table)
+        met, codes = distinct.tolist(), places.astype(np.int32)
     else:
         flat = [None if missing(v) else v for v in table.ravel().tolist()]
         try:

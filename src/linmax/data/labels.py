@@ -6,9 +6,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import int32, int64, types, uint8
+from numba import int32, int64, types
 
 from linmax.data.blocks import missing
+from linmax.data.distinct import distinct_of
 from linmax.jit.compiling import kernel
 from linmax.util.checks import refuse_masked
 
@@ -21,8 +22,6 @@ __all__ = [
     "no_label",
     "unique_labels",
 ]
-
-COUNTED = 65_536  # labels that are whole numbers in a range up to this are counted
 
 
 def label_array(labels: Any) -> np.ndarray:
@@ -83,15 +82,6 @@ def labels_with_gaps(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     return distinct, places
 
 
-@kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))
-def place_labels(labels: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
-    """How far each label is above the lowest, and which such places are taken."""
-    for t in range(labels.size):
-        place = np.uint64(labels[t] - lowest)
-        places[t] = place
-        there[place] = 1
-
-
 @kernel(types.boolean(int32[::1], int64, int64[::1]))
 def name_numbers(numbers: np.ndarray, first: int, names: np.ndarray) -> bool:
     """Class indices as whole numbers from ``first`` on; returns whether all of them were known."""
@@ -107,18 +97,9 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         t = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"labels: {labels[t]!r} at trial {t} is not a class; drop the trial or fill it in")
-    if labels.dtype.kind in "iu" and labels.size:
-        lowest, highest = int(labels.min()), int(labels.max())
-        if highest - lowest < COUNTED and highest < 2**63:  # counting: sorting would take as long as learning
-            places, there = np.zeros(labels.size, np.int32), np.zeros(highest - lowest + 1, np.uint8)
-            place_labels(np.require(labels, np.int64, ("C", "W")), lowest, places, there)
-            taken = np.flatnonzero(there)
-            if taken.size < there.size:
-                return [lowest + place for place in taken.tolist()], (np.cumsum(there, dtype=np.int32) - 1)[places]
-            return list(range(lowest, highest + 1)), places
     if labels.dtype != object:
-        distinct, inverse = np.unique(labels, return_inverse=True)
-        return distinct.tolist(), inverse
+        distinct, places = distinct_of(labels)
+        return distinct.tolist(), places
     for t, name in enumerate(labels):
         if not isinstance(name, Hashable):
             raise TypeError(f"labels: {name!r} at trial {t} is not hashable; use text, a number or a tuple")

@@ -216,8 +216,8 @@ class Engine:
     @property
     def capacity(self) -> int:
         """Rows of the linear machine that the arrays have space for."""
-        experts, stride = self.state.shape[[EXPERTS, STRIDE]]
-        return int((self.state.weights.shape[1] - experts) // stride) if stride else 0
+        experts, stride = int(self.state.shape[EXPERTS]), int(self.state.shape[STRIDE])
+        return (self.state.weights.shape[1] - experts) // stride if stride else 0
 
     def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
@@ -268,6 +268,16 @@ class Engine:
             part = outcome.part(first, last)
             self._slices(cut(instances, first, last) if last - first < size else instances, labels[first:last], part)
         return outcome
+
+    def run_weighed(self, instances: Instances, labels: np.ndarray, weights: np.ndarray, scored: int = 0) -> Outcome:
+        """`run` trials that count as much as ``weights`` say, by a learner that can weigh them (`Node.weighing`)."""
+        pool, size, shape = self.top.weighing, len(labels), self.state.shape
+        assert pool is not None
+        after = max(int(shape[KNOWN]), int(labels.max(initial=-1)) + 1)
+        predictions, table = pool.play(shape, instances, labels, 0, size, self.k, weights)
+        shape[KNOWN] = after
+        self.state.counts[0, [TRIALS, UPDATES]] += size
+        return Outcome(predictions, np.ones(size, np.uint8), None, table[size - scored :] if scored else None)
 
     def _play_around_gaps(self, instances: Instances, labels: np.ndarray, gaps: np.ndarray, outcome: Outcome) -> None:
         """Play the stretches with labels, and watch those without."""

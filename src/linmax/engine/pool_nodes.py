@@ -10,8 +10,9 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
-from linmax.learners.attributes import KINDS, RunningPool, slots
-from linmax.learners.mixing import Mixture
+from linmax.learners.attributes import KINDS
+from linmax.learners.mixing import Apart, Mixture
+from linmax.learners.running_pool import RunningPool, slots
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 from linmax.util.names import apart
@@ -65,6 +66,11 @@ class LearnerNode(Node):
     def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         return self.running.play(engine.state.shape, instances, label, 0, 1, engine.k)
 
+    @property
+    def weighing(self) -> RunningPool | None:  # type: ignore[override]
+        """A group of members does."""
+        return self.running if isinstance(self.running, RunningPool) else None
+
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.running.judge(engine.state.shape, instances, size, engine.k)
 
@@ -105,6 +111,7 @@ class AutoPoolNode(Node):
     from_zero = False
     linear = False
     always_changes = True
+    unmixable = ""
 
     def __init__(self, kind: str = "") -> None:
         self.kind = KINDS[kind]
@@ -183,6 +190,11 @@ class AutoPoolNode(Node):
         return PlayedChunk(predictions, np.ones(size, np.uint8), table)
 
     @property
+    def weighing(self) -> RunningPool | None:  # type: ignore[override]
+        """The pool for attributes, where it decides."""
+        return self.attributes if self.votes is None else None
+
+    @property
     def takes_gaps(self) -> bool:  # type: ignore[override]
         """The pool for attributes needs labels."""
         return self.attributes is None
@@ -259,11 +271,14 @@ class AutoPoolNode(Node):
         stored[layout.voters + self.columns[given]] = raters[given]
         return stored, 0.0
 
-    @property
-    def unmixable(self) -> str:  # type: ignore[override]
-        """Why not, once there are voters or raters."""
-        return "" if self.votes is None else "no mixture of its pool for voters and raters is known"
-
     def mix(self, mixture: Mixture) -> None:
         if self.attributes is not None:
             self.attributes.mix(mixture.of(lambda node: node.attributes))
+        if self.votes is not None:
+            self.votes.mix(mixture.map(self._with_members).of(lambda node: node.votes))
+
+    def _with_members(self, part: Apart) -> Apart:
+        """The part with the places of all raters of its pool for voters and raters, members among them."""
+        there = {column: place for place, column in enumerate(self.columns.tolist())}
+        own = [int(part.raters[column]) if column >= 0 else column for column in part.state.columns.tolist()]
+        return part._replace(raters=np.array([there[column] for column in own], np.int64))

@@ -88,7 +88,7 @@ class Batch:
     codes
         The class of each row as its place in ``classes``; -1 without a label.
     importance, lines, tags
-        Vowpal Wabbit's importance, the number of the line, and tags if there are any.
+        How much each row counts, the number of its line, and tags if there are any.
     columns
         How many names the vocabulary had after the batch.
 

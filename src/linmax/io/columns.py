@@ -47,6 +47,8 @@ class Column:
     @property
     def beyond(self) -> bool:
         """Whether there are whole numbers that are rounded as floats."""
+        if self.content.dtype.kind == "O":
+            return any(isinstance(value, int) and abs(value) >= EXACT for value in self.content.tolist())
         return self.content.dtype.kind in "iu" and bool((np.abs(self.content.astype(float)) >= EXACT).any())
 
     def cell(self, row: int) -> str:
@@ -133,7 +135,13 @@ def _of_arrow(column: Any) -> Column:
         return Column(NUMBER, np.array(column.to_numpy(zero_copy_only=False)))
     if kinds.is_boolean(kind):
         column, kind = column.cast(pyarrow.int8()), pyarrow.int8()
-    if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
+    if kinds.is_integer(kind) and column.type.bit_width == 64:
+        objects = column.to_pylist()
+        if any(value is not None and abs(value) >= EXACT for value in objects):  # not to be rounded where it is a name
+            return Column(NUMBER, np.array([*objects, None], dtype=object)[:-1])
+    if kinds.is_decimal(kind):  # Arrow's own cast does not round to the nearest number
+        return Column(NUMBER, np.array([np.nan if v is None else float(v) for v in column.to_pylist()], np.float64))
+    if kinds.is_integer(kind) or kinds.is_floating(kind):
         array = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         return Column(NUMBER, np.array(array, np.float64))
     if kinds.is_temporal(kind):

@@ -1,4 +1,4 @@
-"""Typed tables: Parquet and Arrow files, pandas and polars frames, (X, y) pairs.
+"""Typed tables: Parquet and Arrow files, pandas and polars frames, (X, y) and (X, y, weights).
 
 Columns of numbers are dense attributes (null and nan are missing), columns of text and categories become attributes
 ``column=value``. Rows come in the order of the table, however it is divided.
@@ -6,16 +6,17 @@ Columns of numbers are dense attributes (null and nan are missing), columns of t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.data.labels import no_label
 from linmax.io.batches import Batch, Classes
 from linmax.io.columns import Column, columns_of, is_columnar
 from linmax.io.columns import plain as _plain
 from linmax.io.options import Position, ReadOptions
-from linmax.io.parsing import LARGEST, NOT_FINITE, REASONS
+from linmax.io.parsing import IMPORTANCE, LARGEST, NOT_FINITE, REASONS
 from linmax.io.refusals import Refusals
 from linmax.io.schema import dense_columns, named_columns, refuse_repeated, schema_of
 from linmax.io.vocabulary import ABSENT, Vocabulary
@@ -31,12 +32,13 @@ __all__ = ["TableReader", "is_table"]
 
 
 def is_table(data: Any) -> bool:
-    """Whether this is a frame, an Arrow table or batch, or a pair (X, y)."""
+    """Whether this is a frame, an Arrow table or batch, or arrays (X, y) or (X, y, weights)."""
     return is_columnar(data) or _pair(data)
 
 
 def _pair(data: Any) -> bool:
-    return isinstance(data, tuple) and len(data) == 2 and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
+    arrays = isinstance(data, tuple) and len(data) in (2, 3)
+    return arrays and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
 
 
 class TableReader:
@@ -59,6 +61,7 @@ class TableReader:
         self.refusals = Refusals()
         self.notes: list[str] = []
         self.settled: dict[str, Any] = {}
+        self._reading: dict[str, Any] = {}  # what a model keeps of arrays, which settle nothing
         self._words = words_for(options.words, options.ngrams, options.skips, table=bool(options.text))
         self._widened: dict[str, int] = {}  # columns of numbers with words in them: the row of the first
         self._passed = 0
@@ -78,7 +81,7 @@ class TableReader:
                 continue
             if not is_columnar(table):
                 raise TypeError(
-                    f"a stream of tables holds frames, Arrow batches or pairs (X, y), got {type(table).__name__}"
+                    f"a stream of tables holds frames, Arrow batches or arrays (X, y), got {type(table).__name__}"
                 )
             columns, size = columns_of(table)
             if not self.settled:
@@ -91,11 +94,16 @@ class TableReader:
                     yield self._batch(cut, end - begin - skip, self._passed + begin + skip)
             self._passed += size
 
-    def _pairs(self, x: Any, y: Any) -> Iterator[Batch]:
-        """X and y as in scikit-learn; columns are named by their numbers."""
+    def _pairs(self, x: Any, y: Any, weights: Any = None) -> Iterator[Batch]:
+        """X, y and sample_weight as in scikit-learn; columns are named by their numbers."""
         labels = list(y)
         if x.shape[0] != len(labels):
             raise ValueError(f"X has {x.shape[0]} rows, but y has {len(labels)}")
+        if not self.settled and (remembered := self.options.remembered()):
+            self._reading = {"reading": {"format": self.kind, **remembered}}
+        hefts = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
+        if hefts.shape != (len(labels),):
+            raise ValueError(f"weights must be one number for each of {len(labels)} rows, got {hefts.shape}")
         if sparse.issparse(x):
             csr = sparse.csr_array(x).astype(np.float64)
             csr.sum_duplicates()
@@ -106,14 +114,16 @@ class TableReader:
                 keep = (indices != ABSENT) & (values != 0.0)
                 kept = np.concatenate([[0], np.cumsum(keep)])[part.indptr]
                 block = np.zeros((part.shape[0], 0)), kept.astype(np.int64), indices[keep], values[keep]
-                yield self._made(*block, labels[begin : begin + self.rows], (), begin)
+                rows = slice(begin, begin + self.rows)
+                yield self._made(*block, labels[rows], hefts[rows], (), begin)
             return
         dense = np.asarray(x, np.float64)
         names = tuple(map(str, range(dense.shape[1])))
         for begin in range(0, len(labels), self.rows):
             part = np.ascontiguousarray(dense[begin : begin + self.rows])
             nothing = np.zeros(len(part) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-            yield self._made(part, *nothing, labels[begin : begin + self.rows], names, begin)
+            rows = slice(begin, begin + self.rows)
+            yield self._made(part, *nothing, labels[rows], hefts[rows], names, begin)
 
     def _settle(self, columns: dict[str, Column]) -> None:
         """Decide what the columns are, by those of the first table."""
@@ -140,34 +150,24 @@ class TableReader:
         label = next((name for name, kind in of.items() if kind == "label"), None)
         labels: list[Any] = [None] * size if label is None else columns[label].values()
         numbers = dense_columns(header, kinds, self.options.known)
-        dense = np.zeros((size, len(numbers)))
-        parts: list[list[tuple[str, float]]] = [[] for _ in range(size)]
+        dense, named = np.zeros((size, len(numbers))), _NamedCells()
         for place, name in enumerate(numbers):
             dense[:, place], strange = columns[name].numbers()
             for t in strange:
                 self._widened.setdefault(name, first + t + 1)
-                parts[t].append((f"{name}={columns[name].cell(t)}", 1.0))
+            named.add(strange, [f"{name}={columns[name].cell(t)}" for t in strange])
         alone = kinds.count("text") == 1
         for name, kind in of.items():
-            if kind in ("category", "text"):
-                for t, value in enumerate(columns[name].values()):
-                    if value is not None:
-                        head = "" if alone else f"{name}^"
-                        found = split(_plain(value), self._words) if kind == "text" else {f"{name}={_plain(value)}": 1}
-                        head = head if kind == "text" else ""
-                        parts[t] += [(head + word, float(times)) for word, times in found.items()]
+            if kind == "category":
+                named.add_column(name, columns[name].values())
+            elif kind == "text":
+                named.add_texts("" if alone else f"{name}^", columns[name].values(), self._words)
         tagged = next((name for name, kind in of.items() if kind == "id"), None)
         tags = None if tagged is None else ["" if v is None else _plain(v) for v in columns[tagged].values()]
-        return self._made(dense, *self._sparse(parts), labels, numbers, first, tags)
-
-    def _sparse(self, parts: list[list[tuple[str, float]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sparse rows of names with values; names are numbered in the order of the rows."""
-        found = self.vocabulary.numbers([name for part in parts for name, _ in part], add=self.grows)
-        values = np.array([value for part in parts for _, value in part])
-        known = found != ABSENT
-        ends = np.cumsum([0, *map(len, parts)])
-        indptr = np.concatenate([[0], np.cumsum(known)])[ends].astype(np.int64)
-        return indptr, found[known].astype(np.int32), values[known]
+        weighed = next((name for name, kind in of.items() if kind == "weight"), None)
+        weights = np.ones(size) if weighed is None else columns[weighed].numbers()[0]
+        sparse_rows = named.rows(size, self.vocabulary, self.grows)
+        return self._made(dense, *sparse_rows, labels, weights, numbers, first, tags)
 
     def _made(
         self,
@@ -176,12 +176,13 @@ class TableReader:
         indices: np.ndarray,
         values: np.ndarray,
         labels: list[Any],
+        weights: np.ndarray,
         names: tuple[str, ...],
         first: int,
         tags: list[str] | None = None,
     ) -> Batch:
         size = len(labels)
-        if self.vocabulary.bits is not None:  # two names may share a column
+        if self.vocabulary.bits is not None or self.vocabulary.full:  # two names may share a column
             rows = sparse.csr_array((values, indices, indptr), shape=(size, len(self.vocabulary)))
             rows.sum_duplicates()
             indptr, indices, values = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
@@ -189,30 +190,89 @@ class TableReader:
             wild = (np.abs(dense) > LARGEST).any(axis=1)
         far = np.flatnonzero(~(np.abs(values) <= LARGEST))
         wild[np.searchsorted(indptr, far, side="right") - 1] = True
-        codes = np.array(
-            [self._code(label) if not bad else -1 for label, bad in zip(labels, wild, strict=True)], np.int32
-        )
+        with np.errstate(invalid="ignore"):
+            wild |= ~((weights >= 0.0) & (weights <= LARGEST))
+        codes = self._codes(labels, wild)
         lines = np.arange(first + 1, first + size + 1)
         for t in np.flatnonzero(wild).tolist():
-            self.refusals.add(self.name, int(lines[t]), REASONS[NOT_FINITE])
+            light = not 0.0 <= weights[t] <= LARGEST
+            reason, given = REASONS[IMPORTANCE if light else NOT_FINITE], f"{weights[t]:g}" if light else None
+            self.refusals.add(self.name, int(lines[t]), reason, given)
             if self.options.strict:
-                raise ValueError(f"{self.name}, row {int(lines[t])}: {REASONS[NOT_FINITE]}")
+                raise ValueError(f"{self.name}, row {int(lines[t])}: {self.refusals.first[-1][2]}")
         if wild.any():
             keep = ~wild
+            weights = weights[keep]
             counts = np.diff(indptr)
             flags = np.repeat(keep, counts)
             dense, codes, lines = dense[keep], codes[keep], lines[keep]
             indptr = np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int64)
             indices, values = indices[flags], values[flags]
             tags = None if tags is None else [tag for tag, kept in zip(tags, keep.tolist(), strict=True) if kept]
-        size = len(codes)
         place = Position(self.start.file, first + len(labels), first + len(labels) + 1)
         return Batch(
-            dense, indptr, indices, values, codes, np.ones(size), lines, tags, len(self.vocabulary), self.vocabulary,
-            self.classes, names, place, settled=self.settled,
+            dense, indptr, indices, values, codes, weights, lines, tags, len(self.vocabulary), self.vocabulary,
+            self.classes, names, place, settled=self.settled or self._reading,
         )  # fmt: skip
 
-    def _code(self, label: Any) -> int:
-        if label is None or label != label:
-            return -1
-        return self.classes.number(_plain(label).encode())
+    def _codes(self, labels: list[Any], refused: np.ndarray) -> np.ndarray:
+        """The class of each label, -1 where there is none or the row is refused; new ones in the order of the rows."""
+        found: dict[str, int] = {}
+        codes = np.full(len(labels), -1, np.int32)
+        for t, (label, bad) in enumerate(zip(labels, refused.tolist(), strict=True)):
+            if bad or no_label(label):
+                continue
+            name = _plain(label)
+            if name not in found:
+                found[name] = self.classes.number(name.encode())
+                self.vocabulary.fit_classes(len(self.classes))
+            codes[t] = found[name]
+        return codes
+
+
+class _NamedCells:
+    """Cells of some rows that are attributes by name, added column by column."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}  # of the names in this batch
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows, places of names, values
+
+    def add(self, rows: Sequence[int], names: Sequence[str], values: Sequence[float] | None = None) -> None:
+        """Add cells; ``rows`` never fall."""
+        places = [self.places.setdefault(name, len(self.places)) for name in names]
+        numbers = np.ones(len(rows)) if values is None else np.array(values, float)
+        self.parts.append((np.array(rows, np.int64), np.array(places, np.int64), numbers))
+
+    def add_column(self, column: str, values: Sequence[Any]) -> None:
+        """Add categories; None and empty text are missing."""
+        present = [(t, value) for t, value in enumerate(values) if value is not None and value != ""]
+        self.add([t for t, _ in present], [f"{column}={_plain(value)}" for _, value in present])
+
+    def add_texts(self, head: str, values: Sequence[Any], words: Any) -> None:
+        """Add the words of texts, with ``head`` before each."""
+        cells = [
+            (t, head + word, float(times))
+            for t, value in enumerate(values)
+            if value is not None
+            for word, times in split(_plain(value), words).items()
+        ]
+        rows, names, counts = zip(*cells, strict=True) if cells else ((), (), ())
+        self.add(rows, names, counts)
+
+    def rows(self, size: int, vocabulary: Vocabulary, grows: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The cells as sparse rows; names are numbered in the order of the rows."""
+        if not self.places:
+            return np.zeros(size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+        rows, places, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        order = np.argsort(rows, kind="stable")
+        rows, places, values = rows[order], places[order], values[order]
+        met, first = np.unique(places, return_index=True)
+        met = met[np.argsort(first)]
+        names = list(self.places)
+        numbers = np.full(len(names), ABSENT, np.int64)
+        numbers[met] = vocabulary.numbers([names[place] for place in met.tolist()], add=grows)
+        found = numbers[places]
+        known = found != ABSENT
+        ends = np.searchsorted(rows, np.arange(size + 1))
+        indptr = np.concatenate([[0], np.cumsum(known)])[ends].astype(np.int64)
+        return indptr, found[known].astype(np.int32), values[known]

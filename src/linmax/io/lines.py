@@ -59,7 +59,7 @@ class LineReader:
             state=np.zeros(parsing.WIDTH, np.int64),
             **parsing.room_for_tokens(1024),
             classes=self.classes.numbers,
-            refusals=np.zeros((KEPT, 2), np.int64),
+            refusals=np.zeros((KEPT, 4), np.int64),
             reasons=np.zeros(len(REASONS), np.int64),
             answers=np.zeros((16, 2)),
             tens=tens,
@@ -213,9 +213,9 @@ class LineReader:
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
-    def _refused(self, line: int, reason: int) -> None:
+    def _refused(self, line: int, reason: int, given: str | None = None) -> None:
         name = self._source.name if self._source is not None else ""
-        self.refusals.add(name, line, REASONS[reason])
+        self.refusals.add(name, line, REASONS[reason], given)
 
     def _drain(self) -> None:
         """Take over the refusals of a parser."""
@@ -223,9 +223,11 @@ class LineReader:
         count = int(state[parsing.REFUSED])
         if not count:
             return
+        assert self.format is not None
         kept = work.refusals[: min(count, KEPT)]
-        for line, reason in kept.tolist():
-            self._refused(line, reason)
+        for line, reason, begin, end in kept.tolist():
+            blamed = self.format.blamed(self._block, begin, end) if reason == parsing.IMPORTANCE else None
+            self._refused(line, reason, blamed)
             work.reasons[reason] -= 1
         for reason, more in enumerate(work.reasons.tolist()):
             if more:
@@ -249,6 +251,7 @@ class LineReader:
             raw = (self.format.aside() if state[parsing.ASIDE] else self._block)[begin:end].tobytes()
             if needs == parsing.NEW_CLASS:
                 self.classes.number(raw)
+                self.vocabulary.fit_classes(len(self.classes))
                 self._work = work._replace(classes=self.classes.numbers)
             elif needs == parsing.NEW_PREFIX:
                 self.format.new_prefix(raw, self.vocabulary)

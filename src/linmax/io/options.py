@@ -10,7 +10,9 @@ from linmax.io.words import UNICODE
 
 __all__ = ["BLOCK", "REMEMBERED", "ROWS", "Position", "ReadOptions"]
 
-REMEMBERED = ("ngrams", "skips", "words", "header", "delimiter", "label", "ignore", "categorical", "text")
+REMEMBERED = (
+    "ngrams", "skips", "words", "pairs", "header", "delimiter", "label", "weight", "ignore", "categorical", "text",
+)  # fmt: skip
 
 BLOCK = 2**19  # bytes read at a time: few enough to stay in the cache until they are parsed
 ROWS = 4096  # of a batch
@@ -48,14 +50,17 @@ class ReadOptions:
 
     Attributes
     ----------
-    label, ignore, categorical, text, id
-        Columns of a table, or keys of JSON: the label (if not given, `linmax.io.schema` chooses), those to leave out,
-        those whose numbers are categories, those whose words are attributes, and the one that tells rows apart.
+    label, weight, ignore, categorical, text, id
+        Columns of a table, or keys of JSON: the label (if not given, `linmax.io.schema` chooses), how much a row
+        counts, those to leave out, those whose numbers are categories, those whose words are attributes, and the one
+        that tells rows apart.
     delimiter, header
         What separates the fields of a table, recognised if not given; whether its first line names the columns.
     ngrams, skips, words
         Longest run of words of a text that is an attribute, how many words may lie between two that are one together,
         and how words are told (see `linmax.io.words`).
+    pairs
+        Which attributes are paired (see `linmax.io.pairing`).
     known
         The kind of each column as a model has learned from it.
     unlabelled
@@ -77,6 +82,7 @@ class ReadOptions:
     """
 
     label: str | None = None
+    weight: str | None = None
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
@@ -86,6 +92,7 @@ class ReadOptions:
     ngrams: int = 1
     skips: int = 0
     words: str = UNICODE
+    pairs: tuple[str, ...] = ()
     known: Mapping[str, str] | None = None
     unlabelled: bool = False
     classes: frozenset[str] = frozenset()
@@ -99,7 +106,7 @@ class ReadOptions:
     settled: dict[str, Any] | None = None
 
     def given(self) -> list[str]:
-        """Names of the options that concern some formats only and were given."""
+        """Names of the options that were given, of those that say what the data mean."""
         names = (*REMEMBERED, "id")
         return [name for name in names if getattr(self, name) != getattr(ReadOptions, name)]
 

@@ -13,8 +13,7 @@ import numpy as np
 from numba import typeof
 
 from linmax.io.decimals import BAD, GOOD, HARD, WILD, number, plain_number
-from linmax.io.scan import VECTOR, byte
-from linmax.io.vocabulary import (
+from linmax.io.name_table import (
     ABSENT,
     HASHED,
     KEYED,
@@ -35,6 +34,7 @@ from linmax.io.vocabulary import (
     has_room,
     look_up,
 )
+from linmax.io.scan import VECTOR, byte
 from linmax.jit.compiling import kernel
 
 __all__ = ["REASONS", "TOKEN", "Work", "WorkT"]
@@ -87,7 +87,7 @@ REASONS = (
     "a control character",
     "no '|'",
     "more than a label, an importance and a base",
-    "the importance is not a number >= 0",
+    "the weight is not a finite number >= 0",
     "an attribute without a name",
     "costs instead of a label",
     "fewer fields than columns",
@@ -153,7 +153,7 @@ class Work(NamedTuple):
     values: np.ndarray
     dense: np.ndarray  # float64 (rows, dense attributes)
     classes: np.ndarray  # int32: the class of each label met
-    refusals: np.ndarray  # int64 (some, 2): line and reason of the first ones
+    refusals: np.ndarray  # int64 (some, 4): line and reason of the first ones, and what is to blame, if that is told
     reasons: np.ndarray  # int64: how many for each reason
     answers: np.ndarray  # float64 (some, 2): where a number is, and its value
     tens: np.ndarray
@@ -206,6 +206,14 @@ def refuse(work: Work, block: np.ndarray, place: int, reason: int) -> None:
     work.state[REFUSED] = count + 1
     work.reasons[reason] += 1
     finished(work, block, place)
+
+
+@kernel()
+def blame(work: Work, begin: int, end: int) -> None:
+    """Say what in the block the line is refused for, before it is."""
+    count = work.state[REFUSED]
+    if count < work.refusals.shape[0]:
+        work.refusals[count, 2], work.refusals[count, 3] = begin, end
 
 
 @kernel(hot=True)
@@ -311,7 +319,7 @@ def put_row(
                 continue
         mark = np.uint64(slot) if hashed else cell(slot, STAMP)
         again = slots[mark] >= serial
-        if again and twice == TURNED_DOWN and not hashed:
+        if again and twice == TURNED_DOWN and there:
             refuse(work, block, place, TWICE)
             return ENDED
         # Words come again at random: a branch would be mispredicted.
@@ -322,7 +330,7 @@ def put_row(
         work.indices[np.uint64(where)] = named
         slots[mark] = serial + where - begin
         put += not again
-        if whole and tokens[i, WHOLE] != ABSENT:
+        if whole and tokens[i, WHOLE] != ABSENT and (there or names.shared.size == 0):
             names.direct[tokens[i, WHOLE]] = named + 1
     end_row(work, block, place, put, label, weight)
     return ENDED

@@ -32,7 +32,7 @@ SHOWN = 8  # columns that a note names
 
 @dataclass(frozen=True)
 class Schema:
-    """The kind of each column (label, id, ignored, number, category, text), and what there is to say about them."""
+    """The kind of each column (label, id, weight, ignored, number, category, text), and what there is to say of it."""
 
     kinds: list[str]
     notes: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ def schema_of(name: str, header: Sequence[str], type_of: Callable[[str], str], o
     """The kinds of the columns; from the model, if there is one."""
     if options.known:
         return Schema(_known_kinds(name, header, options))
-    wanted = [options.label, options.id, *options.ignore, *options.categorical, *options.text]
+    wanted = [options.label, options.id, options.weight, *options.ignore, *options.categorical, *options.text]
     for column in wanted:
         if column is not None and column not in header:
             raise ValueError(f"{name} has no column {column!r}; it has {', '.join(header)}")
@@ -75,7 +75,7 @@ def schema_of(name: str, header: Sequence[str], type_of: Callable[[str], str], o
         kind = types[column]
         if column == label:
             kind = "label"
-        elif kind not in ("id", "ignored", "text", NUMBER, CATEGORY):
+        elif kind not in ("id", "weight", "ignored", "text", NUMBER, CATEGORY):
             reasons[column], kind = kind, "ignored"
         kinds.append(kind)
     if not {NUMBER, CATEGORY, "text"} & set(kinds):
@@ -91,6 +91,8 @@ def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> s
         return "ignored"
     if column == options.id:
         return "id"
+    if column == options.weight:
+        return "weight"
     if column in options.text:
         return "text"
     if column in options.categorical:
@@ -99,7 +101,7 @@ def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> s
 
 
 def _chosen_label(header: Sequence[str], types: Mapping[str, str], options: ReadOptions) -> str:
-    open_to_choice = [c for c in header if c not in options.text and types[c] not in ("ignored", "id")]
+    open_to_choice = [c for c in header if c not in options.text and types[c] not in ("ignored", "id", "weight")]
     small = {column.lower(): column for column in reversed(open_to_choice)}
     for name in LABELS:
         if name in small:
@@ -120,6 +122,8 @@ def _notes(
             parts.append(f"{many} {counted[kind] if many == 1 else plural[kind]}")
     why = "" if options.label is not None else " (the last one)" if label == header[-1] else " (by its name)"
     notes = [f"The label is {label!r}{why}; columns: {', '.join(parts)}."]
+    if options.weight is not None:
+        notes.append(f"Rows count as much as {options.weight!r} says.")
     for reason in dict.fromkeys(reasons.values()):
         of = [repr(column) for column, one in reasons.items() if one == reason]
         more = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
@@ -146,16 +150,18 @@ def _known_kinds(name: str, header: Sequence[str], options: ReadOptions) -> list
     if options.id is not None and options.id not in header:
         raise ValueError(f"{name} has no column {options.id!r}; it has {', '.join(header)}")
     wanted = (NUMBER, CATEGORY, "text")
+    weight = None if options.unlabelled else options.weight  # rows that are only predicted need none
+    if weight is not None and (weight not in header or known.get(weight) in wanted):
+        told = "which the model learned from" if weight in header else f"it has {', '.join(header)}"
+        raise ValueError(f"{name} has no column {weight!r} for weights; {told}")
     absent = [column for column, kind in known.items() if kind in wanted and column not in header]
     if absent:
         raise ValueError(
             f"{name} has no column {absent[0]!r}, which the model learned from; it has {', '.join(header)}"
         )
-    kinds = [known.get(column, "ignored") for column in header]
-    return [
-        "id" if column == options.id and kind not in wanted else kind
-        for column, kind in zip(header, kinds, strict=True)
-    ]
+    kinds = ["ignored" if (kind := known.get(column, "ignored")) == "weight" else kind for column in header]
+    own = {options.id: "id", weight: "weight"}
+    return [own.get(column, kind) if kind not in wanted else kind for column, kind in zip(header, kinds, strict=True)]
 
 
 def dense_columns(header: Sequence[str], kinds: Sequence[str], known: Mapping[str, str] | None) -> tuple[str, ...]:

@@ -1,211 +1,37 @@
 """Names of attributes and classes as numbers: a dictionary that grows, in arrays that compiled code works on.
 
-Open addressing over the bytes of the names. A slot holds the name's first eight bytes when it has no more (else a
-hash of it), its length, its number, and a stamp that says where in the present line it was met last. Longer names are
-compared byte by byte with the store, so that two names never become one unless hashing is asked for. Names that are
-small whole numbers, once met, are found without any of this, in a table of them.
+A vocabulary may have a limit (`Vocabulary.limit_to`). The names met first have numbers of their own; when there is no
+room for more, those that come later share the last ones, told by their hash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
-from numba import int64, typeof, types
 
-from linmax.io.scan import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
-from linmax.jit.compiling import kernel
-from linmax.jit.prefetch import fetch
+from linmax.io.name_table import (
+    ABSENT,
+    COUNT,
+    LIMIT,
+    NUMBER,
+    SHIFT,
+    USED,
+    WIDTH,
+    NameTable,
+    mixed_words,
+    number_names,
+    refill,
+)  # fmt: skip
+from linmax.io.scan import PADDING
 
-__all__ = [
-    "ABSENT",
-    "COUNT",
-    "HASHED",
-    "SERIAL",
-    "USED",
-    "NameTable",
-    "NameTableT",
-    "Vocabulary",
-    "cell",
-    "has_room",
-    "look_up",
-    "whole_name",
-]
+__all__ = ["ABSENT", "Vocabulary"]
 
-KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when names are hashed
-WIDTH = 4
-COUNT, USED, SHIFT, HASHED, SERIAL = range(5)  # in `sizes`
-OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
-# Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot; the
-# whole number that it is, ABSENT when it is none (only when `put_row` is told so). The last lists those that are long.
-START, SPAN, PREFIX, KEYED, SLOT, WHOLE, LONG, TOKEN = range(8)
-ABSENT = -1
 MOST_BITS = 30
 DIRECT = 4  # whole numbers looked up directly, for each slot
-
-
-class NameTable(NamedTuple):
-    """What the kernels see of a vocabulary."""
-
-    slots: np.ndarray  # int64, WIDTH a slot, or only the stamp when names are hashed
-    store: np.ndarray  # uint8: the names one after the other
-    offsets: np.ndarray  # int64: where each begins
-    sizes: np.ndarray  # int64 (5,): names, bytes used, 64 - lg slots, whether hashed, lines stamped
-    prefixes: np.ndarray  # int64 (prefixes, 5): what a name may begin with
-    heads: np.ndarray  # uint8: their bytes
-    direct: np.ndarray  # int32: one more than the number of the name that is this whole number, 0 when not met yet
-
-
-@kernel(hot=True)
-def cell(slot: int, part: int) -> np.uint64:
-    """Where a part of a slot is; unsigned, so that no index counts from the end."""
-    return np.uint64(WIDTH * slot + part)
-
-
-@kernel()
-def hash_of(block: np.ndarray, start: int, length: int, mixed: int, carry: int, rest: int) -> int:
-    """The hash of a prefix and a name: the prefix's whole words are in ``mixed``, its last ``rest`` bytes in carry."""
-    place, left = start, length + rest
-    lifted = 8 * rest
-    while left > 8:
-        given = word(block, place)
-        mixed = fold((carry | (given << lifted)) ^ SEED, MIX ^ mixed)
-        carry = shifted(given, 64 - lifted) if rest else 0
-        place += 8
-        left -= 8
-    last = (carry | (word(block, place) << lifted)) & ones(left) if left > 0 else carry
-    return fold(last ^ SEED, MIX ^ mixed)
-
-
-@kernel(hot=True)
-def short_key(names: NameTable, block: np.ndarray, start: int, total: int, prefix: int) -> int:
-    """The 1 to 8 bytes of a name with its prefix, as a word."""
-    lifted = 8 * names.prefixes[prefix, REST]
-    return (names.prefixes[prefix, CARRY] | (word(block, start) << lifted)) & ones(total)
-
-
-@kernel(hot=True)
-def short_hash(key: int) -> int:
-    """`hash_of` a name of up to 8 bytes."""
-    return fold(key ^ SEED, MIX)
-
-
-@kernel(hot=True)
-def find(
-    names: NameTable, block: np.ndarray, start: int, length: int, prefix: int, key: int, total: int, slot: int
-) -> tuple[int, bool]:
-    """The slot of a name from its first slot on, and True; or the empty one where it belongs, and False."""
-    slots = names.slots
-    last = slots.size // WIDTH - 1
-    while slots[cell(slot, NUMBER)] >= 0:
-        if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
-            if total <= 8:
-                return slot, True
-            at, before = names.offsets[slots[cell(slot, NUMBER)]], total - length
-            if same_bytes(block, start, names.store, at + before, length) and (
-                before == 0 or same_bytes(names.heads, names.prefixes[prefix, OFFSET], names.store, at, before)
-            ):
-                return slot, True
-        slot = (slot + 1) & last
-    return slot, False
-
-
-@kernel()
-def look_up(names: NameTable, block: np.ndarray, start: int, length: int, prefix: int, add: bool) -> int:
-    """The slot of a name, ABSENT when it has none and may not be added. There must be room for one name more."""
-    total = length + names.prefixes[prefix, SIZE]
-    mixed, carry, rest = names.prefixes[prefix, MIXED], names.prefixes[prefix, CARRY], names.prefixes[prefix, REST]
-    hashed = hash_of(block, start, length, mixed, carry, rest)
-    slots = names.slots
-    slot = shifted(hashed, names.sizes[SHIFT])
-    if names.sizes[HASHED]:
-        return slot
-    key = hashed
-    if total <= 8:
-        key = short_key(names, block, start, total, prefix) if total else 0
-    slot, there = find(names, block, start, length, prefix, key, total, slot)
-    if there:
-        return slot
-    if not add:
-        return ABSENT
-    number, used = names.sizes[COUNT], names.sizes[USED]
-    slots[cell(slot, KEY)], slots[cell(slot, LENGTH)], slots[cell(slot, NUMBER)] = key, total, number
-    for i in range(total - length):
-        names.store[used + i] = names.heads[names.prefixes[prefix, OFFSET] + i]
-    for i in range(length):
-        names.store[used + total - length + i] = block[start + i]
-    names.sizes[COUNT], names.sizes[USED] = number + 1, used + total
-    names.offsets[number + 1] = used + total
-    return slot
-
-
-@kernel(hot=True)
-def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
-    """Note the key and the first slot of each name of a row, and have ready all that `find` will look at."""
-    shift, slots = names.sizes[SHIFT], names.slots
-    many = 0  # names of more than eight bytes
-    for i in range(count):
-        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
-        total = length + names.prefixes[prefix, SIZE]
-        if 0 < total <= 8:
-            key = short_key(names, source, start, total, prefix)
-            hashed = short_hash(key)
-        else:
-            ahead = names.prefixes[prefix]
-            hashed = hash_of(source, start, length, ahead[MIXED], ahead[CARRY], ahead[REST])
-            key = hashed if total else 0
-            tokens[many, LONG] = i
-            many += 1
-        tokens[i, KEYED], tokens[i, SLOT] = key, shifted(hashed, shift)
-        fetch(slots, WIDTH * tokens[i, SLOT])
-    for j in range(many):
-        fetch(names.offsets, max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)]))
-    for j in range(many):
-        fetch(names.store, names.offsets[max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)])])
-
-
-@kernel(hot=True)
-def whole_name(names: NameTable, index: int) -> int:
-    """A whole number if the table of them can tell the name's number, which will then be wanted soon; else ABSENT."""
-    if not 0 <= index < names.direct.size:
-        return ABSENT
-    fetch(names.direct, index)
-    return index
-
-
-@kernel(hot=True)
-def has_room(names: NameTable, count: int, size: int) -> bool:
-    """Whether that many more names of ``size`` bytes in all can be added."""
-    if names.sizes[HASHED]:
-        return True
-    after = names.sizes[COUNT] + count
-    return (
-        2 * WIDTH * after <= names.slots.size
-        and after < names.offsets.size
-        and names.sizes[USED] + size + PADDING <= names.store.size
-    )
-
-
-NameTableT = typeof(
-    NameTable(
-        np.zeros(1, np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64),
-        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int32),
-    )
-)  # fmt: skip
-
-
-@kernel(types.void(NameTableT, Block, int64[::1], int64[::1], int64, types.boolean))
-def number_names(
-    names: NameTable, block: np.ndarray, offsets: np.ndarray, numbers: np.ndarray, prefix: int, add: bool
-) -> None:
-    """The number of each name that the block holds one after the other."""
-    for i in range(numbers.size):
-        slot = look_up(names, block, offsets[i], offsets[i + 1] - offsets[i], prefix, add)
-        if slot == ABSENT:
-            numbers[i] = ABSENT
-        else:
-            numbers[i] = slot if names.sizes[HASHED] else names.slots[cell(slot, NUMBER)]
+UNLIMITED = 2**62
+SHARE = 8  # one in so many of the numbers is shared, where there is a limit
 
 
 class Vocabulary:
@@ -226,8 +52,10 @@ class Vocabulary:
         if bits is not None and not 1 <= bits <= MOST_BITS:
             raise ValueError(f"hash bits must be from 1 to {MOST_BITS}, got {bits}; try 18")
         self.bits = bits
+        self._first_shared = self._shares = 0
         self._heads: list[bytes] = [b""]
-        sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0], np.int64)
+        self.room: Callable[[int], int] | None = None  # most names, given the classes
+        sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0, UNLIMITED], np.int64)
         slots = np.zeros(2**bits, np.int64) if bits else np.full(64 * WIDTH, -1, np.int64)
         self.names = NameTable(
             slots,
@@ -237,6 +65,7 @@ class Vocabulary:
             np.zeros((1, 5), np.int64),
             np.zeros(PADDING, np.uint8),
             np.zeros(0 if bits else DIRECT * 64, np.int32),
+            np.zeros(0, np.int64),
         )
 
     def __len__(self) -> int:
@@ -276,26 +105,93 @@ class Vocabulary:
         if self.bits:
             return
         used, after = int(names.sizes[USED]), int(names.sizes[COUNT]) + count
+        if after > names.sizes[LIMIT]:
+            if not names.shared.size:
+                self._begin_sharing()
+                names, used = self.names, int(self.names.sizes[USED])
+            after = int(names.sizes[LIMIT])
         if used + size + PADDING > names.store.size:
             names = names._replace(store=_longer(names.store, used + size + PADDING))
         if after >= names.offsets.size:
             names = names._replace(offsets=_longer(names.offsets, after + 1))
         bits = 64 - int(names.sizes[SHIFT])
-        if 2 * after > 2**bits:
-            while 2 * after > 2**bits:
+        if 4 * after > 3 * 2**bits:
+            while 4 * after > 3 * 2**bits:
                 bits += 1
-            # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
-            direct = np.zeros(DIRECT * 2**bits, np.int32)
-            names = names._replace(slots=np.full(2**bits * WIDTH, -1, np.int64), direct=direct)
-            names.sizes[SHIFT] = 64 - bits
-            refill(names)
+            names = self._with_slots(names, bits)
         self.names = names
+
+    def _with_slots(self, names: NameTable, bits: int) -> NameTable:
+        """The same names in 2^bits slots. Those of before are given up first, so that memory never holds both."""
+        before, none = 64 - int(names.sizes[SHIFT]), np.zeros(0, np.int64)
+        self.names = names = names._replace(slots=none, direct=np.zeros(0, np.int32))
+        try:
+            slots = np.full(2**bits * WIDTH, -1, np.int64)
+        except MemoryError:
+            self.names = self._with_slots(names, before)
+            raise
+        # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
+        names = names._replace(slots=slots, direct=np.zeros(DIRECT * 2**bits, np.int32))
+        names.sizes[SHIFT] = 64 - bits
+        refill(names)
+        if names.shared.size:
+            names = names._replace(shared=_slots_from(names, self._first_shared, names.shared.size))
+        return names
+
+    # -- a limit --------------------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        """Whether names that come now share a number with others."""
+        return bool(self.names.shared.size and self.names.sizes[COUNT] >= self.names.sizes[LIMIT])
+
+    def fit_classes(self, classes: int) -> None:
+        """Set the limit for so many classes, where `room` says that there is one."""
+        if self.room is not None and not self.bits:
+            self.limit_to(self.room(classes))
+
+    def limit_to(self, most: int) -> None:
+        """Have at most so many numbers; a limit that is exceeded already ends here.
+
+        Examples
+        --------
+        >>> words = Vocabulary()
+        >>> words.limit_to(16)
+        >>> _ = words.numbers([f"word{i}" for i in range(100)])
+        >>> len(words), words[2], words.full
+        (16, 'word2', True)
+        >>> int(words.numbers(["word99"])[0]) == int(words.numbers(["word99"])[0])
+        True
+        """
+        sharing, count = int(self.names.shared.size), int(self.names.sizes[COUNT])
+        if not sharing:
+            self._shares = max(1, most // SHARE)
+            most -= self._shares
+        self.names.sizes[LIMIT] = max(count, most)
+
+    def _begin_sharing(self) -> None:
+        """Make the numbers that names beyond the limit share."""
+        own, first = int(self.names.sizes[LIMIT]), int(self.names.sizes[COUNT])
+        many = self._shares
+        self.names.sizes[LIMIT] = UNLIMITED
+        self.numbers([f"(shared {i})" for i in range(many)])
+        self._share(first, many, own + many)
+
+    def _share(self, first: int, many: int, limit: int) -> None:
+        """Names beyond the limit share these numbers."""
+        self._first_shared = first
+        self.names.sizes[LIMIT] = max(limit, int(self.names.sizes[COUNT]))
+        self.names = self.names._replace(shared=_slots_from(self.names, first, many))
 
     def arrays(self, count: int | None = None) -> dict[str, np.ndarray]:
         """The first ``count`` names as arrays."""
         number = int(self.names.sizes[COUNT]) if count is None or self.bits else count
         offsets = self.names.offsets[: number + 1]
-        return {"names": self.names.store[: offsets[-1]], "offsets": offsets}
+        found = {"names": self.names.store[: offsets[-1]], "offsets": offsets}
+        many = self.names.shared.size
+        if many and number >= self._first_shared + many:
+            found["shared"] = np.array([self._first_shared, many, self.names.sizes[LIMIT]], np.int64)
+        return found
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], bits: int | None = None) -> Vocabulary:
@@ -319,34 +215,16 @@ class Vocabulary:
         number_names(made.names, block, np.array(offsets, np.int64), numbers, 0, True)
         if (numbers != np.arange(numbers.size)).any():
             raise ValueError("the names of the attributes are damaged: one comes twice")
+        if "shared" in arrays:
+            made._share(*arrays["shared"].tolist())
         return made
 
 
-@kernel(types.void(NameTableT))
-def refill(names: NameTable) -> None:
-    """Put every name into its slot again, after the slots were replaced by empty ones."""
-    last = names.slots.size // WIDTH - 1
-    for number in range(names.sizes[COUNT]):
-        start = names.offsets[number]
-        total = names.offsets[number + 1] - start
-        hashed = hash_of(names.store, start, total, 0, 0, 0)
-        key = hashed
-        if total <= 8:
-            key = word(names.store, start) & ones(total) if total else 0
-        slot = shifted(hashed, names.sizes[SHIFT])
-        while names.slots[cell(slot, NUMBER)] >= 0:
-            slot = (slot + 1) & last
-        names.slots[cell(slot, KEY)] = key
-        names.slots[cell(slot, LENGTH)], names.slots[cell(slot, NUMBER)] = total, number
-
-
-@kernel(int64(Block, int64))
-def mixed_words(block: np.ndarray, count: int) -> int:
-    """The hash of that many whole words."""
-    mixed = 0
-    for i in range(count):
-        mixed = fold(word(block, 8 * i) ^ SEED, MIX ^ mixed)
-    return mixed
+def _slots_from(names: NameTable, first: int, many: int) -> np.ndarray:
+    """The slots of so many numbers from ``first`` on."""
+    numbers = names.slots.reshape(-1, WIDTH)[:, NUMBER]
+    slots = np.flatnonzero((numbers >= first) & (numbers < first + many))
+    return slots[np.argsort(numbers[slots])]
 
 
 def _longer(array: np.ndarray, least: int) -> np.ndarray:

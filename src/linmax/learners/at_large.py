@@ -85,14 +85,16 @@ class AtLarge:
         fusion.join(votes.shape[1])
         for _ in range(PASSES):
             rows = order.permutation(len(labels))
-            fusion.fuse(np.ascontiguousarray(votes[rows]), np.ascontiguousarray(labels[rows]), shape.copy(), True, k)
+            shown = np.ascontiguousarray(votes[rows]), np.ascontiguousarray(labels[rows]), np.ones(len(rows))
+            fusion.fuse(*shown, shape.copy(), True, k)
         self.found = self.trials, fusion
         return fusion
 
     def mix(self, mixture: Mixture) -> None:
         """Take trials of all parts."""
         firsts = FirstTrials()
-        firsts.take([(part, *part.state.at_large.sample) for part in mixture.parts])
+        samples = [(part, *part.state.at_large.sample) for part in mixture.parts]
+        firsts.take([(part, kept, labels, np.ones(len(labels))) for part, kept, labels in samples])
         share = max(1, -(-len(firsts.labels) // ROWS))
         self.rows = [
             (cut(firsts.instances, t, t + 1), firsts.labels[t : t + 1]) for t in range(0, len(firsts.labels), share)

@@ -4,7 +4,7 @@ Attributes are standardised, cut off at 5 deviations and divided by sqrt(d). The
 
 - PA-I (C = 1) with a constant of 1, in time order the memory of the last labels;
 - SCW-I (eta = .9, C = 1) against the best rival;
-- the averaged Perceptron.
+- the averaged Perceptron; a weight is how many steps it takes, but no more than put the label ahead.
 
 The constant is scaled like any attribute otherwise; d is how many attributes were met so far.
 
@@ -59,9 +59,10 @@ def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray
 
 @kernel()
 def learn_dense(
-    x: np.ndarray, one: float, label: int, known: int, trials: float, cells: np.ndarray, scores: np.ndarray
-) -> None:
-    """One step of each member against its own best rival."""
+    x: np.ndarray, one: float, label: int, known: int, trials: float, weight: float, cells: np.ndarray,
+    scores: np.ndarray,
+) -> None:  # fmt: skip
+    """One step of each member against its own best rival; a weight is the C of PA and SCW."""
     rival = best_rival(scores[TRACK], label, known)
     if rival < 0:
         return
@@ -70,7 +71,7 @@ def learn_dense(
         square = one * one
         for f in range(1, x.size):
             square += x[f] * x[f]
-        step = np.float32(min(1.0, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
+        step = np.float32(min(weight, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
         cells[0, TRACK, label] += step * one
         cells[0, TRACK, rival] -= step * one
         for f in range(1, x.size):
@@ -81,7 +82,7 @@ def learn_dense(
     for f in range(x.size):
         v += x[f] * x[f] * (cells[f, DOUBT, label] + cells[f, DOUBT, rival])
     if v > 0.0 and PHI * math.sqrt(v) > margin:
-        wide = step_size(margin, v, PHI, 1.0)
+        wide = step_size(margin, v, PHI, weight)
         a, b = np.float32(wide), np.float32(shrinkage(wide, v, PHI))
         for f in range(x.size):
             row, value = cells[f], x[f]
@@ -93,9 +94,15 @@ def learn_dense(
             row[DOUBT, rival] -= b * along * along
     rival = best_rival(scores[QUICK], label, known)
     if scores[QUICK, label] <= scores[QUICK, rival]:
-        lag = np.float32(trials)
+        lag, steps = np.float32(trials), np.float32(weight)
+        if weight > 1.0:
+            square = 0.0
+            for f in range(x.size):
+                square += x[f] * x[f]
+            behind = scores[QUICK, rival] - scores[QUICK, label]
+            steps = np.float32(min(weight, 1.0 + behind / (2.0 * square) if square > 0.0 else 1.0))
         for f in range(x.size):
-            row, value = cells[f], x[f]
+            row, value = cells[f], steps * x[f]
             row[QUICK, label] += value
             row[QUICK, rival] -= value
             row[PAST, label] += lag * value
@@ -104,8 +111,8 @@ def learn_dense(
 
 @kernel(
     types.void(
-        Matrix, Indices, float64, Labels, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix, boolean,
-        SingleCube, int64,
+        Matrix, Indices, float64, Labels, Vector, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix,
+        boolean, SingleCube, int64,
     )
 )  # fmt: skip
 def play_dense(
@@ -113,6 +120,7 @@ def play_dense(
     met: np.ndarray,
     constant: float,
     labels: np.ndarray,
+    weights: np.ndarray,
     begin: int,
     known: int,
     cells: np.ndarray,
@@ -141,7 +149,7 @@ def play_dense(
             trials[0] += 1.0
             label = labels[begin + t]
             known = max(known, label + 1)
-            learn_dense(x, one, label, known, trials[0], cells, scores)
+            learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
 
 
 class DenseMembers(Group):
@@ -212,8 +220,8 @@ class DenseMembers(Group):
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
         play_dense(
-            task.rows, task.met, task.instances.constant, task.labels, task.begin, task.known, self.cells, self.stats,
-            self.trials, x, scores, task.learn, votes, place,
+            task.rows, task.met, task.instances.constant, task.labels, task.weights, task.begin, task.known, self.cells,
+            self.stats, self.trials, x, scores, task.learn, votes, place,
         )  # fmt: skip
 
 

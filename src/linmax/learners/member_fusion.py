@@ -2,8 +2,9 @@
 
 Each member's scores of the known classes are centred, divided by their root mean square so far and made shares in
 [0, 1] by softmax. The shares are sub-experts x_m with weights w, all 1 at first, for AROW with a full matrix S, I at
-first: with z = x^label - x^rival, if w.z < 1 then b = 1/(z'Sz + 10), w <- w + (1 - w.z) b Sz,
-S <- S - b Sz (Sz)' + 10^-4 I. What is added keeps it tracking.
+first: with z = x^label - x^rival, if w.z < 1 then b = 1/(z'Sz + 10/h), w <- w + (1 - w.z) b Sz,
+S <- S - b Sz (Sz)' + 10^-4 I, h the weight of the trial, at most 10. What is added keeps it
+tracking.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = ["MemberFusion"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
+HEFTIEST = 10.0  # one trial does not decide who is to be trusted
 
 
 @kernel()
@@ -73,9 +75,10 @@ def to_votes(
 
 @kernel()
 def learn_weights(
-    votes: np.ndarray, label: int, rival: int, weights: np.ndarray, matrix: np.ndarray, z: np.ndarray, along: np.ndarray
-) -> None:
-    """AROW's step on z = x^label - x^rival."""
+    votes: np.ndarray, label: int, rival: int, heft: float, weights: np.ndarray, matrix: np.ndarray, z: np.ndarray,
+    along: np.ndarray,
+) -> None:  # fmt: skip
+    """AROW's step on z = x^label - x^rival, for a trial of this heft."""
     n, margin, v = weights.size, 0.0, 0.0
     for m in range(n):
         z[m] = votes[m, label] - votes[m, rival]
@@ -87,7 +90,7 @@ def learn_weights(
         for i in range(n):
             along[m] += matrix[m, i] * z[i]
         v += z[m] * along[m]
-    b = 1.0 / (v + REGULARISER)
+    b = 1.0 / (v + REGULARISER / heft)
     for m in range(n):
         weights[m] += (1.0 - margin) * b * along[m]
         for i in range(n):
@@ -100,6 +103,7 @@ def learn_weights(
         float32[:, :, ::1],
         int32[:, :, ::1],
         Labels,
+        Vector,
         Indices,
         Vector,
         Matrix,
@@ -115,6 +119,7 @@ def fuse(
     votes: np.ndarray,
     bits: np.ndarray,
     labels: np.ndarray,
+    hefts: np.ndarray,
     shape: np.ndarray,
     weights: np.ndarray,
     matrix: np.ndarray,
@@ -125,7 +130,7 @@ def fuse(
     table: np.ndarray,
     room: np.ndarray,
 ) -> None:
-    """Make votes of the members' scores, in place, and fuse them."""
+    """Make votes of the members' scores, in place, and fuse them; trials count as much as their ``hefts``."""
     members, k = votes.shape[1], table.shape[1]
     for t in range(predictions.size):
         known = shape[KNOWN]
@@ -145,9 +150,10 @@ def fuse(
         if label >= known:
             shape[KNOWN] = label + 1
             if first >= 0:
-                learn_weights(votes[t], label, first, weights, matrix, room[0], room[1])
+                learn_weights(votes[t], label, first, hefts[t], weights, matrix, room[0], room[1])
         elif second >= 0:
-            learn_weights(votes[t], label, second if first == label else first, weights, matrix, room[0], room[1])
+            rival = second if first == label else first
+            learn_weights(votes[t], label, rival, hefts[t], weights, matrix, room[0], room[1])
 
 
 class MemberFusion:
@@ -202,12 +208,12 @@ class MemberFusion:
         np.maximum(self.squares, 0.0, out=self.squares)
 
     def fuse(
-        self, votes: np.ndarray, labels: np.ndarray, shape: np.ndarray, learn: bool, k: int
+        self, votes: np.ndarray, labels: np.ndarray, hefts: np.ndarray, shape: np.ndarray, learn: bool, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
         predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
         fuse(
-            votes, votes.view(np.int32), labels, shape, self.weights, self.matrix, self.squares, self.trials, learn,
-            predictions, table, np.zeros((2, len(self.weights))),
+            votes, votes.view(np.int32), labels, np.minimum(hefts, HEFTIEST), shape, self.weights, self.matrix,
+            self.squares, self.trials, learn, predictions, table, np.zeros((2, len(self.weights))),
         )  # fmt: skip
         return predictions, table

@@ -16,11 +16,22 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Mixture
 
-__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "best_rival"]
+__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "Weighed", "best_rival"]
 
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
 SingleCube = float32[:, :, ::1]
+
+
+class Weighed(NamedTuple):
+    """Labels, and how much each counts."""
+
+    labels: np.ndarray
+    weights: np.ndarray
+
+    def part(self, begin: int, end: int) -> Weighed:
+        """Those of trials begin..end."""
+        return Weighed(self.labels[begin:end], self.weights[begin:end])
 
 
 class Task(NamedTuple):
@@ -34,6 +45,7 @@ class Task(NamedTuple):
     learn: bool
     rows: np.ndarray  # dense attributes of just these trials
     met: np.ndarray  # how many dense attributes had been met at each of them
+    weights: np.ndarray  # how much each of them counts
 
 
 class Group:

@@ -18,6 +18,8 @@ class Apart(NamedTuple):
     """A state that learned apart, and where its columns and classes are among those of all together."""
 
     state: Any
+    voters: np.ndarray
+    raters: np.ndarray
     dense: np.ndarray
     sparse: np.ndarray
     classes: np.ndarray
@@ -30,6 +32,7 @@ class Mixture(NamedTuple):
     shares: np.ndarray
     base: Apart | None
     k: int  # classes of all together
+    known: int  # of them, those that may be predicted
 
     def of(self, take: Callable[[Any], Any]) -> Mixture:
         """The same of a part of each state; a state without it (None) is left out of counts, and has no share."""
@@ -43,7 +46,7 @@ class Mixture(NamedTuple):
             shares[:] = 1.0 / len(shares)
         if base is not None and base.state is None:
             base = None
-        return Mixture([part for part, _ in found], shares, base, self.k)
+        return Mixture([part for part, _ in found], shares, base, self.k, self.known)
 
     def map(self, change: Callable[[Apart], Apart]) -> Mixture:
         """The same with every part changed, and the base last."""

@@ -2,7 +2,8 @@
 
 With D_i the distance of row i, the sum of squared differences over dense attributes, each divided by its variance, it
 speaks for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
-when its label has less than `SURE` of what is said; when there is no room, the oldest is forgotten.
+when its label has less than `SURE` of what is said, of rows that weigh less than 1 only that share; when there is no
+room, the oldest is forgotten.
 
 Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 """
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 from numba import boolean, int64, types
 
-from linmax.core.contract import Indices, Labels, Matrix
+from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling import STEADY
 from linmax.jit.compiling import kernel
@@ -27,6 +28,7 @@ __all__ = ["NearestRows"]
 NUMBERS = 1 << 16  # to be compared at a trial
 MOST, FEWEST = 4096, 128  # rows remembered
 SURE = 0.9
+GOLDEN = 0.6180339887498949  # multiples of it, less their whole part, are spread evenly
 NEAR = 1e-3  # e, for each attribute
 USED, NEXT = range(2)
 
@@ -76,12 +78,14 @@ def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, n
 
 @kernel(
     types.void(
-        Matrix, Labels, int64, int64, Matrix, SingleMatrix, Labels, Indices, Single, Single, boolean, SingleCube, int64
+        Matrix, Labels, Vector, int64, int64, Matrix, SingleMatrix, Labels, Indices, Single, Single, boolean,
+        SingleCube, int64,
     )
-)
+)  # fmt: skip
 def play_nearest(
     rows: np.ndarray,
     labels: np.ndarray,
+    weights: np.ndarray,
     begin: int,
     known: int,
     stats: np.ndarray,
@@ -104,7 +108,8 @@ def play_nearest(
         if learn:
             label = labels[begin + t]
             known = max(known, label + 1)
-            if scores[label] < np.float32(SURE):
+            kept = weights[t] >= 1.0 or stats.shape[0] == 0 or (stats[0, 0] * GOLDEN) % 1.0 < weights[t]
+            if kept and scores[label] < np.float32(SURE):
                 for f in range(rows.shape[1]):
                     memory[f, places[NEXT]] = np.float32(rows[t, f] - stats[f, 3])
                 classes[places[NEXT]] = label
@@ -160,8 +165,8 @@ class NearestRows(Group):
             rows = np.concatenate([rows, np.zeros((len(rows), len(self.stats) - rows.shape[1]))], axis=1)
         distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(votes.shape[2], np.float32)
         play_nearest(
-            rows, task.labels, task.begin, task.known, self.stats, self.memory, self.classes, self.places, distances,
-            scores, task.learn, votes, place,
+            rows, task.labels, task.weights, task.begin, task.known, self.stats, self.memory, self.classes,
+            self.places, distances, scores, task.learn, votes, place,
         )  # fmt: skip
 
     def mix(self, mixture: Mixture, width: int) -> None:

@@ -154,18 +154,19 @@ def score_pairs(cells: np.ndarray, owners: np.ndarray, places: np.ndarray, many:
 
 @kernel()
 def learn_pairs(
-    cells: np.ndarray, places: np.ndarray, many: int, label: int, known: int, scores: np.ndarray, steps: np.ndarray
+    cells: np.ndarray, places: np.ndarray, many: int, label: int, known: int, weight: float, scores: np.ndarray,
+    steps: np.ndarray,
 ) -> None:  # fmt: skip
-    """One step of AROW for each class."""
+    """One step of AROW for each class, r over the weight."""
     active, width = False, scores.shape[1]
-    x = np.float32(1.0 / math.sqrt(many))
+    x, noise = np.float32(1.0 / math.sqrt(many)), np.float32(AROW / weight)
     for c in range(width):
         steps[0, c] = steps[1, c] = 0.0
     for c in range(known):
         sign = np.float32(1.0 if c == label else -1.0)
         loss = np.float32(1.0) - sign * scores[MEAN, c]
         if loss > 0.0:
-            steps[1, c] = x * x / (scores[VARIANCE, c] + np.float32(AROW))
+            steps[1, c] = x * x / (scores[VARIANCE, c] + noise)
             steps[0, c] = sign * loss * steps[1, c] / x
             active = True
     if not active:
@@ -181,13 +182,14 @@ def learn_pairs(
 
 @kernel(
     types.void(
-        Matrix, Labels, int64, int64, SingleCube, Indices, Matrix, Matrix, Indices, Indices, Vector, Indices, Indices,
-        SingleMatrix, SingleMatrix, boolean, SingleCube, int64,
+        Matrix, Labels, Vector, int64, int64, SingleCube, Indices, Matrix, Matrix, Indices, Indices, Vector, Indices,
+        Indices, SingleMatrix, SingleMatrix, boolean, SingleCube, int64,
     )
 )  # fmt: skip
 def play_pairs(
     rows: np.ndarray,
     labels: np.ndarray,
+    weights: np.ndarray,
     begin: int,
     known: int,
     cells: np.ndarray,
@@ -214,6 +216,6 @@ def play_pairs(
         if learn:
             label = labels[begin + t]
             known = max(known, label + 1)
-            learn_pairs(cells, places, many, label, known, scores, steps)
+            learn_pairs(cells, places, many, label, known, weights[t], scores, steps)
             follow_values(rows[t], edges, levels, int(trials[0]))
             trials[0] += 1.0

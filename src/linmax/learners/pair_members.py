@@ -143,8 +143,8 @@ class PairMembers(Group):
         room = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
         scores, steps = np.zeros((2, width), np.float32), np.zeros((2, width), np.float32)
         play_pairs(
-            rows, task.labels, task.begin, task.known, self.table, self.owners, self.edges, self.levels, self.silent,
-            self.rank, self.trials, *room, scores, steps, task.learn, votes, place,
+            rows, task.labels, task.weights, task.begin, task.known, self.table, self.owners, self.edges, self.levels,
+            self.silent, self.rank, self.trials, *room, scores, steps, task.learn, votes, place,
         )  # fmt: skip
 
     def mix(self, mixture: Mixture, width: int) -> None:

@@ -23,13 +23,14 @@ SMOOTHING = 0.1
 
 @kernel(
     types.void(
-        InstancesT, Labels, int64, int64, int64, SingleMatrix, Vector, Single, Indices, Single, Single, boolean,
+        InstancesT, Labels, Vector, int64, int64, int64, SingleMatrix, Vector, Single, Indices, Single, Single, boolean,
         SingleCube, int64,
     )
 )  # fmt: skip
 def play_bayes(
     instances: Instances,
     labels: np.ndarray,
+    weights: np.ndarray,
     begin: int,
     end: int,
     known: int,
@@ -43,7 +44,7 @@ def play_bayes(
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores of naive Bayes at trials begin..end, and its learning: it counts |x|.
+    """Scores of naive Bayes at trials begin..end, and its learning: it counts |x| times the trial's weight.
 
     The last of ``totals`` is how many attributes were met.
     """
@@ -68,12 +69,12 @@ def play_bayes(
             rest = everything - totals[c] + SMOOTHING * totals[-1]
             votes[t - begin, member, c] = scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
         if learn:
-            label = labels[t]
+            label, weight = labels[t], np.float32(weights[t - begin])
             known = max(known, label + 1)
             for j in range(size):
                 if sums[j] == 0.0 and scaled[at + j] != 0.0 and sum_row(counts, places[j], width) == 0.0:
                     totals[-1] += 1.0
                 column = instances.indices[first + j - 1] + 1 if j else 0
-                counts[column, label] += abs(scaled[at + j])
-            totals[label] += amount
+                counts[column, label] += weight * abs(scaled[at + j])
+            totals[label] += weight * amount
         at += size

@@ -115,10 +115,11 @@ def score_linear(instances: Instances, t: int, size: int, cells: np.ndarray, fre
 
 @kernel()
 def learn_linear(
-    indices: np.ndarray, first: int, size: int, label: int, known: int, cells: np.ndarray, room: Room
+    indices: np.ndarray, first: int, size: int, label: int, known: int, weight: float, cells: np.ndarray, room: Room
 ) -> None:
-    """One step of PA and of AROW."""
+    """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
     scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
+    most, noise = np.float32(weight), np.float32(AROW / weight)
     width, rare, plain = scores.shape[1], room.factors[RARE], room.factors[PLAIN]
     step, rival = np.float32(0.0), best_rival(scores[0], label, known)
     if rival >= 0:
@@ -127,7 +128,7 @@ def learn_linear(
             square += rare[j] * rare[j]
         loss = np.float32(1.0) - (scores[0, label] - scores[0, rival])
         if loss > 0.0 and square > 0.0:
-            step = min(np.float32(1.0), loss / (np.float32(2.0) * square))
+            step = min(most, loss / (np.float32(2.0) * square))
     active = False
     for c in range(width):
         factor[c] = shrink[c] = 0.0
@@ -135,7 +136,7 @@ def learn_linear(
         sign = np.float32(1.0 if c == label else -1.0)
         loss = np.float32(1.0) - sign * scores[1, c]
         if loss > 0.0:
-            shrink[c] = np.float32(1.0) / (scores[2, c] + np.float32(AROW))
+            shrink[c] = np.float32(1.0) / (scores[2, c] + noise)
             factor[c] = sign * loss * shrink[c]
             active = True
     for j in range(size):
@@ -149,11 +150,14 @@ def learn_linear(
 
 
 @kernel(
-    types.void(InstancesT, Labels, int64, int64, int64, SingleCube, Vector, Vector, RoomT, boolean, SingleCube, int64)
-)
+    types.void(
+        InstancesT, Labels, Vector, int64, int64, int64, SingleCube, Vector, Vector, RoomT, boolean, SingleCube, int64
+    )
+)  # fmt: skip
 def play_linear(
     instances: Instances,
     labels: np.ndarray,
+    weights: np.ndarray,
     begin: int,
     end: int,
     known: int,
@@ -175,6 +179,7 @@ def play_linear(
             votes[t - begin, member + 1, c] = room.scores[1, c]
         if learn:
             known = max(known, labels[t] + 1)
-            learn_linear(instances.indices, instances.indptr[t], size, labels[t], known, cells, room)
+            first, weight = instances.indptr[t], weights[t - begin]
+            learn_linear(instances.indices, first, size, labels[t], known, weight, cells, room)
             trials[0] += 1.0
         at += size

@@ -21,7 +21,7 @@ from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, Room, play
 __all__ = ["SparseMembers"]
 
 BAYES = 2  # the member that counts
-ROOM = 4  # times the attributes met, for those to come
+ROOM = 8  # one in so many of the attributes met is room for those to come
 
 
 class SparseMembers(Group):
@@ -61,8 +61,10 @@ class SparseMembers(Group):
 
     def _make_room(self, need: int, width: int) -> None:
         rows, _, old = self.cells.shape
+        if need > rows and width == old and self._lengthen(need + need // ROOM + ROOM):
+            rows = len(self.cells)
         if need > rows or width > old:
-            rows = ROOM * need if need > rows else rows  # rows without attributes take no memory until they are used
+            rows = need + need // ROOM + ROOM if need > rows else rows
             cells, counts = np.zeros((rows, LINEAR, width), np.float32), np.zeros((rows, width), np.float32)
             frequency, totals = np.zeros(rows - 1), np.zeros(width + 1)
             cells[: self.used, VARIANCE] = 1.0
@@ -72,6 +74,17 @@ class SparseMembers(Group):
             self.cells, self.counts, self.frequency, self.totals = cells, counts, frequency, totals
         self.cells[self.used : need, VARIANCE] = 1.0
         self.used = need
+
+    def _lengthen(self, rows: int) -> bool:
+        """Make the arrays longer where they are, which copies no pages of memory; whether nobody else looks at them."""
+        width = self.cells.shape[2]
+        try:
+            self.cells.resize((rows, LINEAR, width))
+            self.counts.resize((rows, width))
+            self.frequency.resize(rows - 1)
+        except ValueError:
+            return False
+        return True
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
         """The weights of each member for x, (the constant and the attributes, classes).
@@ -126,8 +139,9 @@ class SparseMembers(Group):
             np.zeros((2, width), np.float32),
         )
         play_linear(
-            instances, labels, begin, end, known, self.cells, self.frequency, self.trials, room, learn, votes, place
-        )
+            instances, labels, task.weights, begin, end, known, self.cells, self.frequency, self.trials, room, learn,
+            votes, place,
+        )  # fmt: skip
         return room.scaled
 
     def follow(self, task: Task, led: np.ndarray, votes: np.ndarray, place: int) -> None:
@@ -136,8 +150,9 @@ class SparseMembers(Group):
         longest = _longest(instances, begin, end)
         room = np.zeros(longest, np.int64), np.zeros(longest, np.float32), np.zeros(votes.shape[2], np.float32)
         play_bayes(
-            instances, labels, begin, end, known, self.counts, self.totals, led, *room, learn, votes, place + BAYES
-        )
+            instances, labels, task.weights, begin, end, known, self.counts, self.totals, led, *room, learn, votes,
+            place + BAYES,
+        )  # fmt: skip
 
 
 def _longest(instances: Instances, begin: int, end: int) -> int:

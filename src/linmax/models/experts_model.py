@@ -14,7 +14,8 @@ from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout, widen
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, named
-from linmax.models.model import Columns, Model
+from linmax.models.columns import Columns
+from linmax.models.model import Model
 from linmax.models.trace import Trace, in_a_row
 
 __all__ = ["ExpertsModel", "refuse_others"]
@@ -31,8 +32,11 @@ class ExpertsModel(Model):
         margins: bool = False,
         grow: bool = False,
         first_pass: bool = True,
+        weights: np.ndarray | None = None,
     ) -> Trace:
         """Go on with further trials; returns their `Trace`. A label that is None, nan or empty is none yet.
+
+        Trials count as much as ``weights`` > 0 say (see `linmax.models.showings`).
 
         With ``grow`` the instances may have further voters, raters and attributes, at the right of their block, and
         labels and votes may name further classes. A new sub-expert starts with the weight of one that has always been
@@ -51,7 +55,8 @@ class ExpertsModel(Model):
         """
         refuse_others(instances)
         found = distinct_labels(labels, len(instances), gaps=True)
-        return self.run_numbered(instances, found, margins=margins, grow=grow, first_pass=first_pass)
+        options: dict[str, Any] = {"margins": margins, "grow": grow, "first_pass": first_pass}
+        return self.run_numbered(instances, found, weights=weights, **options)
 
     def run_numbered(
         self,
@@ -61,12 +66,14 @@ class ExpertsModel(Model):
         margins: bool = False,
         grow: bool = False,
         first_pass: bool = True,
+        weights: np.ndarray | None = None,
     ) -> Trace:
         """`run`, given the distinct labels and the place of each label among them, -1 where there is none yet."""
         options: dict[str, Any] = {"margins": margins, "grow": grow, "first_pass": first_pass}
         begins = self._debuts(instances, found, grow)
         if len(begins) == 1:
-            return self._run_stretch(self._named_here(instances) if grow else instances, found, **options)
+            here = self._named_here(instances) if grow else instances
+            return self._run_stretch(here, found, weights=weights, **options)
         self._check(instances, found, grow)  # refused as a whole, or not at all
         parts = []
         for begin, end in pairwise([*begins, len(instances)]):
@@ -75,7 +82,8 @@ class ExpertsModel(Model):
             seen, missing = seen[seen >= 0], found[1][part] < 0
             told = [found[0][i] for i in seen], np.where(missing, -1, np.searchsorted(seen, found[1][part]))
             here = self._named_here(instances[part]) if grow else instances[part]
-            parts.append(self._run_stretch(here, told, **options))
+            hefts = None if weights is None else weights[part]
+            parts.append(self._run_stretch(here, told, weights=hefts, **options))
         return in_a_row(parts)
 
     def _check(self, instances: Experts, found: tuple[list[Any], np.ndarray], grow: bool) -> None:
@@ -122,6 +130,7 @@ class ExpertsModel(Model):
         margins: bool,
         grow: bool,
         first_pass: bool,
+        weights: np.ndarray | None,
     ) -> Trace:
         """`run_numbered` where votes name no class for the first time after the first trial."""
         distinct, inverse = found
@@ -148,7 +157,7 @@ class ExpertsModel(Model):
             self.columns.raters,
             max(self.columns.attributes, instances.attribute_names, key=len),
         )
-        outcome = self.play(played, places, margins, first_pass)
+        outcome = self.play(played, places, margins, first_pass, weights=weights)
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
         wrong = (predictions != places) & (places >= 0)
         return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins)

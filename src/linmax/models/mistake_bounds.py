@@ -14,6 +14,7 @@ from linmax.core.contract import Rule
 from linmax.core.rows import Rows, Vector, comparator
 from linmax.data.differences import rows_of
 from linmax.engine.notation import Learner, as_learner
+from linmax.techniques.exploring import Explored
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.selecting import Selected
 from linmax.techniques.voting import Voted
@@ -25,23 +26,27 @@ __all__ = ["LearnerBound", "bound_of", "bound_so_far"]
 
 @dataclass(frozen=True, eq=False)
 class LearnerBound:
-    """The bound of a rule, how often recycling may use an instance, and the first wait of voting."""
+    """The bound of a rule, and what is done with it: recycling, voting, exploring."""
 
     of_rule: Bound
-    uses: float = 1.0
-    wait: int | None = None
+    uses: float = 1.0  # how often an instance is learned from: recycled several times, explored in this share
+    wait: int | None = None  # the first wait of voting
     expected: bool = False  # whether it bounds the mean over a learner's own draws
+    gamma: float | None = None  # how often a class is drawn, of those that explore
+    classes: int = 2
 
     def counted(self, noise: float) -> float:
         """The noise of the updates, each instance used so often; none stays none even for unlimited use."""
         return 0.0 if noise == 0.0 else self.uses * noise
 
     def value(self, measure: float, margin: float, noise: float) -> float:
-        """The bound on the updates of the rule, those on stored instances included."""
-        return self.of_rule.value(measure, margin, self.counted(noise))
+        """The bound on the updates of the rule: those on stored instances included, or as if all labels were told."""
+        return self.of_rule.value(measure, margin, self.counted(noise)) / (1.0 if self.gamma is None else self.uses)
 
     def total(self, bound: float, trials: int) -> float:
         """The bound of the whole learner from that of its rule."""
+        if self.gamma is not None:
+            return self.gamma * (1.0 - 1.0 / self.classes) * trials + (1.0 - self.gamma) * bound
         return bound if self.wait is None else bounds.voting(bound, bounds.most_restarts(trials, self.wait))
 
 
@@ -55,9 +60,27 @@ def bound_of(learner: Learner, rows: Rows) -> LearnerBound:
         return replace(bound_of(learner.base, rows), uses=learner.u)
     if isinstance(learner, Selected) and isinstance(learner.base, Rule):
         return LearnerBound(_bound_of_selective(learner, _bound_of_rule(learner.base, rows)), expected=True)
+    if isinstance(learner, Explored):
+        return _bound_of_bandit(learner, rows)
     raise ValueError(
-        f"no bound is known for {learner}; known: rules, R-, V- and VR- of a rule, S- of perceptron and p-norm"
+        f"no bound is known for {learner}; known: rules, R-, V- and VR- of a rule, S- of perceptron and p-norm, "
+        "B- of a rule that updates on mistakes only; trace.regret bounds the log loss of pools for votes"
     )
+
+
+def _bound_of_bandit(learner: Explored, rows: Rows) -> LearnerBound:
+    """The bound on expected mistakes from that with all labels (`linmax.bounds.bandit`)."""
+    rule, classes = learner.base, 1 + rows.shape[0] // rows.trials
+    if not isinstance(rule, Rule) or rule.reach != 0.0 or rule.thickness != 0.0:
+        raise ValueError(
+            f"no bound is known for {learner}; known: B- of a rule that updates on mistakes only, such as B-perceptron "
+            "and B-winnow(1.1)"
+        )
+    share = bounds.exploring.told_share(classes, learner.gamma)
+    if share == 0.0:
+        raise ValueError(f"no bound is known for {learner}: with gamma=0 it may never be told a label; try gamma=0.1")
+    inside = _bound_of_rule(rule, rows)
+    return LearnerBound(inside, uses=share, expected=True, gamma=learner.gamma, classes=classes)
 
 
 def _bound_of_selective(learner: Selected, full: Bound) -> Bound:

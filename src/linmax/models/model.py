@@ -7,7 +7,7 @@ plays instances from `linmax.experts` and labels as users write them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import astuple, dataclass, field
@@ -17,14 +17,11 @@ import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.data.arrays import Layout, cut
-from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.engine.outcome import joined
-from linmax.engine.pool_nodes import AutoPoolNode
 from linmax.engine.record import (
     FILLED,
-    JUDGED,
     LARGEST_RING,
     MISTAKES,
     Record,
@@ -37,41 +34,24 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
-from linmax.learners.attributes import RunningPool
+from linmax.learners.running_pool import RunningPool
 from linmax.models.calibration import Calibration
-from linmax.models.reliability import Reliability, reliability
+from linmax.models.columns import Columns
+from linmax.models.confidence import Confidence
+from linmax.models.showings import play_shown
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
 from linmax.techniques.combining import BestOf, Combined, Weighing
+from linmax.techniques.exploring import Exploring
 from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
 from linmax.util import files
-from linmax.util.checks import fraction
 from linmax.util.names import apart
 
-__all__ = ["Columns", "Member", "Model", "chosen"]
+__all__ = ["Member", "Model", "chosen"]
 
 LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
-
-
-@dataclass
-class Columns:
-    """Names of the columns, as far as they have any; others go by their numbers."""
-
-    voters: Collection[Any] = ()
-    raters: Collection[Any] = ()
-    attributes: Collection[Any] = ()
-
-    def all(self, layout: Layout) -> tuple[Collection[Any], Collection[Any], Collection[Any]]:
-        """One name for each voter, rater and attribute."""
-        counts = (layout.voters, layout.raters, layout.dense + layout.sparse)
-        blocks = (self.voters, self.raters, self.attributes)
-        voters, raters, attributes = (
-            block if len(block) == count else [*block, *range(len(block), count)]
-            for block, count in zip(blocks, counts, strict=True)
-        )
-        return voters, raters, attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +69,7 @@ class Member:
         return self.model.weights_of(self.node)
 
 
-class Model:
+class Model(Confidence):
     """A learner at work.
 
     Parameters
@@ -153,8 +133,10 @@ class Model:
 
     @property
     def labels_used(self) -> int:
-        """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
+        """Labels learned from: those of all trials, or of a learner that does not see all those that it saw."""
         top = self.engine.top
+        if isinstance(top, Exploring):
+            return top.told
         return top.asked_for if isinstance(top, Selecting) else self.trials
 
     @property
@@ -281,29 +263,47 @@ class Model:
         margins: bool = False,
         first_pass: bool = True,
         served: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> Outcome:
         """Predict each instance, then see its label, a place in `classes`, and update; count, and keep the scores.
 
         Those of instances that have been learned from before say nothing about ones to come: they are not kept.
         Mistakes are counted against what was ``served`` for the instances, if they were predicted at another time.
+        Instances count as much as ``weights`` > 0 say (see `linmax.models.showings`), and are predicted once.
         """
+        if weights is not None and (weights == 1.0).all():
+            weights = None
         size, followed = len(places), first_pass and self.follows
         most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if followed else size
         if size <= most:
-            return self._stretch(instances, places, margins, first_pass, served)
+            return self._stretch(instances, places, margins, first_pass, served, weights)
         parts = []
         for begin in range(0, size, most):
             end = min(size, begin + most)
             answers = None if served is None else served[begin:end]
-            parts.append(self._stretch(cut(instances, begin, end), places[begin:end], margins, first_pass, answers))
+            hefts = None if weights is None else weights[begin:end]
+            here = cut(instances, begin, end), places[begin:end]
+            parts.append(self._stretch(*here, margins, first_pass, answers, hefts))
         return joined(parts)
 
     def _stretch(
-        self, instances: Instances, places: np.ndarray, margins: bool, first_pass: bool, served: np.ndarray | None
+        self,
+        instances: Instances,
+        places: np.ndarray,
+        margins: bool,
+        first_pass: bool,
+        served: np.ndarray | None,
+        weights: np.ndarray | None,
     ) -> Outcome:
         known, room = int(self.engine.state.shape[KNOWN]), len(self.record.labels)
         scored = 0 if not first_pass else len(places) if self.follows else room
-        outcome = self.engine.run(instances, places, margins, scored=scored)
+        if weights is None:
+            outcome = self.engine.run(instances, places, margins, scored=scored)
+        elif self.engine.top.weighing is not None:
+            outcome = self.engine.run_weighed(instances, places, weights, min(scored, len(places)))
+        else:
+            first = int(self.record.counts[COUNTED])
+            outcome = play_shown(self.engine, instances, places, weights, first, min(scored, len(places)))
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
@@ -318,63 +318,25 @@ class Model:
         table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
         return predictions, table
 
-    def wants_label(self, table: np.ndarray) -> bool:
-        """Whether the label of an instance is wanted, given its scores from `judge`.
+    @property
+    def selects(self) -> bool:
+        """Whether it is a selective learner, which draws whether it wants a label."""
+        return isinstance(self.engine.top, Selecting)
+
+    def wants_label(self, table: np.ndarray, known: int | None = None) -> bool:
+        """Whether the label of an instance is wanted, given its scores from `judge`, of so many classes.
 
         A selective learner draws, and learns from the next label if it wants one; any other wants all labels.
         """
         top = self.engine.top
-        return top.wants(table, int(self.engine.state.shape[KNOWN])) if isinstance(top, Selecting) else True
+        if not isinstance(top, Selecting):
+            return True
+        return top.wants(table, int(self.engine.state.shape[KNOWN]) if known is None else known)
 
-    def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
-        return self._calibration.probabilities(self.record, scores / self.engine.top.unit(self.engine))
-
-    @property
-    def calibration(self) -> tuple[float, float]:
-        """Sharpness, for scores of their usual size, and guess rate of the probabilities."""
-        return self._calibration.fitted(self.record)
-
-    @property
-    def follows(self) -> bool:
-        """Whether it keeps the coverage of prediction sets, which needs the scores of every trial."""
-        return self.record.levels.size > 0
-
-    def follow(self) -> Self:
-        """Keep the coverage of prediction sets from now on; before the first trial."""
-        self.record = new_record(len(self.classes), followed=True)
-        return self
-
-    def sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
-        """Scores from `judge` as prediction sets: which classes are in each (`linmax.engine.coverage`)."""
-        wanted, judged = fraction("coverage", coverage, 0.9), int(self.record.counts[JUDGED])
-        largest = reach(self.record.levels, self.record.gaps, judged, wanted)
-        scores = scores / self.engine.top.unit(self.engine)
-        highest = scores.max(axis=1, keepdims=True)
-        return np.asarray((highest - scores <= largest) & np.isfinite(scores) | (scores == highest))
-
-    @property
-    def reliability(self) -> Reliability | None:
-        """How far its probabilities can be believed, by recent trials; None if there are too few."""
-        found = self._calibration.foreseen(self.record)
-        return None if found is None else reliability(*found)
-
-    @property
-    def coverage(self) -> dict[float, float]:
-        """Share of the trials whose label was in the set of each coverage that is followed, before it was seen."""
-        judged = int(self.record.counts[JUDGED])
-        return covered(self.record.levels, judged) if self.follows and judged else {}
-
-    def own_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Scores from `judge` as the probabilities that the learner itself works with.
-
-        Those of the pool for votes are logarithms of such; of any other learner they are `probabilities`.
-        """
-        top = self.engine.top
-        if not (isinstance(top, AutoPoolNode) and top.votes is not None):
-            return self.probabilities(scores)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    def explored(self, prediction: int) -> int:
+        """The class to try, given the prediction: of a learner that explores sometimes another one."""
+        top, known = self.engine.top, int(self.engine.state.shape[KNOWN])
+        return top.tried(prediction, known) if isinstance(top, Exploring) and known else prediction
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:

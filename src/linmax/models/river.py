@@ -8,7 +8,6 @@ in attributes and classes as they appear, and work in River's pipelines and eval
 from __future__ import annotations
 
 import json
-import math
 import pickle
 from collections.abc import Hashable, Iterable, Iterator
 from inspect import signature
@@ -23,7 +22,6 @@ from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
 from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
-from linmax.models.sklearn.weighting import MOST_SHOWINGS, ROUNDING
 from linmax.util.checks import at_least, boolean, one_of
 from linmax.util.lazy import Later
 
@@ -40,14 +38,13 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
 
     learner: Any
     _learner: Learner
-    _carry: float
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     def _begin(self, thresholds: bool) -> None:
-        self._learner, self._carry = Learner(self.learner, thresholds=thresholds), 0.0
+        self._learner = Learner(self.learner, thresholds=thresholds)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -72,15 +69,6 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
                     f"learner: what {before} has learned cannot go on as {new_attrs['learner']}, only as the same "
                     "learner with other parameters; make a new model"
                 ) from error
-
-    def _showings(self, w: float) -> int:
-        """How often an instance of this weight is shown; fractions add up."""
-        total = self._carry + at_least("w", w, 0.0)
-        shown = math.floor(total + ROUNDING)
-        if shown > MOST_SHOWINGS:
-            raise ValueError(f"w={w:g} asks for {shown} showings of one instance, at most {MOST_SHOWINGS} are made")
-        self._carry = max(total - shown, 0.0)
-        return shown
 
     # -- many at a time --
 
@@ -215,21 +203,11 @@ class LinearMaxClassifier(OnLineRiver):
         y
             The class.
         w
-            How often the instance is shown: fractions add up from one to the next, and each time they reach 1 the
-            instance at hand is shown once.
+            How much the instance counts (see `linmax.models.showings`); 0 leaves it out.
         """
         numbers, scaled = self._read(x)
-        if w == 1.0:
-            self._learner.learn(scaled, label=y)
-        else:
-            carry = self._carry
-            try:
-                for _ in range(self._showings(w)):
-                    self._learner.learn(scaled, label=y)
-            except BaseException:
-                self._carry = carry
-                raise
-        if numbers is not None:
+        self._learner.learn(scaled, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
+        if numbers is not None and w:
             maxima = self._maxima
             for name, value in scaled.items():
                 if value in (1.0, -1.0):  # the largest so far
@@ -361,8 +339,7 @@ class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
             As in `LinearMaxClassifier.learn_one`. A model that takes a weight gets it; others learn once.
         """
         instance = self._asked(x)
-        for _ in range(1 if w == 1.0 else self._showings(w)):
-            self._learner.learn(**instance, label=y)
+        self._learner.learn(**instance, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
         for model in self:
             if w != 1.0 and "w" in signature(model.learn_one).parameters:
                 model.learn_one(x, y, w=w)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from linmax.models.mistake_bounds import bound_so_far
+from linmax.models.regret import Regret, least, losses_of
+from linmax.techniques.exploring import Explored
 
 __all__ = ["Trace", "in_a_row", "joined"]
 
@@ -78,7 +80,36 @@ class Trace:
         """The mistake bound after each trial for the comparator u (see `linmax.models.mistake_bounds.bound_so_far`)."""
         if self.seen is None:
             raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
+        if isinstance(self.model.learner, Explored) and self.model.engine.settings.discover:
+            raise ValueError("the bound of B- needs all classes known from the start; leave discover= out")
         return bound_so_far(self.model.learner, *self.seen, u, margin)
+
+    def regret(self, switches: int = 0) -> Regret:
+        """How much more log loss a pool for votes had than the best of its members, or the best sequence of them.
+
+        ``votes``, and ``auto`` on votes and scores, mix the probabilities of their members by fixed share. So the log
+        loss, in hindsight, is at most that of any sequence of members that changes ``switches`` times, and
+        `linmax.bounds.fixed_share` more. The trials are played again to see what each member said.
+
+        Returns
+        -------
+        Regret
+            ``loss`` of the pool and ``best`` of the members, in nats over all trials; ``loss <= best + bound`` for
+            every data, whoever chose them.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(trials=300, noise=0.1, seed=0)
+        >>> found = linmax.run("votes", linmax.experts(votes=data.votes), data.labels).regret(switches=2)
+        >>> found.loss <= found.best + found.bound
+        True
+        """
+        if self.seen is None:
+            raise ValueError("regret() needs the learner's first trials, played once; this trace goes on from others")
+        instances, labels = self.seen
+        model = type(self.model)(self.model.learner, instances.layout, self.model.classes, self.model.engine.settings)
+        return least(losses_of(model, instances, labels), switches)
 
     def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
         """Draw the mistake curve, and a bound beside it if given; returns the figure, saved when given a path.

@@ -7,12 +7,21 @@ label that was drawn follows the likelihood of the event in the mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from linmax.data.experts import Experts
+from linmax.techniques.exploring import Exploring
 from linmax.techniques.selecting import drawn
 
-__all__ = ["another"]
+if TYPE_CHECKING:
+    from linmax.models.experts_model import ExpertsModel
+    from linmax.models.model import Model
+
+__all__ = ["another", "denied", "mask_of", "run_with_wrong"]
 
 STREAM = 2  # of the draws
 
@@ -35,3 +44,50 @@ def another(probabilities: Mapping[Any, float], wrong: Any, number: int) -> Any:
         if left < 0.0:
             return name
     return next(reversed(others), None)
+
+
+@contextmanager
+def denied(model: Model, place: int) -> Iterator[None]:
+    """Let the next trial say that this class is wrong, and no more, to a learner that looks only at that."""
+    top = model.engine.top
+    if isinstance(top, Exploring):
+        top.deny(place)
+    try:
+        yield
+    finally:
+        if isinstance(top, Exploring):
+            top.undeny()
+
+
+def mask_of(wrong: Any, size: int) -> np.ndarray:
+    """Which of so many trials say only that a label is not theirs."""
+    mask = np.asarray(wrong)
+    if mask.dtype != bool or mask.shape != (size,):
+        raise ValueError(
+            f"wrong must be a mask, True or False for each of the {size} trials; got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
+
+
+def run_with_wrong(
+    model: ExpertsModel, instances: Experts, labels: np.ndarray, wrong: np.ndarray, weights: np.ndarray
+) -> None:
+    """Go on with trials, weighed, of which some, ``wrong``, say only that the label is not the one given.
+
+    Such a trial teaches nothing while no other class is known, or if it denies one that nobody has met.
+    """
+    begin = 0
+    for t in [*np.flatnonzero(wrong).tolist(), len(wrong)]:
+        if t > begin:
+            model.run(instances[begin:t], labels[begin:t], grow=True, weights=weights[begin:t])
+        begin = t + 1
+        not_this = labels[t : t + 1].tolist()
+        if not not_this or not_this[0] not in model.known:
+            continue
+        one = instances[t : t + 1]
+        table = model.judge(model.fitted(one), 1)[1][:, : len(model.known)]
+        shares = dict(zip(model.known, model.own_probabilities(table)[0].tolist(), strict=True))
+        label = another(shares, not_this[0], model.trials)
+        if label is not None:
+            with denied(model, model.known.index(not_this[0])):
+                model.run(one, [label], grow=True, weights=weights[t : t + 1])

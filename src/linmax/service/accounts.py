@@ -75,14 +75,14 @@ class Account:
             return self.trials, self.mistakes, None, None
         return self.trials, self.mistakes, self.plurality, self.trials - self.best
 
-    def add(self, instance: Instance, served: Label | None, label: Label) -> None:
-        """Count one labelled trial."""
+    def add(self, instance: Instance, served: Label | None, label: Label, *, wrong: bool = False) -> None:
+        """Count one labelled trial; if the class is only known to be `wrong`, whoever named another one is right."""
         self.trials += 1
-        if served != label:
+        if (served == label) == wrong:
             self.mistakes += 1
         votes = instance.get("votes")
         if votes:
-            self._count_votes(votes, label)
+            self._count_votes(votes, label, wrong)
         elif self.votes:
             self.plurality += 1
         if self.trials % self.curve.stride == 0:
@@ -98,17 +98,17 @@ class Account:
                 self.curve.add(self.point)
         self.trials, self.mistakes = first + len(wrong), int(mistakes[-1])
 
-    def _count_votes(self, votes: dict[str, Label], label: Label) -> None:
+    def _count_votes(self, votes: dict[str, Label], label: Label, wrong: bool) -> None:
         if not self.votes:
             self.votes, self.plurality = True, self.trials - 1  # nobody had voted before
         for voter, vote in votes.items():
-            if vote == label:
+            if (vote == label) != wrong:
                 count = self.right[voter] = self.right.get(voter, 0) + 1
                 if count > self.best:
                     self.best = count
         counts = Counter(votes.values())
         most = max(counts.values())
-        if min(vote for vote, count in counts.items() if count == most) != label:
+        if (min(vote for vote, count in counts.items() if count == most) == label) == wrong:
             self.plurality += 1
 
     def state(self) -> dict[str, Any]:

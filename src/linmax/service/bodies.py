@@ -8,19 +8,21 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from linmax.service.packing import Instance
 from linmax.service.refusals import Refusal
 
 __all__ = [
-    "Choices",
+    "AskBody",
+    "Asked",
     "Error",
     "ExplainBody",
+    "Instanced",
     "LabelBatch",
     "LabelBody",
     "LearnBatch",
     "LearnBody",
     "Learned",
     "LearnedBatch",
+    "Likely",
     "Limits",
     "ModelOptions",
     "NewModel",
@@ -29,9 +31,10 @@ __all__ = [
     "Predicted",
     "PredictedBatch",
     "Probability",
-    "checked_label",
+    "RankBody",
+    "Wanted",
+    "WantsBody",
     "decoded",
-    "instance_of",
 ]
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -48,6 +51,9 @@ Votes = Annotated[
 Scores = Annotated[
     dict[Text, dict[Text, float] | list[float]], Meta(description="rater: {label: number}, or in the order of classes")
 ]
+Candidates = Annotated[
+    list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
+]
 MOST_ITEMS = 1000
 NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 
@@ -59,6 +65,7 @@ class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
     kind: Literal["attributes", "votes", "scores", "mixed"] = "attributes"
     labels: Literal["text", "integer"] = "text"
     classes: Annotated[list[Label], Meta(min_length=1, max_length=10_000)] | None = None
+    candidates: bool = False
     thresholds: bool = True
     tie: Text = "smallest"
     update_on_tie: bool = True
@@ -83,36 +90,64 @@ class NewModel(ModelOptions, kw_only=True, forbid_unknown_fields=True):
     name: ModelName
 
 
-class _Instance(Struct, kw_only=True, forbid_unknown_fields=True):
+class Instanced(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An instance: what the model's kind says, and the candidates of a model that chooses among them."""
+
     attributes: Attributes | None = None
     votes: Votes | None = None
     scores: Scores | None = None
+    candidates: Candidates | None = None
 
 
-class ExplainBody(_Instance, kw_only=True, forbid_unknown_fields=True):
+class ExplainBody(Instanced, kw_only=True, forbid_unknown_fields=True):
     """An instance to explain."""
 
 
-class PredictBody(_Instance, kw_only=True, forbid_unknown_fields=True):
+class PredictBody(Instanced, kw_only=True, forbid_unknown_fields=True):
     """An instance. With an id, or with store, it is kept until its label comes."""
 
     id: Id | None = None
     store: bool = False
     probabilities: bool = False
+    coverage: Annotated[float, Meta(gt=0.0, lt=1.0, description="of the set of classes that is wanted")] | None = None
 
 
-class LearnBody(_Instance, kw_only=True, forbid_unknown_fields=True):
-    """An instance and its label."""
+class LearnBody(Instanced, kw_only=True, forbid_unknown_fields=True):
+    """An instance and its label; or a class that is known to be wrong, in the place of the label."""
 
-    label: Label
+    label: Label | UnsetType = UNSET
+    wrong: Label | UnsetType = UNSET
     id: Id | None = None
 
 
 class LabelBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The label of an earlier prediction."""
+    """The label of an earlier prediction; or a class that is known to be wrong, in the place of the label."""
 
     id: Id
-    label: Label
+    label: Label | UnsetType = UNSET
+    wrong: Label | UnsetType = UNSET
+
+
+class RankBody(Instanced, kw_only=True, forbid_unknown_fields=True):
+    """Candidates to be put in order, and what voters and raters say of them."""
+
+    candidates: Candidates
+
+
+class AskBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The votes so far on one instance (null abstained), what each voter costs, and who may be asked."""
+
+    votes: dict[Text, Label | None]
+    attributes: Attributes | None = None
+    candidates: Candidates | None = None
+    costs: dict[Text, float] | None = None
+    voters: list[Text] | None = None
+
+
+class WantsBody(Instanced, kw_only=True, forbid_unknown_fields=True):
+    """An instance; or the id alone of a prediction that was kept."""
+
+    id: Id | None = None
 
 
 class PredictBatch(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -140,23 +175,44 @@ class Probability(Struct, kw_only=True):
     probability: float
 
 
-class Predicted(Struct, kw_only=True, omit_defaults=True):
+class Likely(Struct, kw_only=True, omit_defaults=True):
+    """What may come with a prediction: how likely each class is, and a set that covers the right one so often."""
+
+    probabilities: list[Probability] | UnsetType = UNSET
+    set: list[Label] | UnsetType = UNSET
+
+
+class Predicted(Likely, kw_only=True, omit_defaults=True):
     """The label; id and sequence number when the instance was kept. Null before any class is known."""
 
     label: Label | None
     id: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
-    probabilities: list[Probability] | UnsetType = UNSET
 
 
-class Learned(Struct, kw_only=True):
+class Learned(Struct, kw_only=True, omit_defaults=True):
     """What was stored and learned: `predicted` was served for this trial, `mistake` says whether it was wrong."""
 
     id: str
     seq: int
-    label: Label
+    label: Label | UnsetType = UNSET
+    wrong: Label | UnsetType = UNSET
     predicted: Label | None
     mistake: bool
+
+
+class Asked(Struct, kw_only=True):
+    """Whom to ask next; null when those left cannot change the answer."""
+
+    voter: str | None
+
+
+class Wanted(Struct, kw_only=True, omit_defaults=True):
+    """Whether the label is worth asking for; id and sequence number when that was drawn and stored."""
+
+    wanted: bool
+    id: str | UnsetType = UNSET
+    seq: int | UnsetType = UNSET
 
 
 class Fault(Struct, kw_only=True, omit_defaults=True):
@@ -175,19 +231,19 @@ class Error(Struct, kw_only=True):
     error: Fault
 
 
-class PredictedItem(Struct, kw_only=True):
+class PredictedItem(Likely, kw_only=True):
     """As the answer to a single request, or an error."""
 
     label: Label | UnsetType | None = UNSET
     id: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
-    probabilities: list[Probability] | UnsetType = UNSET
     error: Fault | UnsetType = UNSET
 
 
 class LearnedItem(PredictedItem, kw_only=True):
     """As the answer to a single request, or an error."""
 
+    wrong: Label | UnsetType = UNSET
     predicted: Label | UnsetType | None = UNSET
     mistake: bool | UnsetType = UNSET
 
@@ -202,22 +258,6 @@ class LearnedBatch(Struct, kw_only=True):
     """One result for each item, in order."""
 
     results: list[LearnedItem]
-
-
-class Choices:
-    """What a model's options allow, for quick look-ups."""
-
-    def __init__(self, options: ModelOptions) -> None:
-        self.kind = options.kind
-        self.wanted: type = str if options.labels == "text" else int
-        self.classes = None if options.classes is None else list(options.classes)
-        self.allowed = None if options.classes is None else frozenset(options.classes)
-        self.most = options.max_features
-        for label in self.classes or ():
-            if type(label) is not self.wanted:
-                raise Refusal(422, f"classes must be {options.labels}, got {label!r}", field="classes")
-        if self.classes is not None and len(self.allowed or ()) < len(self.classes):
-            raise Refusal(422, "classes must differ from each other", field="classes")
 
 
 def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
@@ -237,81 +277,3 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
         raise Refusal(422, f"{field}: {message}", field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal(422, f"the body is not JSON: {error}", field="body") from None
-
-
-def checked_label(label: Any, choices: Choices, field: str = "label") -> Any:
-    """The label, when the model allows it."""
-    if type(label) is not choices.wanted:
-        wanted = "text" if choices.wanted is str else "a whole number"
-        raise Refusal(422, f"{field} must be {wanted} in this model, got {label!r}", field=field)
-    if choices.allowed is not None and label not in choices.allowed:
-        raise Refusal(422, f"{field} must be one of the model's classes, got {label!r}", field=field)
-    return label
-
-
-def instance_of(body: _Instance, choices: Choices) -> Instance:
-    """The instance in canonical form: dicts by name, in the given order, without abstentions and empty blocks."""
-    kind = choices.kind
-    usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
-    if usual and len(body.attributes) <= choices.most:  # type: ignore[arg-type]
-        return {"attributes": body.attributes} if body.attributes else {}
-    instance: Instance = {}
-    size = 0
-    blocks: tuple[tuple[str, Any], ...] = (
-        ("attributes", body.attributes),
-        ("votes", body.votes),
-        ("scores", body.scores),
-    )
-    for name, block in blocks:
-        if block is None:
-            if kind == name:
-                raise Refusal(422, f"{name} is missing: this model takes {kind}", field=name)
-            continue
-        if kind not in (name, "mixed"):
-            raise Refusal(422, f"{name} must be absent: this model takes {kind}", field=name)
-        if name == "attributes":
-            found = block if type(block) is dict else dict(zip(map(str, range(len(block))), block, strict=True))
-            size += len(found)
-        elif name == "votes":
-            found = _votes(block, choices)
-            size += len(found)
-        else:
-            found = _scores(block, choices)
-            size += sum(map(len, found.values()))
-        if found:
-            instance[name] = found
-    if size > choices.most:
-        raise Refusal(422, f"the instance has {size} features, this model takes at most {choices.most}", field=kind)
-    return instance
-
-
-def _votes(block: Any, choices: Choices) -> dict[str, Any]:
-    named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
-    return {voter: checked_label(vote, choices, "votes") for voter, vote in named.items() if vote is not None}
-
-
-def _scores(block: dict[str, Any], choices: Choices) -> dict[str, Any]:
-    found = {}
-    for rater, ratings in block.items():
-        if isinstance(ratings, dict):
-            named = {checked_label(_key(label, choices), choices, "scores"): r for label, r in ratings.items()}
-        elif choices.classes is None:
-            raise Refusal(422, "scores as a list need the model's classes; send {label: number}", field="scores")
-        elif len(ratings) != len(choices.classes):
-            message = f"scores of {rater!r} must be {len(choices.classes)} numbers, got {len(ratings)}"
-            raise Refusal(422, message, field="scores")
-        else:
-            named = dict(zip(choices.classes, ratings, strict=True))
-        if named:
-            found[rater] = named
-    return found
-
-
-def _key(label: str, choices: Choices) -> Any:
-    """A label that is a key in JSON, and therefore text."""
-    if choices.wanted is int:
-        try:
-            return int(label)
-        except ValueError:
-            return label
-    return label

@@ -16,6 +16,7 @@ __all__ = [
     "PAGE",
     "answer_trial",
     "answer_trials",
+    "ask_next",
     "change_model",
     "create_model",
     "delete_model",
@@ -32,6 +33,7 @@ __all__ = [
     "page_index",
     "page_part",
     "query_number",
+    "rank",
     "ready",
     "send_snapshot",
     "show_curve",
@@ -103,6 +105,14 @@ async def forget(request: Request) -> Answer:
 async def explain(request: Request) -> Answer:
     service = request.app.service
     return Answer(encode(views.explanation(service.model(request.parameters["model"]), request.body)))
+
+
+async def rank(request: Request) -> Answer:
+    return Answer(encode(views.ranking(request.app.service.model(request.parameters["model"]), request.body)))
+
+
+async def ask_next(request: Request) -> Answer:
+    return Answer(encode(views.next_voter(request.app.service.model(request.parameters["model"]), request.body)))
 
 
 async def list_models(request: Request) -> Answer:

@@ -1,7 +1,7 @@
 """The event log: everything to be remembered, in order, on stable storage. It is the truth; all else is derived.
 
 One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; one
-connection that locks the file exclusively. Four kinds of event:
+connection that locks the file exclusively (`linmax.service.log_store`). Five kinds of event:
 
 | kind | holds |
 |---|---|
@@ -9,38 +9,54 @@ connection that locks the file exclusively. Four kinds of event:
 | learn | id, instance, label |
 | label | the prediction that it belongs to, label |
 | forget | the prediction whose label will never come |
+| wants | "?" and the id, instance: whether its label is worth asking for, which a selective learner draws |
 
-An id names one trial of one model, and a trial has one label. A repeated request gets the first answer; a different one
-with the same id is refused. What a model predicted just before a *learn* event follows from the log; the table
-``answers`` keeps it only to repeat it. Every event carries the running hash of its model (`linmax.service.chain`).
+A label is the number of a class, or -1 less that number: then all that is known is that the label is not this one. An
+id names one trial of one model, and a trial has one label. A repeated request gets the first answer; a different one
+with the same id is refused. What a model predicted just before a *learn* event, or drew in a *wants* event, follows
+from the log; the table ``answers`` keeps it only to repeat it. Every event carries the running hash of its model
+(`linmax.service.chain`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import logging
-import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
 
 import apsw
 
-from linmax.service.chain import first_hash, name_hash, next_hash
-from linmax.service.log_file import open_file, prepare_file, translated
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, Budget, Event, ModelRow, made_row
-from linmax.service.mark import MOST_WAL, Mark, wal_damage
-from linmax.service.packing import CLASS, Instance, Label, Packed, pack, pack_known, pack_loosely, unpack
-from linmax.service.probing import Footprint
+from linmax.service.chain import next_hash
+from linmax.service.log_file import translated
+from linmax.service.log_rows import (
+    FORGET,
+    LABEL,
+    LEARN,
+    PREDICT,
+    WANTS,
+    Event,
+    Guess,
+    ModelRow,
+    Place,
+    signed,
+    unsigned,
+)
+from linmax.service.log_store import LogStore
+from linmax.service.packing import (
+    CLASS,
+    Instance,
+    Label,
+    Packed,
+    class_of,
+    code_of,
+    new_code_of,
+    pack,
+    pack_known,
+    pack_loosely,
+    unpack,
+)
 from linmax.service.refusals import Refusal
 
 __all__ = ["EventLog"]
 
-logger = logging.getLogger("linmax.service")
-
-CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
-UNLIMITED = 2**62
 NO_INSTANCE = (None,) * 4
 INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 FIND = (
@@ -51,212 +67,15 @@ FIND = (
 CLOSING = "SELECT e.seq, e.kind, e.label, a.fault FROM events e LEFT JOIN answers a ON a.seq = e.seq WHERE e.refers = ?"
 
 
-class EventLog:
-    """The log in one file. Not for several threads at a time.
-
-    Parameters
-    ----------
-    path : path of the SQLite file; it is made when missing.
-    vfs : name of the SQLite virtual file system, for tests.
-    synchronous : "FULL". Tests show that "NORMAL" loses acknowledged events when the power fails.
-    wait : seconds to wait for another process that has the log, such as a backup of a stopped service.
-    """
-
-    def __init__(
-        self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL", wait: float = 0.0
-    ) -> None:
-        self.path = Path(path)
-        wal = _content(self.path.with_name(f"{self.path.name}-wal"))
-        self.database = open_file(self.path, vfs, wait)
-        prepare_file(self.database, self.path, synchronous)
-        self._pages = 0
-        self.database.set_wal_hook(self._note_pages)
-        execute = self.database.execute
-        self.identity: str = execute("SELECT value FROM info WHERE name = 'identity'").get
-        self.models: dict[int, ModelRow] = {}
-        for row in execute("SELECT model, name, description, created, limits, base, base_hash, kept, named "
-                           "FROM models WHERE deleted IS NULL ORDER BY model"):  # fmt: skip
-            self.models[row[0]] = made_row(self.database, *row)
-        self.seq: int = execute("SELECT max(coalesce((SELECT max(seq) FROM events), 0), value) FROM info "
-                                "WHERE name = 'seq'").get  # fmt: skip
-        self.at = execute("SELECT max(coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0), "
-                          "coalesce((SELECT max(created) FROM models), 0))").get  # fmt: skip
-        # Answers to learn events are written in order; those to predictions, which have probabilities, at once.
-        self.answered = (
-            execute("SELECT seq FROM answers WHERE probabilities IS NULL ORDER BY seq DESC LIMIT 1").get or 0
-        )
-        self._stored_seq = self.seq
-        self._touched: set[int] = set()
-        self._undo: list[Callable[[], None]] = []
-        self.commits = 0
-        self.budget = Budget(UNLIMITED, UNLIMITED, self.models.values)
-        self._mark = Mark(self.path.with_name("acknowledged"))
-        self._compare_with_mark(wal)
-
-    def close(self) -> None:
-        """Move everything from the WAL to the file, and close it."""
-        try:
-            self.checkpoint(truncate=True)
-        finally:
-            self.abandon()
-
-    def abandon(self) -> None:
-        """Close the files as they are."""
-        self.database.close()
-        with contextlib.suppress(OSError):
-            self._mark.close()
-
-    def _compare_with_mark(self, wal: bytes) -> None:
-        """Say what is missing at the end of the log, and use none of its numbers again."""
-        identity, seq = self._mark.read() or (self.identity, 0)
-        if identity == self.identity and seq <= self.seq:
-            self._mark.write(self.identity, self.seq)
-            return
-        where = wal_damage(wal)
-        told = (
-            f"the log ends at event {self.seq}, but events up to {seq} were acknowledged: {seq - self.seq} are lost; "
-        )
-        if identity != self.identity:
-            told = f"this is not the log whose events up to {seq} were acknowledged in this folder: they are lost; "
-        if where is None:
-            told += "either media are damaged, or a backup was restored over another folder"
-        else:
-            kept = self.path.with_name("aside") / f"wal-{time.time_ns()}"
-            kept.parent.mkdir(mode=0o700, exist_ok=True)
-            kept.write_bytes(wal)
-            told += f"{where}, a copy of it is {kept.parent.name}/{kept.name}"
-        self.begin()
-        self.seq = max(seq, self.seq)
-        self.note_seq()
-        self.note_incident(told)
-        self.commit()
-
-    # -- transactions ---------------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        """Start a transaction."""
-        self.at = max(self.at, time.time_ns() // 1_000_000)  # ids stay in order even when the clock is set back
-        self.run("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        """Commit to stable storage; raises `DiskFull` if undone, `StorageFailed` if the outcome is unknown."""
-        for number in self._touched:
-            self._write_names(self.models[number])
-        self.run("COMMIT")
-        for number in self._touched:
-            self.models[number].names.keep()
-        self._settle()
-        if self.seq != self._stored_seq:
-            self._mark.write(self.identity, self.seq)
-        self._stored_seq = self.seq
-        self.commits += 1
-
-    def rollback(self) -> None:
-        """Undo the transaction, in the file (SQLite may have done so) and here."""
-        if self.database.in_transaction:
-            self.run("ROLLBACK")
-        for undo in reversed(self._undo):
-            undo()
-        for number in self._touched:
-            if number in self.models:
-                self.models[number].names.take_back()
-        self._settle()
-        self.seq = self._stored_seq
-
-    def undo_with(self, undo: Callable[[], None]) -> None:
-        """What to do if the transaction is undone."""
-        self._undo.append(undo)
-
-    def _settle(self) -> None:
-        self._touched.clear()
-        self._undo.clear()
-
-    def _write_names(self, row: ModelRow) -> None:
-        fresh = row.names.fresh
-        if not fresh:
-            return
-        self.many("INSERT INTO names VALUES (?,?,?,?)", [(row.number, *name) for name in fresh])
-        named, before = row.named, row.named
-        for name in fresh:
-            named ^= name_hash(*name)
-        self.run("UPDATE models SET named = ? WHERE model = ?", (named.to_bytes(16, "big"), row.number))
-        row.named = named
-        self._undo.append(lambda: setattr(row, "named", before))
-
-    def checkpoint(self, *, truncate: bool = False) -> None:
-        """Move the WAL into the file if it is long enough, or if `truncate` is set."""
-        if self._pages < CHECKPOINT_PAGES and not truncate:
-            return
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
-        try:
-            self.database.wal_checkpoint(mode=mode)
-        except apsw.Error as error:
-            raise translated(error) from error
-        self._pages = 0
-
-    def _note_pages(self, _database: apsw.Connection, _name: str, pages: int) -> int:
-        self._pages = pages
-        return apsw.SQLITE_OK
-
-    # -- models ---------------------------------------------------------------------------------------
-
-    def create(self, name: str, description: dict[str, Any], footprint: Footprint | None = None) -> ModelRow:
-        """A new model; 409 when the name is taken."""
-        if any(row.name == name for row in self.models.values()):
-            raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
-        self.seq += 1
-        self.note_seq()
-        number = self.run("SELECT coalesce(max(model), 0) + 1 FROM models").get
-        text = json.dumps(description, allow_nan=False)
-        start = first_hash(self.identity, number, name, text, self.at)
-        stored = (number, name, text, self.at, "{}", 0, start, 0, bytes(16))
-        self.run("INSERT INTO models VALUES (?,?,?,?,NULL,?,?,?,?,?)", stored)
-        row = self.models[number] = made_row(self.database, *stored)
-        row.footprint = footprint
-        self._undo.append(lambda: self.models.__delitem__(number))
-        return row
-
-    def delete(self, number: int) -> None:
-        """Delete a model: its name is free at once; `purge` removes its log bit by bit."""
-        row = self.model(number)
-        self.seq += 1
-        self.note_seq()
-        self.run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
-        del self.models[number]
-        self._touched.discard(number)
-        self._undo.append(lambda: self.models.__setitem__(number, row))
-
-    def change(self, number: int, limits: dict[str, Any]) -> None:
-        """Change a model's limits."""
-        row = self.model(number)
-        before = row.limits
-        row.limits = before | limits
-        self.run("UPDATE models SET limits = ? WHERE model = ?", (json.dumps(row.limits), number))
-        self._undo.append(lambda: setattr(row, "limits", before))
-
-    def note_seq(self) -> None:
-        """Write the last number down where it does not follow from the events."""
-        self.run("UPDATE info SET value = ? WHERE name = 'seq'", (self.seq,))
-
-    def note_incident(self, told: str) -> None:
-        """Remember something that an operator must know, until it is settled."""
-        logger.critical(told)
-        self.run("INSERT INTO incidents (at, told) VALUES (?,?)", (self.at, told))
-
-    def model(self, number: int) -> ModelRow:
-        """The model of this number; 404 when it was deleted."""
-        if number not in self.models:
-            raise Refusal(404, "the model was deleted")
-        return self.models[number]
-
-    # -- events ---------------------------------------------------------------------------------------
+class EventLog(LogStore):
+    """The events of the log. Not for several threads at a time; made as `LogStore` is."""
 
     def predict(
         self, number: int, id: str, instance: Instance, served: Label | None, probabilities: bytes | None = None
     ) -> Event:
         """Store a prediction whose label will come later."""
         row = self._touch(number)
-        code = None if served is None else row.names.number(CLASS, served)
+        code = None if served is None else new_code_of(served, instance, row.names)
         if row.pending >= row.max_pending and not self._is_known(number, id):
             message = f"{row.pending} predictions wait for labels, the most this model keeps; label or forget some"
             raise Refusal(429, message, retry_after=60)
@@ -274,51 +93,81 @@ class EventLog:
             raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
         return first
 
-    def learn(self, number: int, id: str, instance: Instance, label: Label) -> Event:
-        """Store an instance together with its label."""
+    def learn(self, number: int, id: str, instance: Instance, label: Label, wrong: bool = False) -> Event:
+        """Store an instance together with its label, or with a class that is not its label."""
         row = self._touch(number)
         names = row.names
-        packed = pack_known(instance, names)
-        if (packed is None or label not in names.numbers[CLASS]) and not self._is_known(number, id):
+        packed, code = pack_known(instance, names), code_of(label, instance, names)
+        if (packed is None or code is None) and not self._is_known(number, id):
             row.admit(instance, label, self.budget)
-            packed = pack(instance, names)
-            names.number(CLASS, label)
-        code = names.numbers[CLASS].get(label)
-        if packed is not None and code is not None and self._insert(row, LEARN, id, None, packed, None, code):
-            return Event(self.seq, LEARN, instance, None, label, False, False, hash=row.hash)
+            packed, code = pack(instance, names), new_code_of(label, instance, names)
+        coded = None if code is None else signed(code, wrong)
+        if packed is not None and coded is not None and self._insert(row, LEARN, id, None, packed, None, coded):
+            return Event(self.seq, LEARN, instance, None, label, False, False, hash=row.hash, wrong=wrong)
         first = self.find(number, id)
         if first.kind != LEARN:
             raise Refusal(409, f"id {id!r} names a prediction; send its label without the instance", field="id")
         if first.instance != instance:  # whatever the order of its names
             raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
-        if first.label != label:
-            raise _conflict(id, first.label, label)
+        if (first.label, first.wrong) != (label, wrong):
+            raise _conflict(id, first.label, first.wrong, label, wrong)
         return first
 
-    def label(self, number: int, id: str, label: Label) -> Event:
-        """Store the label of an earlier prediction."""
+    def label(self, number: int, id: str, label: Label, wrong: bool = False) -> Event:
+        """Store the label of an earlier prediction, or a class that is not its label."""
         row = self._touch(number)
         first = self.find(number, id)
         if first.kind == LEARN:
-            if first.label != label:
-                raise _conflict(id, first.label, label)
+            if (first.label, first.wrong) != (label, wrong):
+                raise _conflict(id, first.label, first.wrong, label, wrong)
             return first
         known = self.run(CLOSING, (first.seq,)).get
+        assert first.instance is not None
         if known is None:
-            assert first.instance is not None
-            if label not in row.names.numbers[CLASS] or pack_known(first.instance, row.names) is None:
-                row.admit(first.instance, label, self.budget)
-                pack(first.instance, row.names)  # from now on its names have numbers
-            self._insert(row, LABEL, None, first.seq, None, None, row.names.number(CLASS, label))
+            code = self._code(row, first.instance, label, wrong)
+            self._insert(row, LABEL, None, first.seq, None, None, signed(code, wrong))
             self._no_longer_pending(row, first.seq)
-            return Event(self.seq, LABEL, first.instance, first.served, label, hash=row.hash)
+            return Event(self.seq, LABEL, first.instance, first.served, label, hash=row.hash, wrong=wrong)
         seq, kind, code, fault = known
         if kind == FORGET:
             raise Refusal(404, f"the prediction {id!r} was forgotten", field="id")
-        told = row.names.texts[CLASS][code]
-        if told != label:
-            raise _conflict(id, told, label)
-        return Event(seq, LABEL, first.instance, first.served, label, repeat=True, fault=fault)
+        place, was_wrong = unsigned(code)
+        told = class_of(place, first.instance, row.names)
+        if (told, was_wrong) != (label, wrong):
+            raise _conflict(id, told, was_wrong, label, wrong)
+        return Event(seq, LABEL, first.instance, first.served, label, repeat=True, fault=fault, wrong=wrong)
+
+    def _code(self, row: ModelRow, instance: Instance, label: Label, wrong: bool) -> int:
+        """The number of a class that came for an instance that was kept; from now on its names have numbers."""
+        candidates = instance.get("candidates")
+        if candidates is not None and label not in candidates:
+            field = "wrong" if wrong else "label"
+            raise Refusal(422, f"{field}: {label!r} is not among the candidates {candidates!r}", field=field)
+        if code_of(label, instance, row.names) is None or pack_known(instance, row.names) is None:
+            row.admit(instance, label, self.budget)
+            pack(instance, row.names)
+        return new_code_of(label, instance, row.names)
+
+    def wants(self, number: int, id: str, instance: Instance | None) -> Event:
+        """Store that a label may be asked for: of an instance, or of the prediction that was kept under this id."""
+        row = self._touch(number)
+        asked = f"?{id}"  # which is nobody's id
+        if self._is_known(number, asked):
+            first = self.find(number, asked)
+            if instance is not None and first.instance != instance:
+                raise Refusal(409, f"id {id!r} was asked about with another instance; choose another", field="id")
+            return first
+        given = self.kept(number, id).instance if instance is None else instance
+        assert given is not None
+        self._insert(row, WANTS, asked, None, pack_known(given, row.names) or pack_loosely(given), None, None)
+        return Event(self.seq, WANTS, given, answered=False, hash=row.hash)
+
+    def kept(self, number: int, id: str) -> Event:
+        """The prediction that waits for its label under this id, as a question that any learner says yes to."""
+        first = self.find(number, id)
+        if first.kind != PREDICT or self.run(CLOSING, (first.seq,)).get is not None:
+            raise Refusal(409, f"id {id!r} does not wait for a label any more", field="id")
+        return Event(first.seq, WANTS, first.instance, repeat=True)
 
     def forget(self, number: int, id: str) -> Event:
         """Store that no label will come for this prediction."""
@@ -335,12 +184,17 @@ class EventLog:
             raise Refusal(409, f"id {id!r} has its label already", field="id")
         return Event(known[0], FORGET, repeat=True)
 
-    def write_answers(self, number: int, answers: Iterable[tuple[int, Label | None, str | None]]) -> None:
-        """Store what was predicted in these learn events, or why an event could not be learned."""
+    def write_answers(self, number: int, answers: Iterable[tuple[int, Guess, str | None]]) -> None:
+        """Store what was predicted or drawn in these events, or why an event could not be learned."""
         if number not in self.models:
             return
         names = self._touch(number).names
-        rows = [(seq, None if label is None else names.number(CLASS, label), fault) for seq, label, fault in answers]
+        rows: list[tuple[int, int | None, str | None]] = []
+        for seq, guess, fault in answers:
+            if isinstance(guess, Place):
+                rows.append((seq, guess.number, fault))
+            else:
+                rows.append((seq, None if guess is None else names.number(CLASS, guess), fault))
         self.many("INSERT OR IGNORE INTO answers VALUES (?,?,?,NULL)", rows)
 
     def find(self, number: int, id: str) -> Event:
@@ -350,31 +204,24 @@ class EventLog:
             raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
         seq, kind, votes, scores, places, numbers, served, label, predicted, answered, fault, probabilities = found
         names = self.model(number).names
-        classes = names.texts[CLASS]
-        told = predicted if kind == LEARN else served
+        instance = unpack(Packed(votes, scores, places, numbers), names)
+        place, wrong = (None, False) if label is None else unsigned(label)
         return Event(
             seq,
             kind,
-            unpack(Packed(votes, scores, places, numbers), names),
-            None if told is None else classes[told],
-            None if label is None else classes[label],
+            instance,
+            class_of(predicted if kind == LEARN else served, instance, names) if kind != WANTS else None,
+            class_of(place, instance, names),
             repeat=True,
-            answered=kind != LEARN or answered is not None,
+            answered=kind not in (LEARN, WANTS) or answered is not None,
             fault=fault,
             probabilities=probabilities,
+            wrong=wrong,
+            wanted=kind != WANTS or predicted == 1,
         )
 
     def _is_known(self, number: int, id: str) -> bool:
         return self.run("SELECT 1 FROM events WHERE model = ? AND id = ?", (number, id)).get is not None
-
-    def _touch(self, number: int) -> ModelRow:
-        """The model, which this transaction may change."""
-        row = self.models.get(number) or self.model(number)
-        if number not in self._touched:
-            self._touched.add(number)
-            before = row.last, row.hash, row.pending
-            self._undo.append(lambda: row.go_back(*before))
-        return row
 
     def _no_longer_pending(self, row: ModelRow, seq: int) -> None:
         self.run("DELETE FROM pending WHERE model = ? AND seq = ?", (row.number, seq))
@@ -405,29 +252,8 @@ class EventLog:
         row.hash = hash
         return True
 
-    def run(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
-        """Execute one statement."""
-        try:
-            return self.database.execute(sql, values)
-        except apsw.Error as error:
-            raise translated(error) from error
 
-    def many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
-        """Execute one statement for many rows."""
-        if rows:
-            try:
-                self.database.executemany(sql, rows)
-            except apsw.Error as error:
-                raise translated(error) from error
-
-
-def _content(path: Path) -> bytes:
-    """The WAL as it is before SQLite sees it: SQLite writes over what it cannot use."""
-    try:
-        return path.read_bytes() if path.stat().st_size <= MOST_WAL else b""
-    except FileNotFoundError:
-        return b""
-
-
-def _conflict(id: str, known: Label | None, label: Label) -> Refusal:
-    return Refusal(409, f"id {id!r} has the label {known!r} already, got {label!r}", field="label")
+def _conflict(id: str, known: Label | None, was_wrong: bool, label: Label, wrong: bool) -> Refusal:
+    told = f"is known not to be {known!r}" if was_wrong else f"has the label {known!r} already"
+    got = f"got wrong={label!r}" if wrong else f"got {label!r}"
+    return Refusal(409, f"id {id!r} {told}, {got}", field="wrong" if wrong else "label")

@@ -13,7 +13,7 @@ from linmax.service.chain import first_hash, name_hash
 __all__ = ["VERSION", "DiskFull", "InUse", "StorageFailed", "open_file", "prepare_file", "translated"]
 
 
-VERSION = 2
+VERSION = 3  # from 3 on there are candidates, labels that are known to be wrong, and draws
 COMMON = """
 CREATE TABLE info (name TEXT PRIMARY KEY, value) WITHOUT ROWID;  -- identity; seq, if it does not follow from events
 CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
@@ -108,6 +108,8 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
         elif version == 1:
             database.execute(f"BEGIN IMMEDIATE; {FROM_1}")
             _finish(database)
+        elif version == 2:  # the tables are the same, and an older linmax must not read what will be in them
+            database.execute(f"PRAGMA user_version = {VERSION}")
         elif version != VERSION:
             raise ValueError(
                 f"{path} has version {version}, this linmax reads {VERSION}; install the linmax that wrote it"

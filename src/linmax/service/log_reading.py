@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from linmax.service.chain import next_hash
 from linmax.service.log import EventLog
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT
-from linmax.service.packing import CLASS, Packed, unpack
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, unsigned
+from linmax.service.packing import LOOSE, Packed, class_of, unpack
 from linmax.service.refusals import Refusal
 
 __all__ = ["SKIPPED", "Damaged", "Row", "export", "faults", "hash_at", "replay", "trial", "waiting"]
 
 SKIPPED = "skipped by the operator"
-KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget"}
+KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label"}
 
 REPLAY = (
     "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.votes, e.scores, e.served, e.label, e.places, e.numbers, e.hash, "
@@ -104,27 +104,30 @@ def hash_at(log: EventLog, number: int, seq: int) -> bytes | None:
 
 def waiting(log: EventLog, number: int, after: int, most: int) -> list[dict[str, Any]]:
     """Predictions of a model that wait for their label, oldest first: id, seq, at, and the label that was served."""
-    classes = log.model(number).names.texts[CLASS]
+    names = log.model(number).names
     sql = (
-        "SELECT e.id, e.seq, e.at, e.served FROM pending p JOIN events e ON e.seq = p.seq "
-        "WHERE p.model = ? AND p.seq > ? ORDER BY p.seq LIMIT ?"
+        "SELECT e.id, e.seq, e.at, e.served, e.votes, e.scores, e.places, e.numbers "
+        "FROM pending p JOIN events e ON e.seq = p.seq WHERE p.model = ? AND p.seq > ? ORDER BY p.seq LIMIT ?"
     )
-    return [
-        {"id": id, "seq": seq, "at": at, "label": None if served is None else classes[served]}
-        for id, seq, at, served in log.run(sql, (number, after, most))
-    ]
+    found = []
+    for id, seq, at, served, *packed in log.run(sql, (number, after, most)):
+        instance = unpack(Packed(*packed), names) if packed[0] == LOOSE else {}  # which may have candidates
+        found.append({"id": id, "seq": seq, "at": at, "label": class_of(served, instance, names)})
+    return found
 
 
 def trial(log: EventLog, number: int, id: str) -> dict[str, Any]:
     """Everything that the log knows of one trial; 404 when there is none."""
-    first = log.run("SELECT seq FROM events WHERE model = ? AND id = ?", (number, id)).get
-    if first is None:
+    own = "SELECT seq FROM events WHERE model = ? AND id = ?"
+    first, asked = (log.run(own, (number, name)).get for name in (id, f"?{id}"))
+    if first is None and asked is None:
         raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
-    closing = log.run("SELECT seq FROM events WHERE refers = ?", (first,)).get
-    seqs = [first] if closing is None else [first, closing]
+    closing = None if first is None else log.run("SELECT seq FROM events WHERE refers = ?", (first,)).get
+    seqs = sorted(seq for seq in (first, asked, closing) if seq is not None)
     events = [event for seq in seqs for event in export(log, seq - 1, number, 1)]
     states = {"learn": "learned", "label": "learned", "predict": "pending", "forget": "forgotten"}
-    state = "refused" if "fault" in events[-1] else states[events[-1]["kind"]]
+    last = next((event for event in reversed(events) if event["kind"] in states), None)
+    state = "asked" if last is None else "refused" if "fault" in last else states[last["kind"]]
     return {"id": id, "state": state, "events": events}
 
 
@@ -132,25 +135,35 @@ def export(log: EventLog, after: int, number: int | None, most: int) -> list[dic
     """Up to `most` events after a sequence number, of one model or of all, as plain data."""
     chosen = "e.model = ?" if number is not None else "m.deleted IS NULL"
     sql = (
-        "SELECT e.seq, m.model, e.kind, e.at, coalesce(e.id, p.id), e.votes, e.scores, e.places, e.numbers, "
+        "SELECT e.seq, m.model, e.kind, e.at, coalesce(e.id, p.id), e.refers, coalesce(e.votes, p.votes), "
+        "coalesce(e.scores, p.scores), coalesce(e.places, p.places), coalesce(e.numbers, p.numbers), "
         "e.served, e.label, e.hash, a.seq, a.predicted, a.fault "
         "FROM events e JOIN models m ON m.model = e.model LEFT JOIN events p ON p.seq = e.refers "
         f"LEFT JOIN answers a ON a.seq = e.seq WHERE e.seq > ? AND {chosen} ORDER BY e.seq LIMIT ?"
     )
     values = (after, most) if number is None else (after, number, most)
     found = []
-    for seq, model, kind, at, id, *packed, served, label, hash, told, predicted, fault in log.run(sql, values):
-        row = log.models[model]
-        classes = row.names.texts[CLASS]
-        event: dict[str, Any] = {"seq": seq, "model": row.name, "kind": KIND_NAMES[kind], "at": at, "id": id}
-        if packed[2] is not None:
-            event["instance"] = unpack(Packed(*packed), row.names)
+    for seq, model, kind, at, id, refers, *packed, served, label, hash, told, predicted, fault in log.run(sql, values):
+        names = log.models[model].names
+        event: dict[str, Any] = {
+            "seq": seq,
+            "model": log.models[model].name,
+            "kind": KIND_NAMES[kind],
+            "at": at,
+            "id": id if kind != WANTS else id.removeprefix("?"),
+        }
+        instance = {} if packed[2] is None else unpack(Packed(*packed), names)
+        if refers is None:
+            event["instance"] = instance
         if kind == PREDICT:
-            event["served"] = None if served is None else classes[served]
+            event["served"] = class_of(served, instance, names)
         if label is not None:
-            event["label"] = classes[label]
+            code, wrong = unsigned(label)
+            event["wrong" if wrong else "label"] = class_of(code, instance, names)
         if kind == LEARN and told is not None:
-            event["predicted"] = None if predicted is None else classes[predicted]
+            event["predicted"] = class_of(predicted, instance, names)
+        if kind == WANTS and told is not None:
+            event["wanted"] = predicted == 1
         if fault is not None:
             event["fault"] = fault
         found.append(event | {"hash": None if hash is None else hash.hex()})

@@ -14,9 +14,24 @@ from linmax.service.packing import CLASS, KINDS, NAME_BYTES, Instance, Label, Se
 from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
-__all__ = ["FORGET", "LABEL", "LEARN", "PREDICT", "Budget", "Event", "ModelRow", "made_row", "unstored_row"]
+__all__ = [
+    "FORGET",
+    "LABEL",
+    "LEARN",
+    "PREDICT",
+    "WANTS",
+    "Budget",
+    "Event",
+    "Guess",
+    "ModelRow",
+    "Place",
+    "made_row",
+    "signed",
+    "unsigned",
+    "unstored_row",
+]
 
-PREDICT, LEARN, LABEL, FORGET = 1, 2, 3, 4
+PREDICT, LEARN, LABEL, FORGET, WANTS = 1, 2, 3, 4, 5
 FIELDS = ("attributes", "votes", "scores", "label")
 MOST_NAMES, MOST_PENDING = 1_000_000, 100_000
 
@@ -67,7 +82,8 @@ class ModelRow:
     def admit(self, instance: Instance, label: Label, budget: Budget) -> None:
         """Refuse a trial whose new names are too many (422), or need too much memory (422, 507)."""
         found = named_in(instance)
-        found[CLASS].add(label)
+        if "candidates" not in instance:
+            found[CLASS].add(label)
         new = [names - self.names.numbers[kind].keys() for kind, names in zip(KINDS, found, strict=True)]
         counts = list(map(len, new))
         if not any(counts):
@@ -115,6 +131,31 @@ def _mega(count: int) -> str:
     return f"{count / 2**20:,.1f} MB"
 
 
+class Place(msgspec.Struct, frozen=True):
+    """An answer that is stored as it is: the place of a candidate, or 1 for yes and 0 for no."""
+
+    number: int
+
+
+Guess = Label | Place | None  # what was predicted, or drawn
+
+
+def signed(code: int, wrong: bool) -> int:
+    """A class in the place of the label: below 0 if it is known not to be the label.
+
+    Examples
+    --------
+    >>> signed(3, False), signed(3, True), unsigned(-4)
+    (3, -4, (3, True))
+    """
+    return -1 - code if wrong else code
+
+
+def unsigned(code: int) -> tuple[int, bool]:
+    """The class, and whether it is known not to be the label."""
+    return (code, False) if code >= 0 else (-1 - code, True)
+
+
 class Event(msgspec.Struct):
     """What a request added to the log, or what was there already (`repeat`)."""
 
@@ -127,7 +168,20 @@ class Event(msgspec.Struct):
     answered: bool = True  # `served` is known (of a learn event: it has been applied and written down)
     hash: bytes = b""
     fault: str | None = None  # why it could not be learned
-    probabilities: bytes | None = None  # as JSON, when they were served
+    probabilities: bytes | None = None  # as JSON, when they were served; with the set, if one was
+    wrong: bool = False  # all that is known is that the label is not `label`
+    wanted: bool = True  # of a draw: whether the label is
+
+    def tell(self, guess: Guess) -> None:
+        """Take in what was predicted or drawn."""
+        if self.kind == WANTS:
+            self.wanted = isinstance(guess, Place) and guess.number == 1
+        elif isinstance(guess, Place):
+            assert self.instance is not None
+            self.served = self.instance["candidates"][guess.number]
+        else:
+            self.served = guess
+        self.answered = True
 
 
 def unstored_row(name: str, description: dict[str, Any]) -> ModelRow:

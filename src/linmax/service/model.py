@@ -18,22 +18,24 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
-from linmax.service.bodies import Choices, ModelOptions, Probability
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, Event, ModelRow
+from linmax.service.bodies import ModelOptions, Probability
+from linmax.service.instances import Choices
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
 from linmax.service.packing import Instance, Label
 from linmax.service.probing import Footprint, footprint, is_fragile
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import Weighing
 
-__all__ = ["UNFIT", "Noted", "ServedModel"]
+__all__ = ["NOTHING", "UNFIT", "Noted", "ServedModel"]
 
 logger = logging.getLogger("linmax.service")
 
 LARGE = 1e50  # numbers beyond it are looked at more closely
 NOTHING: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
-SAME = ("learner", "kind", "labels", "classes", "thresholds", "tie", "update_on_tie")  # what a state depends on
-Noted = Callable[[int, Label | None, str | None], None]
+# What a state depends on.
+SAME = ("learner", "kind", "labels", "classes", "candidates", "thresholds", "tie", "update_on_tie")
+Noted = Callable[[int, Guess, str | None], None]
 
 
 class ServedModel:
@@ -56,7 +58,7 @@ class ServedModel:
         self.pending = 0  # predictions that wait for their label
         self.unlearned = 0  # stored, but refused by the learner
         self.weighing = Weighing()
-        self.late = 0  # labels that came after their prediction was served
+        self.late = 0  # labels that came after their prediction was served, or say only what is wrong
 
     def change(self, limits: Mapping[str, Any]) -> None:
         """Change options that have no part in what is learned."""
@@ -73,6 +75,15 @@ class ServedModel:
         rows = [Probability(label=label, probability=value) for label, value in found.items()]
         return sorted(rows, key=lambda row: -row.probability)
 
+    def likely_set(self, instance: Instance, coverage: float) -> list[Label]:
+        """The classes that hold the right one as often as ``coverage`` says, the likeliest first."""
+        return list(self.learner.predict_set(**(instance or NOTHING), coverage=coverage))
+
+    @property
+    def selects(self) -> bool:
+        """Whether it draws which labels it wants."""
+        return self.learner.model.selects
+
     @property
     def fragile(self) -> bool:
         """Whether ordinary numbers can spoil the learner."""
@@ -82,8 +93,8 @@ class ServedModel:
         """How its size grows; found by trials of another learner, which takes a moment the first time."""
         return footprint(self.options.learner, self.options.kind, self.options.thresholds)
 
-    def check(self, instance: Instance, label: Label) -> None:
-        """Refuse what could not be learned, before it is stored."""
+    def check(self, instance: Instance, label: Label, field: str = "label") -> None:
+        """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
         attributes = instance.get("attributes")
         safe = not self.learner.bounded and len(instance) == (attributes is not None)
         if safe and (not attributes or -LARGE < min(attributes.values()) <= max(attributes.values()) < LARGE):
@@ -91,7 +102,8 @@ class ServedModel:
         try:
             self.learner.check(**(instance or NOTHING), label=label)
         except UNFIT as error:
-            raise Refusal(422, str(error), field=self.options.kind) from None
+            about_label = "candidates" in instance and label not in instance["candidates"]
+            raise Refusal(422, str(error), field=field if about_label else self.options.kind) from None
 
     def apply(self, event: Event, note: Noted) -> str | None:
         """Apply a stored event; returns why it could not be learned, if so.
@@ -103,6 +115,8 @@ class ServedModel:
             self.pending += 1
         elif event.kind == FORGET:
             self.pending -= 1
+        elif event.kind == WANTS:
+            fault = self.draw(event, note)
         else:
             fault = self.teach(event, note)
         self.applied, self.hash = event.seq, event.hash
@@ -114,11 +128,11 @@ class ServedModel:
         assert event.label is not None
         if event.kind == LABEL:
             self.pending -= 1
-            self.late += 1
+        self.late += event.kind == LABEL or event.wrong
         predicted = None
         if fault is None:
             try:
-                predicted = self._learn(event.instance or NOTHING, event.label)
+                predicted = self._learn(event.instance or NOTHING, event.label, event.wrong)
             except UNFIT as error:
                 # It stays in the log; a replay refuses it again, so the state is the same.
                 logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
@@ -127,17 +141,32 @@ class ServedModel:
         if event.kind == LEARN:
             event.served, event.answered = predicted, True
         if event.kind == LEARN or fault is not None:
-            note(event.seq, predicted, fault)
-        self.account.add(event.instance, event.served, event.label)
+            candidates = event.instance.get("candidates")
+            guess = Place(candidates.index(predicted)) if candidates and predicted is not None else predicted
+            note(event.seq, guess, fault)
+        self.account.add(event.instance, event.served, event.label, wrong=event.wrong)
         return fault
 
-    def _learn(self, instance: Instance, label: Label) -> Label | None:
+    def draw(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
+        """Draw whether a label is wanted, unless a `fault` is known; returns why it could not be drawn, if so."""
+        assert event.instance is not None
+        try:
+            wanted = fault is None and self.learner.wants_label(**(event.instance or NOTHING))
+        except UNFIT as error:
+            wanted, fault = False, str(error)
+        guess = Place(int(wanted))
+        event.tell(guess)
+        note(event.seq, guess, fault)
+        return fault
+
+    def _learn(self, instance: Instance, label: Label, wrong: bool) -> Label | None:
         """Learn, or raise and leave the learner as it was."""
+        told: dict[str, Any] = {"wrong" if wrong else "label": label}
         if not self.fragile:
-            return self.learner.learn(**instance, label=label)
+            return self.learner.learn(**instance, **told)
         before = self.learner_state()
         try:
-            return self.learner.learn(**instance, label=label)
+            return self.learner.learn(**instance, **told)
         except UNFIT:
             self.learner = Learner.from_state(*before)
             raise
@@ -169,7 +198,10 @@ class ServedModel:
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)
-        instance = {kind: blocks[kind] for kind in kinds}
+        instance: Instance = {kind: blocks[kind] for kind in kinds}
+        if self.options.candidates:
+            instance = {kind: block for kind, block in instance.items() if kind != "attributes"}
+            instance["candidates"] = labels
         for label in (*labels[:2], labels[0], labels[0]):
             self.predict(instance)
             self.learner.learn(**instance, label=label)
@@ -200,7 +232,7 @@ class ServedModel:
     def restore(self, told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from a state; ValueError if it is of another model."""
         own = msgspec.to_builtins(self.options)
-        if told["model"] != self.number or any(told["options"][name] != own[name] for name in SAME):
+        if told["model"] != self.number or any(told["options"].get(name, False) != own[name] for name in SAME):
             raise ValueError("it is of another model")
         learner, account = Learner.from_state(told["learner"], arrays), Account.from_state(told["account"])
         pending, unlearned, late = told["pending"], told["unlearned"], told["late"]
@@ -211,13 +243,21 @@ class ServedModel:
 
 
 def _learner(options: ModelOptions) -> Learner:
+    if options.candidates and options.kind == "attributes":
+        message = (
+            "candidates need votes or scores: an attribute has a weight for each class, and candidates are no classes"
+        )
+        raise Refusal(422, f'{message}; choose kind "votes", "scores" or "mixed"', field="kind")
     try:
-        return Learner(
+        learner = Learner(
             options.learner,
             classes=options.classes,
             thresholds=options.thresholds,
             tie=options.tie,
             update_on_tie=options.update_on_tie,
         )
+        if options.candidates:  # from the first ones on it chooses among candidates only
+            learner.predict(votes={}, candidates=["one"])
+        return learner
     except (ValueError, TypeError) as error:
         raise Refusal(422, str(error), field="learner") from None

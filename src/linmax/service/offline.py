@@ -15,10 +15,10 @@ from linmax.service import log_reading
 from linmax.service.chain import name_hash
 from linmax.service.log import EventLog
 from linmax.service.log_reading import SKIPPED, Damaged
-from linmax.service.log_rows import LABEL, LEARN, ModelRow
+from linmax.service.log_rows import LABEL, LEARN, WANTS, Guess, ModelRow, Place
 from linmax.service.log_upkeep import purge
 from linmax.service.model import ServedModel
-from linmax.service.packing import CLASS, Label
+from linmax.service.packing import CLASS
 from linmax.service.replay import replay
 from linmax.service.snapshots import SNAPSHOT, Snapshots, belongs
 from linmax.util import files
@@ -96,7 +96,7 @@ def skip(data: Path, name: str, seq: int) -> str:
     with opened(data) as log:
         row = _row(log, name)
         kind = log.run("SELECT kind FROM events WHERE model = ? AND seq = ?", (row.number, seq)).get
-        if kind not in (LEARN, LABEL):
+        if kind not in (LEARN, LABEL, WANTS):
             raise ValueError(
                 f"model {name!r} has no labelled event {seq}; linmax serve check {data} names the one to skip"
             )
@@ -207,12 +207,13 @@ class _Verified:
         if found != self.row.named:
             raise ValueError("the names do not fit their hash: the log is damaged")
 
-    def _compare(self, seq: int, predicted: Label | None, fault: str | None) -> None:
+    def _compare(self, seq: int, predicted: Guess, fault: str | None) -> None:
         stored = self.log.run("SELECT predicted, fault FROM answers WHERE seq = ?", (seq,)).get
         if stored is None:
             return  # it was not yet written down
-        classes = self.row.names.texts[CLASS]
-        told = None if stored[0] is None else classes[stored[0]]
+        told: Guess = stored[0]
+        if stored[0] is not None:
+            told = Place(stored[0]) if isinstance(predicted, Place) else self.row.names.texts[CLASS][stored[0]]
         if stored[1] == SKIPPED:
             self.skipped = True  # later answers came from a model that had learned it
         if not self.skipped and (told, stored[1]) != (predicted, fault):

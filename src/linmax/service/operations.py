@@ -10,6 +10,7 @@ from linmax.service.export import stream_export
 from linmax.service.handlers import (
     answer_trial,
     answer_trials,
+    ask_next,
     change_model,
     create_model,
     delete_model,
@@ -25,6 +26,7 @@ from linmax.service.handlers import (
     openapi_description,
     page_index,
     page_part,
+    rank,
     ready,
     send_snapshot,
     show_curve,
@@ -74,6 +76,18 @@ OPERATIONS: list[Operation] = [
     Operation(
         "explain", "POST", f"{MODEL}/explain", "predict", "Scores of all classes, and what speaks for them",
         explain, bodies.ExplainBody, views.ExplanationView, refuses=(404, 503),
+    ),
+    Operation(
+        "rank", "POST", f"{MODEL}/rank", "predict", "Candidates in order, the best first",
+        rank, bodies.RankBody, views.Ranking, refuses=(404, 503),
+    ),
+    Operation(
+        "ask", "POST", f"{MODEL}/ask", "predict", "Whom of the voters to ask next; nobody when the answer is settled",
+        ask_next, bodies.AskBody, bodies.Asked, refuses=(404, 503),
+    ),
+    Operation(
+        "wantsLabel", "POST", f"{MODEL}/wants_label", "learn", "Whether a label is worth asking for; draws are stored",
+        answer_trial, bodies.WantsBody, bodies.Wanted, refuses=LEARNING, begin=Trials.wants_label,
     ),
     Operation("models", "GET", "/v1/models", "predict", "All models", list_models, None, views.Models, refuses=(503,)),
     Operation(

@@ -6,7 +6,8 @@ both little-endian. A vote is the places (voter, class); a score the places (rat
 one place and a number. Votes come first, then scores, then attributes.
 
 A prediction that brings new names is packed as JSON instead: its names take no numbers, and no memory, unless its
-label comes.
+label comes. So is an instance with ``candidates``, a list of classes, which are those of one trial alone: they never
+get numbers, and a class is stored as its place among them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ __all__ = [
     "Label",
     "Packed",
     "SentNames",
+    "class_of",
+    "code_of",
     "named_in",
+    "new_code_of",
     "pack",
     "pack_known",
     "pack_loosely",
@@ -101,6 +105,11 @@ class SentNames:
 
 def pack(instance: Instance, names: SentNames) -> Packed:
     """The instance as bytes; new names get numbers."""
+    if "candidates" in instance:
+        for kind, block in ((VOTER, "votes"), (RATER, "scores")):
+            for name in instance.get(block) or ():
+                names.number(kind, name)
+        return pack_loosely(instance)
     return pack_known(instance, names) or _packed(instance, names.number)
 
 
@@ -112,6 +121,9 @@ def pack_known(instance: Instance, names: SentNames) -> Packed | None:
             attributes = instance["attributes"]
             known = _packer("I", len(attributes))(*map(numbers[ATTRIBUTE].__getitem__, attributes))
             return Packed(0, 0, known, _packer("d", len(attributes))(*attributes.values()))
+        if "candidates" in instance:
+            met = all(found <= numbers[kind].keys() for kind, found in enumerate(named_in(instance)))
+            return pack_loosely(instance) if met else None
         return _packed(instance, lambda kind, name: numbers[kind][name])
     except KeyError:
         return None
@@ -144,14 +156,14 @@ def pack_loosely(instance: Instance) -> Packed:
     >>> unpack(pack_loosely({"votes": {"ann": 3}}), SentNames())
     {'votes': {'ann': 3}}
     """
-    pairs = {kind: _pairs(block) for kind, block in instance.items()}
+    pairs = {kind: _pairs(block) if isinstance(block, dict) else block for kind, block in instance.items()}
     return Packed(LOOSE, 0, msgspec.json.encode(pairs), b"")
 
 
 def named_in(instance: Instance) -> list[set[Label]]:
-    """The names in an instance, by kind."""
+    """The names in an instance, by kind; candidates are none."""
     votes, scores = instance.get("votes") or {}, instance.get("scores") or {}
-    classes = set(votes.values()).union(*scores.values())
+    classes = set() if "candidates" in instance else set(votes.values()).union(*scores.values())
     return [set(instance.get("attributes") or ()), set(votes), set(scores), classes]
 
 
@@ -159,7 +171,8 @@ def unpack(packed: Packed, names: SentNames) -> Instance:
     """The instance again, with its names in the same order."""
     votes, scores = packed.votes, packed.scores
     if votes == LOOSE:
-        return {kind: _unpaired(pairs) for kind, pairs in msgspec.json.decode(packed.places).items()}
+        told = msgspec.json.decode(packed.places)
+        return {kind: pairs if kind == "candidates" else _unpaired(pairs) for kind, pairs in told.items()}
     places = struct.unpack(f"<{len(packed.places) // 4}I", packed.places)
     numbers = struct.unpack(f"<{len(packed.numbers) // 8}d", packed.numbers)
     instance: Instance = {}
@@ -180,6 +193,33 @@ def unpack(packed: Packed, names: SentNames) -> Instance:
             named[place]: value for place, value in zip(places[first:], numbers[scores:], strict=True)
         }
     return instance
+
+
+def code_of(label: Label, instance: Instance, names: SentNames) -> int | None:
+    """The number that stands for a class in the event of this instance; None if it has none.
+
+    Examples
+    --------
+    >>> code_of("b", {"candidates": ["a", "b"]}, SentNames())
+    1
+    """
+    candidates = instance.get("candidates")
+    if candidates is None:
+        return names.numbers[CLASS].get(label)
+    return candidates.index(label) if label in candidates else None
+
+
+def new_code_of(label: Label, instance: Instance, names: SentNames) -> int:
+    """The same, with a new number for a class that has none; a candidate has its place."""
+    return int(instance["candidates"].index(label)) if "candidates" in instance else names.number(CLASS, label)
+
+
+def class_of(code: int | None, instance: Instance, names: SentNames) -> Label | None:
+    """The class that a number in the event of this instance stands for."""
+    if code is None:
+        return None
+    found: Label = (instance.get("candidates") or names.texts[CLASS])[code]
+    return found
 
 
 def _pairs(block: dict[Label, Any]) -> list[list[Any]]:

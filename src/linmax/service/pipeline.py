@@ -22,8 +22,7 @@ import msgspec
 
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull, StorageFailed
-from linmax.service.log_rows import Event
-from linmax.service.packing import Label
+from linmax.service.log_rows import Event, Guess
 from linmax.service.refusals import Refusal
 
 __all__ = ["SLICE", "Entry", "Pipeline"]
@@ -35,7 +34,7 @@ SLICE = 0.002  # seconds of work on events before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
 Write = Callable[[EventLog], Event]
-Answered = tuple[int, int, Label | None, str | None]  # model, seq, what was predicted, why it cannot be learned
+Answered = tuple[int, int, Guess, str | None]  # model, seq, what was predicted or drawn, why it cannot be learned
 
 
 class Entry(msgspec.Struct):
@@ -141,7 +140,7 @@ class Pipeline:
         """Wait until the answers of all applied events are stored too."""
         await self.call(_nothing)
 
-    def answered(self, model: int, seq: int, predicted: Label | None, fault: str | None) -> None:
+    def answered(self, model: int, seq: int, predicted: Guess, fault: str | None) -> None:
         """An event was applied: its prediction, or its fault, is stored with the next commit."""
         self._answers.append((model, seq, predicted, fault))
         self.unwritten[seq] = self._answers[-1]

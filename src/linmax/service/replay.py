@@ -12,9 +12,9 @@ from linmax.models.online import Learner
 from linmax.service import log_reading
 from linmax.service.log import EventLog
 from linmax.service.log_reading import SKIPPED, Damaged, Row
-from linmax.service.log_rows import FORGET, LABEL, PREDICT, Event
+from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, unsigned
 from linmax.service.model import UNFIT, Noted, ServedModel
-from linmax.service.packing import ATTRIBUTE, CLASS, LOOSE, Packed, SentNames, unpack
+from linmax.service.packing import ATTRIBUTE, CLASS, LOOSE, Packed, SentNames, class_of, unpack
 
 __all__ = ["Interrupted", "replay"]
 
@@ -81,17 +81,20 @@ def _apply(
         kinds = [event.kind for event, _ in chunk]
         model.pending += kinds.count(PREDICT) - kinds.count(FORGET)
         model.applied, model.hash = chunk[-1][0].seq, chunk[-1][1]
-        trials += len(taught)
+        trials += len(taught) - kinds.count(WANTS)
     return trials
 
 
 def _teach(model: ServedModel, row: Row, names: SentNames, note: Noted, fault: str | None) -> None:
-    classes = names.texts[CLASS]
-    assert row.label is not None
-    served = None if row.served is None else classes[row.served]
-    packed = Packed(row.votes, row.scores, row.places, row.numbers)
     try:
-        model.teach(Event(row.seq, row.kind, unpack(packed, names), served, classes[row.label]), note, fault)
+        instance = unpack(Packed(row.votes, row.scores, row.places, row.numbers), names)
+        if row.kind == WANTS:
+            model.draw(Event(row.seq, row.kind, instance), note, fault)
+            return
+        assert row.label is not None
+        code, wrong = unsigned(row.label)
+        served, label = class_of(row.served, instance, names), class_of(code, instance, names)
+        model.teach(Event(row.seq, row.kind, instance, served, label, wrong=wrong), note, fault)
     except Exception as error:
         message = f"event {row.seq} cannot be replayed: {type(error).__name__}: {error}"
         raise Damaged(row.seq, message) from error
@@ -113,7 +116,7 @@ class _Bulk:
         if model.choices.kind != "attributes" or model.fragile:
             return False
         seqs, kinds, labels, served, votes, _, places, numbers = zip(*rows, strict=True)
-        if LOOSE in votes:
+        if LOOSE in votes or not {*kinds} <= {LEARN, LABEL} or min(labels) < 0:
             return False
         values = np.frombuffer(b"".join(numbers), "<f8")
         columns = self._places()[np.frombuffer(b"".join(places), "<u4")]

@@ -19,9 +19,8 @@ from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
-from linmax.service.log_rows import Budget, Event, ModelRow, unstored_row
+from linmax.service.log_rows import Budget, Event, Guess, ModelRow, unstored_row
 from linmax.service.model import UNFIT, ServedModel
-from linmax.service.packing import Label
 from linmax.service.pipeline import Entry, Pipeline
 from linmax.service.refusals import Refusal
 from linmax.service.replay import Interrupted, replay
@@ -85,7 +84,7 @@ class Service:
         self.errors: deque[dict[str, Any]] = deque(maxlen=LAST_ERRORS)
         self._observe, self._fail = observe, fail
         self._confirmations: dict[int, tuple[str, float]] = {}
-        self._unwritten: list[tuple[int, int, Label | None, str | None]] = []
+        self._unwritten: list[tuple[int, int, Guess, str | None]] = []
         self._arriving = 0  # models that are being made
 
     async def start(self) -> None:
@@ -150,10 +149,10 @@ class Service:
         self.quarantined[row.name] = Quarantined(row.number, row.name, reason)
         logger.critical("model %s is in quarantine: %s", row.name, reason, exc_info=error)
 
-    def _noting(self, number: int) -> Callable[[int, Label | None, str | None], None]:
+    def _noting(self, number: int) -> Callable[[int, Guess, str | None], None]:
         written = self.log.answered
 
-        def note(seq: int, predicted: Label | None, fault: str | None) -> None:
+        def note(seq: int, predicted: Guess, fault: str | None) -> None:
             if seq > written:
                 self._unwritten.append((number, seq, predicted, fault))
 
@@ -232,8 +231,9 @@ class Service:
             note = self.pipeline.answered
             event.fault = model.apply(event, lambda *told: note(model.number, *told))
         elif event.seq in self.pipeline.unwritten:
-            _, _, predicted, event.fault = self.pipeline.unwritten[event.seq]
-            event.served = predicted if not event.answered else event.served
+            _, _, guess, event.fault = self.pipeline.unwritten[event.seq]
+            if not event.answered:
+                event.tell(guess)
         if event.fault is not None:
             message = f"stored, but it cannot be learned: {event.fault}"
             entry.outcome = Refusal(422, message, field=model.options.kind)

@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from linmax.service import bodies, pipeline
-from linmax.service.bodies import LabelBody, LearnBody, Learned, PredictBody, Predicted, Probability
-from linmax.service.log_rows import Event
-from linmax.service.model import UNFIT, ServedModel
+from linmax.service import pipeline
+from linmax.service.bodies import (
+    LabelBody,
+    LearnBody,
+    Learned,
+    Likely,
+    PredictBody,
+    Predicted,
+    Probability,
+    Wanted,
+    WantsBody,
+)
+from linmax.service.instances import checked_truth, instance_of
+from linmax.service.log_rows import WANTS, Event
+from linmax.service.model import NOTHING, UNFIT, ServedModel
+from linmax.service.packing import Instance
 from linmax.service.pipeline import Entry
 from linmax.service.refusals import Refusal
 
@@ -25,7 +37,8 @@ __all__ = ["Trials"]
 logger = logging.getLogger("linmax.service")
 
 Done = Callable[[list[Any]], None]
-read_probabilities = msgspec.json.Decoder(list[Probability]).decode
+NOTHING_MORE = Likely()
+read_likely = msgspec.json.Decoder(Likely | list[Probability]).decode  # a list as it was written formerly
 
 
 class Trials:
@@ -39,16 +52,16 @@ class Trials:
         self._each(items, lambda body: self._predicted(model, body), done)
 
     def _predicted(self, model: ServedModel, body: PredictBody) -> Predicted | tuple[str, Entry]:
-        instance = bodies.instance_of(body, model.choices)
+        instance = instance_of(body, model.choices)
         try:
             label = model.predict(instance)
-            likely = model.probabilities(instance) if body.probabilities else None
+            likely = _likely(model, instance, body)
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
         if body.id is None and not body.store:
-            return Predicted(label=label, probabilities=msgspec.UNSET if likely is None else likely)
+            return Predicted(label=label, probabilities=likely.probabilities, set=likely.set)
         id, number = body.id or self.service.ids.new(), model.number
-        told = None if likely is None else msgspec.json.encode(likely)
+        told = None if likely == NOTHING_MORE else msgspec.json.encode(likely)
         return id, Entry(lambda log: log.predict(number, id, instance, label, told), model)
 
     def learn(self, model: ServedModel, items: list[LearnBody], done: Done) -> None:
@@ -56,20 +69,41 @@ class Trials:
         self._each(items, lambda body: self._to_learn(model, body), done)
 
     def _to_learn(self, model: ServedModel, body: LearnBody) -> tuple[str, Entry]:
-        instance = bodies.instance_of(body, model.choices)
-        label = bodies.checked_label(body.label, model.choices)
-        model.check(instance, label)
+        instance = instance_of(body, model.choices)
+        label, wrong = checked_truth(body, model.choices)
+        model.check(instance, label, "wrong" if wrong else "label")
         id, number = body.id or self.service.ids.new(), model.number
-        return id, Entry(lambda log: log.learn(number, id, instance, label), model)
+        return id, Entry(lambda log: log.learn(number, id, instance, label, wrong), model)
 
     def label(self, model: ServedModel, items: list[LabelBody], done: Done) -> None:
         """Store labels of earlier predictions, and learn them."""
         self._each(items, lambda body: self._to_label(model, body), done)
 
     def _to_label(self, model: ServedModel, body: LabelBody) -> tuple[str, Entry]:
-        label = bodies.checked_label(body.label, model.choices)
+        label, wrong = checked_truth(body, model.choices)
         id, number = body.id, model.number
-        return id, Entry(lambda log: log.label(number, id, label), model)
+        return id, Entry(lambda log: log.label(number, id, label, wrong), model)
+
+    def wants_label(self, model: ServedModel, items: list[WantsBody], done: Done) -> None:
+        """Say whether labels are worth asking for; what a selective learner draws is stored."""
+        self._each(items, lambda body: self._wanting(model, body), done)
+
+    def _wanting(self, model: ServedModel, body: WantsBody) -> Wanted | tuple[str, Entry]:
+        number = model.number
+        if body.id is not None and all(
+            block is None for block in (body.attributes, body.votes, body.scores, body.candidates)
+        ):
+            id = body.id
+            return id, Entry(lambda log: log.wants(number, id, None) if model.selects else log.kept(number, id), model)
+        instance = instance_of(body, model.choices)
+        if not model.selects:
+            return Wanted(wanted=True)
+        try:
+            model.learner.scores(**(instance or NOTHING))
+        except UNFIT as error:
+            raise Refusal(422, str(error), field=model.options.kind) from None
+        id = body.id or self.service.ids.new()
+        return id, Entry(lambda log: log.wants(number, id, instance), model)
 
     async def forget(self, model: ServedModel, ids: list[str]) -> list[Event | Refusal | None]:
         """Store that no label will come for these predictions."""
@@ -122,13 +156,32 @@ class Trials:
             done(results)
 
 
-def _answer(id: str, entry: Entry) -> Predicted | Learned | Refusal:
+def _likely(model: ServedModel, instance: Instance, body: PredictBody) -> Likely:
+    """What is wanted beside the label."""
+    if "candidates" in instance and (body.probabilities or body.coverage is not None):
+        field = "probabilities" if body.probabilities else "coverage"
+        raise Refusal(422, f"{field} are those of classes, which candidates have not; ask for a ranking", field=field)
+    likely = Likely()
+    if body.probabilities:
+        likely.probabilities = model.probabilities(instance)
+    if body.coverage is not None:
+        likely.set = model.likely_set(instance, body.coverage)
+    return likely
+
+
+def _answer(id: str, entry: Entry) -> Predicted | Learned | Wanted | Refusal:
     event = entry.outcome
     if not isinstance(event, Event):
         assert event is not None
         return event
+    if event.kind == WANTS:
+        return Wanted(wanted=event.wanted, id=id, seq=event.seq)
     if event.label is None:
-        likely = msgspec.UNSET if event.probabilities is None else read_probabilities(event.probabilities)
-        return Predicted(label=event.served, id=id, seq=event.seq, probabilities=likely)
+        told = NOTHING_MORE if event.probabilities is None else read_likely(event.probabilities)
+        likely = Likely(probabilities=told) if isinstance(told, list) else told
+        return Predicted(label=event.served, id=id, seq=event.seq, probabilities=likely.probabilities, set=likely.set)
+    if event.wrong:
+        mistake = event.served == event.label
+        return Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=mistake)
     mistake = event.served != event.label
     return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)

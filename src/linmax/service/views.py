@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from linmax.models.online import Learner
 from linmax.service import bodies
-from linmax.service.model import UNFIT, ServedModel
+from linmax.service.instances import instance_of
+from linmax.service.model import NOTHING, UNFIT, ServedModel
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import WeightsView
 
@@ -19,6 +20,7 @@ __all__ = [
     "CurveView",
     "ExplanationView",
     "Models",
+    "Ranking",
     "Ready",
     "SessionView",
     "Status",
@@ -30,6 +32,8 @@ __all__ = [
     "explanation",
     "model_file",
     "news",
+    "next_voter",
+    "ranking",
     "reached",
     "summary",
     "weights",
@@ -100,6 +104,12 @@ class ExplanationView(Struct, kw_only=True):
     weights: WeightsView
 
 
+class Ranking(Struct, kw_only=True):
+    """The candidates with their scores, the best first."""
+
+    ranking: list[Score]
+
+
 class Bound(Struct, kw_only=True):
     """The mistakes are at most constant + slope * those of the best voter, at every point."""
 
@@ -124,7 +134,7 @@ class WaitingView(Struct, kw_only=True):
 
 
 class TrialView(Struct, kw_only=True):
-    """A trial: "pending", "learned", "refused" or "forgotten", and its events as they are in the log."""
+    """A trial: "pending", "learned", "refused", "forgotten" or only "asked" about; with its events in the log."""
 
     id: str
     state: str
@@ -157,7 +167,7 @@ def summary(model: ServedModel) -> Summary:
         trials=model.account.trials,
         mistakes=model.account.mistakes,
         updates=model.learner.updates,
-        classes=list(model.learner.classes),
+        classes=[] if model.options.candidates else list(model.learner.classes),
         pending=model.pending,
         applied_seq=model.applied,
         snapshot_seq=model.saved,
@@ -175,9 +185,9 @@ async def weights(model: ServedModel, most: int) -> WeightsView:
 
 def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
     """Scores of all classes, and the weights of what the instance holds."""
-    instance = bodies.instance_of(body, model.choices)
+    instance = instance_of(body, model.choices)
     try:
-        scores = model.learner.scores(**instance)
+        scores = model.learner.scores(**(instance or NOTHING))
         label = model.predict(instance)
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
@@ -186,6 +196,30 @@ def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
         weights=model.weighing.behind(model.learner, model.applied, instance),
     )
+
+
+def ranking(model: ServedModel, body: bodies.RankBody) -> Ranking:
+    """The candidates in order; ties as the learner breaks them."""
+    instance = instance_of(body, model.choices)
+    try:
+        scores = model.learner.scores(**instance)
+        order = model.learner.rank(**instance)
+    except UNFIT as error:
+        raise Refusal(422, str(error), field=model.options.kind) from None
+    return Ranking(ranking=[Score(label=name, score=scores[name]) for name in order])
+
+
+def next_voter(model: ServedModel, body: bodies.AskBody) -> bodies.Asked:
+    """Whom to ask next."""
+    instance = instance_of(
+        bodies.ExplainBody(attributes=body.attributes, votes=body.votes, candidates=body.candidates), model.choices
+    )
+    given = {name: instance[name] for name in ("attributes", "candidates") if name in instance}
+    try:
+        return bodies.Asked(voter=model.learner.ask(body.votes, costs=body.costs, voters=body.voters, **given))
+    except UNFIT as error:
+        field = next((name for name in ("costs", "voters") if str(error).startswith(name)), "votes")
+        raise Refusal(422, str(error), field=field) from None
 
 
 def curve(model: ServedModel, after: int, most: int) -> CurveView:

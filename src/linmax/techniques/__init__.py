@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from linmax.techniques.averaging import Averaged, average
 from linmax.techniques.combining import Combined, combine
+from linmax.techniques.exploring import Explored, bandit
 from linmax.techniques.recycling import Recycled, recycle
 from linmax.techniques.rivals import rivals
 from linmax.techniques.selecting import Selected, selective
@@ -24,6 +25,7 @@ __all__ = [
     "as_learners",
     "as_rule",
     "average",
+    "bandit",
     "combine",
     "recycle",
     "rivals",
@@ -41,4 +43,5 @@ REGISTRY: dict[str, Callable[..., Technique]] = {
     Combined.notation: combine,
     Stacked.notation: stack,
     Selected.notation: selective,
+    Explored.notation: bandit,
 }

@@ -25,6 +25,7 @@ from linmax.techniques.hypothesis_log import Log
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
     from linmax.learners.mixing import Mixture
+    from linmax.learners.running_pool import RunningPool
 
 __all__ = ["NO_RECYCLING", "Chunk", "Leaf", "Node", "PlayedChunk", "Run", "overwrite", "play_children"]
 
@@ -104,6 +105,7 @@ class Node:
     always_changes = False  # whether every trial counts as an update
     unmixable = "no mixture of its states is known"  # why `mix` is impossible; "" if it is possible
     takes_gaps = False  # whether `play` takes trials without a label, below 0
+    weighing: RunningPool | None = None  # what plays trials that count as much as weights say, if anything does
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
     engines: Sequence[Engine] = ()  # those that it runs by itself

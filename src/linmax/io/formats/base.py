@@ -28,8 +28,9 @@ packed = Later("linmax.io.parsers.packed")
 Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
 Texts = bytes | list[tuple[bytes, bytes]]  # a text, or several, each with what its words begin with
 Row = tuple[bytes, list[tuple[bytes, float]], Texts]  # label, names with their values, and a text
+EVERYWHERE = frozenset({"pairs"})  # options that concern every format
 TEXT_OPTIONS = frozenset({"ngrams", "skips", "words"})
-COLUMN_OPTIONS = frozenset({"label", "ignore", "categorical", "text", "id"}) | TEXT_OPTIONS
+COLUMN_OPTIONS = frozenset({"label", "weight", "ignore", "categorical", "text", "id"}) | TEXT_OPTIONS
 
 
 class StreamFormat:
@@ -67,7 +68,7 @@ class StreamFormat:
     def refuse_options(self, name: str) -> None:
         """Refuse options that do not concern this format."""
         for option in self.options.given():
-            if option not in self.takes | self.options.learned:
+            if option not in self.takes | self.options.learned | EVERYWHERE:
                 shown = "no-header" if option == "header" else option
                 raise ValueError(f"{shown} does not apply to {name}, which is {self.title}; leave it out")
             if option in TEXT_OPTIONS - self.options.learned and self.rectangular and not self.options.text:
@@ -138,6 +139,10 @@ class LineFormat(StreamFormat):
         """The tag of a row, from the place that the parser noted."""
         return block[begin:end].tobytes().decode("utf-8", "backslashreplace")
 
+    def blamed(self, block: np.ndarray, begin: int, end: int) -> str:
+        """What a line was refused for, from the place that the parser noted."""
+        return block[begin:end].tobytes().decode("utf-8", "backslashreplace").strip()
+
     def remarks(self) -> list[str]:
         """What was noticed while lines were taken."""
         return []
@@ -170,15 +175,18 @@ class ScratchFormat(LineFormat):
 class RowFormat(ScratchFormat):
     """A format whose lines are read by Python, one by one, in `row`; a kernel numbers what they hold.
 
-    A row may set ``self.id`` to its tag.
+    A row may set ``self.id`` to its tag, and ``self.weight`` to how much it counts; one that returns IMPORTANCE puts
+    what was given as its weight into ``self.strange``.
     """
 
     takes = TEXT_OPTIONS
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
-        self.id = ""
+        self.id, self.weight = "", 1.0
         self._ids: list[str] = []
+        self._weights: list[float] = []
+        self.strange: list[str] = []
         self._texts = np.zeros((0, 2), np.int64)
         self._lines = np.zeros((0, 6), np.int64)
         self._names = np.zeros((0, 2), np.int64)
@@ -205,7 +213,7 @@ class RowFormat(ScratchFormat):
             return parsing.ENDED
         if not self._unpacked:
             self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]), vocabulary)
-        scratch = self.room_for(self._source)
+        scratch, before = self.room_for(self._source), int(state[parsing.ROWS])
         found = int(
             packed.parse_packed(
                 block, work, vocabulary.names, classes.texts.names, self._source, scratch, self.words,
@@ -213,11 +221,17 @@ class RowFormat(ScratchFormat):
             )
         )  # fmt: skip
         state[parsing.TAGGED] |= any(self._ids)
+        rows = slice(before, int(state[parsing.ROWS]))
+        work.importance[rows] = np.array(self._weights)[work.tags[rows, 0]]
         return found
 
     def tag(self, block: np.ndarray, begin: int, end: int) -> str:  # noqa: ARG002
         """What `row` has set for that line."""
         return self._ids[begin]
+
+    def blamed(self, block: np.ndarray, begin: int, end: int) -> str:  # noqa: ARG002
+        """What `row` has noted."""
+        return self.strange.pop(0) if self.strange else ""
 
     def _unpack(self, block: np.ndarray, begin: int, end: int, vocabulary: Vocabulary) -> None:
         """Read all lines of the block into the arrays of `parse_packed`."""
@@ -228,7 +242,7 @@ class RowFormat(ScratchFormat):
         amounts: list[float] = []
         parts: list[bytes] = []
         size = 0
-        self._ids = []
+        self._ids, self._weights, self.strange = [], [], []
 
         def keep(raw: bytes) -> tuple[int, int]:
             nonlocal size
@@ -240,7 +254,7 @@ class RowFormat(ScratchFormat):
         for raw in block[begin:end].tobytes().split(b"\n")[:-1]:
             place += len(raw) + 1
             label, first, told, reason = (0, 0), len(names), len(texts), 0
-            self.id = ""
+            self.id, self.weight = "", 1.0
             row = self.row(raw) if raw.strip(b" \t\r") else -1
             if isinstance(row, int):
                 reason = row
@@ -253,6 +267,7 @@ class RowFormat(ScratchFormat):
                     start = keep(body.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n")[0]
                     texts.append((start, vocabulary.prefix(head) if head else 0))
             self._ids.append(self.id)
+            self._weights.append(self.weight)
             lines.append([*label, len(texts) - told, len(names) - first, reason, place])
         self._lines = np.array(lines, np.int64).reshape(-1, 6)
         self._names = np.array(names, np.int64).reshape(-1, 2)

@@ -151,6 +151,7 @@ class Csv(ScratchFormat):
             "category": parser.CATEGORY,
             "text": parser.TEXT,
             "id": parser.TAG,
+            "weight": parser.WEIGHT,
         }
         alone = kinds.count("text") == 1
         rows = []

@@ -59,6 +59,13 @@ class JsonLines(RowFormat):
             return parsing.NOT_A_LABEL
         if options.id is not None and options.id in given:
             self.id = str(given.pop(options.id))
+        if options.weight is not None:
+            weight = given.pop(options.weight, None)
+            if not options.unlabelled:
+                if not _is_weight(weight):
+                    self.strange.append(_written(weight))
+                    return parsing.IMPORTANCE
+                self.weight = float(weight)
         found = _Attributes({TEXT, *options.text}, {*options.ignore}, {*options.categorical})
         features = given.pop(FEATURES, {})
         reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
@@ -130,6 +137,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise _TwiceError
     return found
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST
 
 
 def _raw(text: str) -> bytes:

@@ -17,7 +17,7 @@ __all__ = ["Svmlight"]
 
 parser = Later("linmax.io.parsers.svmlight")
 
-_PAIRS = re.compile(rb"[^\s|]+(\s+(qid:\d+|\d+:[^\s|]+))+\s*(#.*)?")
+_PAIRS = re.compile(rb"[^\s|]+(\s+(qid:\d+|cost:[^\s|]+|\d+:[^\s|]+))+\s*(#.*)?")
 _LABEL_ONLY = re.compile(rb"[+-]?\d+(\.\d*)?\s*(#.*)?")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64
 
+from linmax.io.name_table import SIZE, NameTable, NameTableT
 from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
 from linmax.io.parsing import (
     ASIDE,
@@ -26,7 +27,6 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block
-from linmax.io.vocabulary import SIZE, NameTable, NameTableT
 from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 

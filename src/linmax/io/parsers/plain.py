@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.io.decimals import GOOD, POINT, ZEROS, eight_digits
+from linmax.io.name_table import ABSENT, NUMBER, NameTable, cell, has_room, look_up
 from linmax.io.parsing import (
     COLON,
     GROWS,
@@ -28,7 +29,6 @@ from linmax.io.parsing import (
     read_value,
 )
 from linmax.io.scan import VECTOR, byte, equals, lifted, others, population, shifted, stops, trailing, word
-from linmax.io.vocabulary import ABSENT, NUMBER, NameTable, cell, has_room, look_up
 from linmax.jit.compiling import kernel
 
 __all__ = ["put_plain_row"]
@@ -169,7 +169,7 @@ def put_plain_row(
             continue
         number = names.direct[index] - 1
         if number < 0:
-            if grows and not has_room(names, 1, VECTOR):
+            if names.shared.size or (grows and not has_room(names, 1, VECTOR)):
                 return False
             slot = look_up(names, block, ends[2 * i] - plain[NAME_SIZE, i], plain[NAME_SIZE, i], 0, grows)
             if slot == ABSENT:

@@ -1,4 +1,4 @@
-"""svmlight and LIBSVM lines: ``label [qid:number] index:value ... [# comment]``.
+"""svmlight and LIBSVM lines: ``label [qid:number] [cost:weight] index:value ... [# comment]``.
 
 Labels are numbers. Indices are names like any other (0- or 1-based does not matter) and need not be in order; one that
 comes twice, or lies beyond 2^31 - 1, is refused with its line. A qid is read over. Values of 0 are not stored.
@@ -10,6 +10,7 @@ import numpy as np
 from numba import int64
 
 from linmax.io.decimals import GOOD, HARD, WILD, whole_number
+from linmax.io.name_table import NameTable, NameTableT, whole_name
 from linmax.io.parsers.plain import put_plain_row
 from linmax.io.parsing import (
     ASK_NUMBER,
@@ -18,6 +19,7 @@ from linmax.io.parsing import (
     END,
     ENDED,
     FILLED,
+    IMPORTANCE,
     INDEX,
     LABEL_NUMBER,
     LABELS,
@@ -36,6 +38,7 @@ from linmax.io.parsing import (
     ZERO,
     Work,
     WorkT,
+    blame,
     blank,
     class_of,
     finished,
@@ -46,7 +49,6 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte, next_stop, stops, word
-from linmax.io.vocabulary import NameTable, NameTableT, whole_name
 from linmax.jit.compiling import kernel
 
 __all__ = ["parse_svmlight"]
@@ -54,12 +56,13 @@ __all__ = ["parse_svmlight"]
 HASH, COMMA, NINE = 35, 44, 57
 INDEX_LIMIT, LONGEST_INDEX = 2**31 - 1, 10
 QID_COLON = int.from_bytes(b"qid:", "little")
-QID = -1  # not wrong, but to be passed over
+COST_COLON = int.from_bytes(b"cost:", "little")
+QID, COST = -1, -2  # not wrong, but to be passed over; and the weight of the row
 
 
 @kernel()
 def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
-    """What stands at ``at`` instead of a colon behind one to eight digits: an index, or what is wrong, or a qid."""
+    """What stands at ``at`` instead of a colon behind one to eight digits: an index, what is wrong, a qid or a cost."""
     c = byte(block, at)
     while c == ZERO and ZERO <= byte(block, at + 1) <= NINE:
         at += 1
@@ -72,6 +75,8 @@ def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
     if index > INDEX_LIMIT:
         return -1, LARGE_INDEX
     if at == start:
+        if (word(block, at) & 0xFFFFFFFFFF) == COST_COLON:
+            return -1, COST
         return -1, QID if (word(block, at) & 0xFFFFFFFF) == QID_COLON else INDEX
     if c != COLON:
         return -1, NO_COLON if c <= 32 else INDEX
@@ -112,7 +117,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
                 return NEW_CLASS
         if (blank(c) or first == start) and put_plain_row(work, names, block, first, HASH, label, 1.0):
             continue
-        count, wrong = 0, 0
+        count, wrong, weight = 0, 0, 1.0
         base, marks = at, stops(block, at, COLON, HASH)
         while True:
             place, base, marks = next_stop(block, base, marks, COLON, HASH)
@@ -131,6 +136,20 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
                         place, base, marks = next_stop(block, base, marks, COLON, HASH)
                     at = base = place
                     marks = stops(block, base, COLON, HASH)
+                    continue
+                if wrong == COST:
+                    wrong = 0
+                    place, base, marks = next_stop(block, base, marks, COLON, HASH)
+                    weight, status = read_value(work, block, at, place)
+                    if status == HARD:
+                        return ASK_NUMBER
+                    if status != GOOD or weight < 0.0:
+                        wrong = IMPORTANCE
+                        blame(work, at, place)
+                        break
+                    if byte(block, place) == NEWLINE or byte(block, place) == HASH:
+                        break
+                    at = place + 1
                     continue
                 if wrong:
                     break
@@ -159,7 +178,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
         if wrong:
             refuse(work, block, place, wrong)
             continue
-        needs = put_row(work, names, block, block, place, count, place - state[AT], TURNED_DOWN, label, 1.0, True)
+        needs = put_row(work, names, block, block, place, count, place - state[AT], TURNED_DOWN, label, weight, True)
         if needs != ENDED:
             return needs
     return FILLED

@@ -2,7 +2,8 @@
 
 A column is ignored, the label, a number (dense; an empty field or one of ``NA nan null none ?`` is missing), a
 category, whose value v becomes the attribute ``column=v`` with value 1 (an empty field gives none), a text, whose words
-are attributes, or a tag. A word in a column of numbers is a category there, and its number is missing.
+are attributes, a tag, or the weight of the row. A word in a column of numbers is a category there, and its number is
+missing.
 
 A quote that is not closed costs one line: the next one is read as if it stood alone.
 """
@@ -15,6 +16,7 @@ import numpy as np
 from numba import int64, typeof
 
 from linmax.io.decimals import GOOD, HARD, WILD
+from linmax.io.name_table import SIZE, NameTable, NameTableT
 from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
 from linmax.io.parsing import (
     ASIDE,
@@ -25,6 +27,7 @@ from linmax.io.parsing import (
     ENDED,
     FEW_FIELDS,
     FILLED,
+    IMPORTANCE,
     LAST,
     LETTERS,
     LINE,
@@ -43,6 +46,7 @@ from linmax.io.parsing import (
     TAGGED,
     Work,
     WorkT,
+    blame,
     class_of,
     finished,
     put_row,
@@ -51,13 +55,12 @@ from linmax.io.parsing import (
 )
 from linmax.io.scan import Block, byte
 from linmax.io.schema import MISSING
-from linmax.io.vocabulary import SIZE, NameTable, NameTableT
 from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 
-__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TAG", "TEXT", "Shape", "parse_table"]
+__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TAG", "TEXT", "WEIGHT", "Shape", "parse_table"]
 
-IGNORED, LABEL, NUMERIC, CATEGORY, TEXT, TAG = range(6)
+IGNORED, LABEL, NUMERIC, CATEGORY, TEXT, TAG, WEIGHT = range(7)
 KIND, PLACE, NAMED, WIDENED = range(4)  # what is known of a column
 QUOTE, COMMA, POINT = 34, 44, 46
 LONGEST_ROW = 2**20  # bytes within which a quote must be closed
@@ -101,7 +104,7 @@ def read_field(
     c = byte(block, at)
     if c != QUOTE:
         while c != separator and c != NEWLINE and c != 0:
-            scratch[put] = POINT if c == COMMA and shape.comma and kind == NUMERIC else c
+            scratch[put] = POINT if c == COMMA and shape.comma and (kind == NUMERIC or kind == WEIGHT) else c
             put += 1
             at += 1
             c = byte(block, at)
@@ -124,7 +127,7 @@ def read_field(
             at += 1
             if byte(block, at) != QUOTE:
                 break
-        elif c == COMMA and shape.comma and kind == NUMERIC:
+        elif c == COMMA and shape.comma and (kind == NUMERIC or kind == WEIGHT):
             c = POINT
         scratch[put] = c
         put += 1
@@ -173,7 +176,7 @@ def parse_table(
             finished(work, block, at)
             continue
         row, put, count, room, label, field, lines = state[ROWS], 0, 0, 0, NO_CLASS, 0, 0
-        wrong = 0
+        wrong, weight = 0, 1.0
         while True:
             while byte(block, at) == SPACE:
                 at += 1
@@ -223,6 +226,14 @@ def parse_table(
                 if count < 0:
                     return MORE_TOKENS if count == NO_ROOM else LETTERS
                 room += size + (count - before) * names.prefixes[columns[field, NAMED], SIZE]
+            elif kind == WEIGHT:
+                weight, end, status = read_number(work, scratch, start)
+                if status == HARD:
+                    return ASK_NUMBER
+                if status != GOOD or end != put or length == 0 or weight < 0.0:
+                    wrong = IMPORTANCE
+                    blame(work, raw, at)
+                    break
             elif kind == TAG:
                 work.tags[row, 0], work.tags[row, 1] = raw, at
                 state[TAGGED] = 1
@@ -247,7 +258,7 @@ def parse_table(
             refuse(work, block, at, wrong)
             state[LINE] += lines
         else:
-            needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, 1.0, False)
+            needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, weight, False)
             if needs != ENDED:
                 return needs
             state[LINE] += lines

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, typeof
 
+from linmax.io.name_table import NameTable, NameTableT
 from linmax.io.parsing import (
     ASIDE,
     AT,
@@ -35,7 +36,6 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte
-from linmax.io.vocabulary import NameTable, NameTableT
 from linmax.io.words import OWN, SHORTEST, SKIPPED, UNICODE, Words, words_for
 from linmax.jit.compiling import kernel
 

@@ -11,6 +11,7 @@ import numpy as np
 from numba import int64
 
 from linmax.io.decimals import GOOD, HARD, WILD, whole_number
+from linmax.io.name_table import ABSENT, NUMBER, SIZE, NameTable, NameTableT, cell, look_up, whole_name
 from linmax.io.parsers.plain import put_plain_row
 from linmax.io.parsing import (
     ASK_NUMBER,
@@ -41,6 +42,7 @@ from linmax.io.parsing import (
     ZERO,
     Work,
     WorkT,
+    blame,
     blank,
     class_of,
     finished,
@@ -51,7 +53,6 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte, next_stop, stops
-from linmax.io.vocabulary import ABSENT, NUMBER, SIZE, NameTable, NameTableT, cell, look_up, whole_name
 from linmax.jit.compiling import kernel
 
 __all__ = ["parse_vw"]
@@ -117,6 +118,7 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
                     return ASK_NUMBER
                 if status != GOOD or end != weight_to or weight < 0.0:
                     wrong = IMPORTANCE
+                    blame(work, weight_from, weight_to)
             if wrong:
                 refuse(work, block, at, wrong)
                 continue

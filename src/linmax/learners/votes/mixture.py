@@ -20,7 +20,7 @@ from numba import boolean, int64, types
 from linmax.core.contract import KNOWN, Cube, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners.softmax import IntTable, Store, StoreT, rate, to_shares, trust
+from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_shares, trust
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.logits import step_by_diagonal, step_by_matrix
 from linmax.learners.votes.trial import VOTERS, write_trial

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.learners import Description, Running
-from linmax.learners.softmax import RunningSoftmax, blas, new_store, symmetric
-from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, new_agreement, no_agreement
+from linmax.learners.mixing import Mixture
+from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symmetric
+from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, no_agreement
+from linmax.learners.votes.growth import new_pool, spread_agreement, spread_out, spread_pool
+from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
-    AGE,
     AGREED,
     FIRST,
-    FULL,
     KEPT,
     LOGITS,
     OUTSET,
@@ -36,7 +36,6 @@ from linmax.util.names import apart
 __all__ = ["RunningVotes", "VotesPool"]
 
 REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
-GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
 GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
 LABELS = 50.0  # labels after which it is half as large
 STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
@@ -52,19 +51,7 @@ class RunningVotes(Running):
         self.refitted = RunningSoftmax(REFITTED, True, 0)
         self.blocks = np.zeros(3, np.int64)  # voters, raters, thresholds
         self.signs = np.zeros(0)  # of the voters
-        self.pool = Pool(
-            weights=np.tile(OUTSET, (LOGITS, 1)),
-            home=np.tile(OUTSET, (LOGITS, 1)),
-            precision=RIDGE[:, None, None] * np.eye(VOTERS),
-            factor=np.zeros((LOGITS, VOTERS, VOTERS)),
-            diagonal=np.zeros((LOGITS, 0)),
-            seen=np.zeros(VOTERS, np.int64),
-            sums=np.zeros((LOGITS, 2)),
-            scales=np.zeros((0, 2)),
-            mixture=FIRST.copy(),
-            guesses=np.tile([GUESSES, OTHERS], (FIRST.size, 1)),
-            counts=np.zeros(4, np.int64),
-        )
+        self.pool = new_pool()
         self.agreement = no_agreement()
         self.room: Room | None = None
 
@@ -91,56 +78,30 @@ class RunningVotes(Running):
         """Make room for the voters and raters of these instances and for k classes."""
         blocks = blocks_of(instances, k)
         starts = np.append(0, np.cumsum(blocks))
+        size = int(starts[-1])
         places = np.concatenate([starts[b] + np.arange(self.blocks[b]) for b in range(3)]).astype(np.int64)
-
-        def wider(places: np.ndarray, size: int, array: np.ndarray) -> np.ndarray:
-            new = np.zeros((*array.shape[:-1], size), array.dtype)
-            new[..., places] = array
-            return new
-
         if places.size:
-            self.refitted.move(partial(wider, places, int(starts[-1])))
+            self.refitted.move(lambda array: spread_out(array, places, size))
         else:
-            self.refitted = RunningSoftmax(REFITTED, True, int(starts[-1]))
-        places = np.concatenate([np.arange(VOTERS), VOTERS + places])
-        n, pool = VOTERS + int(starts[-1]), self.pool
-        precision, diagonal = np.zeros((LOGITS, 0, 0)), np.zeros((LOGITS, 0))
-        if n <= FULL:
-            precision = RIDGE[:, None, None] * np.eye(n)
-            precision[np.ix_(np.arange(LOGITS), places, places)] = pool.precision
-        else:
-            diagonal = np.tile(RIDGE[:, None], n)
-            full = pool.precision.size > 0
-            diagonal[:, places] = np.diagonal(pool.precision, axis1=1, axis2=2) if full else pool.diagonal
-        scales = np.zeros((int(blocks[1]), 2))
-        scales[: len(pool.scales)] = pool.scales
-        self.pool = pool._replace(
-            weights=wider(places, n, pool.weights),
-            home=wider(places, n, pool.home),
-            precision=precision,
-            factor=np.zeros_like(precision),
-            diagonal=diagonal,
-            seen=wider(places, n, pool.seen),
-            scales=scales,
-        )
-        self.pool.counts[AGE] = 0
+            self.refitted = RunningSoftmax(REFITTED, True, size)
+        raters = np.arange(len(self.pool.scales))
+        all_places = np.concatenate([np.arange(VOTERS), VOTERS + places])
+        self.pool = spread_pool(self.pool, all_places, VOTERS + size, raters, int(blocks[1]))
         if self.agreement.trust.size:
             self._compare_voters(int(blocks[0]), k)
         self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
 
     def _compare_voters(self, voters: int, k: int) -> None:
         """Make room to count how so many voters agree, unless they are too many."""
-        if not self.pool.precision.size:
-            self.agreement = no_agreement()
-            return
-        old, new = self.agreement, new_agreement(voters, k)
-        count, classes = old.habits.shape
-        if old.trust.size:
-            new.together[:count, :count], new.agreed[:count, :count] = old.together, old.agreed
-            new.habits[:count, :classes] = old.habits
-            new.trust[:, :count], new.trust[:, -1] = old.trust[:, :-1], old.trust[:, -1]
-            new.numbers[:] = old.numbers
-        self.agreement = new
+        count, classes = self.agreement.habits.shape
+        self.agreement = (
+            spread_agreement(self.agreement, np.arange(count), voters, np.arange(classes), k)
+            if self.pool.precision.size
+            else no_agreement()
+        )
+
+    def mix(self, mixture: Mixture) -> None:
+        mix_pools(self, mixture)
 
     def _room(self, k: int) -> Room:
         """Room for one trial; kept as long as nothing grows."""
@@ -167,7 +128,7 @@ class RunningVotes(Running):
         if not self._fits(instances, k):
             self._fit(instances, k)
         counted = self.agreement.trust.size > 0
-        if self.agreement.habits.shape[1] < k and (counted or (labels[begin:end] < 0).any()):
+        if self.agreement.habits.shape[1] < k and (counted or labels[begin:end].min(initial=0) < 0):
             self._compare_voters(int(self.blocks[0]), k)
         instances = without_attributes(instances)
         _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
@@ -179,7 +140,7 @@ class RunningVotes(Running):
                 predictions, table,
             )  # fmt: skip
             if due(self.agreement, int(shape[KNOWN])):
-                self._follow_agreement(int(shape[KNOWN]))
+                self.follow_agreement(int(shape[KNOWN]))
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +158,7 @@ class RunningVotes(Running):
         )  # fmt: skip
         return predictions, table
 
-    def _follow_agreement(self, known: int) -> None:
+    def follow_agreement(self, known: int) -> None:
         """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.
 
         With precision P the weights that fit the labels best change by ridge P^-1 times the change of the mean.
@@ -285,6 +246,7 @@ class VotesPool(Description):
     from_zero: ClassVar[bool] = False
     takes_gaps: ClassVar[bool] = True
     linear: ClassVar[bool] = False
+    unmixable: ClassVar[str] = ""
 
     def start(self, size: int) -> Running:
         return RunningVotes()

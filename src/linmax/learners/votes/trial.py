@@ -16,7 +16,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
-from linmax.learners.softmax import Store
+from linmax.learners.softmax_trials import Store
 
 __all__ = ["COPIED", "NAMED", "SHARE", "VOTERS", "write_trial"]
 

@@ -36,6 +36,7 @@ FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
 FIRST_VOTER = 5
 KEPT = 0.99  # of what a voter was right before, when it is asked who is best lately: about 100 trials count
 NOBODY = np.zeros(0, np.uint8)
+BY_TRIAL = np.array([-1, -1])  # leaders: those before each trial
 RESAMPLES = 10_000
 
 
@@ -199,6 +200,28 @@ class Tally:
         times[:filled], curves[:filled] = arrays["times"], arrays["curves"]
         return tally
 
+    @classmethod
+    def added_up(cls, tallies: Sequence[tuple[Tally, np.ndarray]], signs: Sequence[int], voters: int) -> Tally:
+        """The counts of several, each with the places of its voters among all and the sign to add it with.
+
+        The curves begin afresh.
+        """
+        total = cls(voters)
+        numbers, counts, _, _, recent = total._counted
+        for (tally, places), sign in zip(tallies, signs, strict=True):
+            own = np.zeros_like(counts)
+            own[WINS] = tally.right[FUSION]  # who was not there was not right
+            there = np.concatenate([np.arange(FIRST_VOTER), FIRST_VOTER + places])
+            own[:, there] = tally._counted.counts
+            counts += sign * own
+            numbers[TRIALS] += sign * tally.trials
+            if sign > 0:
+                recent[places] += tally._counted.recent * tally.trials
+        recent /= max(1, sum(tally.trials for (tally, _), sign in zip(tallies, signs, strict=True) if sign > 0))
+        while numbers[TRIALS] > POINTS * numbers[STRIDE]:
+            numbers[STRIDE] *= 2
+        return total
+
     @property
     def trials(self) -> int:
         """Trials counted."""
@@ -246,7 +269,7 @@ class Tally:
             NOBODY if soft is None else np.ascontiguousarray(soft, np.uint8),
             np.ascontiguousarray(votes, np.int32),
             np.ascontiguousarray(labels, np.int32),
-            np.array([-1, -1] if leaders is None else leaders),
+            BY_TRIAL if leaders is None else np.array(leaders),
             np.zeros(k, np.int64),
         )
 
@@ -271,7 +294,7 @@ class Tally:
         filled = int(self._counted.numbers[FILLED])
         times = np.concatenate([[0], self._counted.times[:filled], [self.trials]])
         curves = self._counted.curves[:filled]
-        return times, np.vstack([np.zeros_like(curves[:1]), curves, (self.trials - self.right)[None]])
+        return times, np.vstack([np.zeros((1, curves.shape[1])), curves, (self.trials - self.right)[None]])
 
     def mistakes(self, rival: int) -> int:
         """Mistakes of a rival so far."""

@@ -15,7 +15,9 @@ from linmax.data.side_columns import read_sides
 from linmax.models.asking import Judge, Question, order_by_worth, read_costs
 from linmax.models.fusion.comparison import FIRST_VOTER
 from linmax.models.fusion.panel import Panel, panel_of
-from linmax.models.fusion.state import FusionState, VoteBatch
+from linmax.models.fusion.shares import voter_weights
+from linmax.models.fusion.state import FusionState
+from linmax.models.fusion.trials import VoteBatch
 from linmax.techniques.selecting import drawn
 from linmax.util.checks import at_least, finite
 
@@ -128,14 +130,6 @@ class Frugal:
         found = panel_of(state.model.learner, state.recent.rows(), order, costs, state.voters)
         self._panel = state.tally.trials, key, found
         return found
-
-
-def voter_weights(state: FusionState) -> np.ndarray:
-    """The weight of each voter, or how often it was right of late if the learner is no single weight vector."""
-    try:
-        return state.shares().sum(axis=1)
-    except ValueError:
-        return state.recent.accuracy_lately()
 
 
 def _risen(state: FusionState, chosen: np.ndarray) -> list[int]:

@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from linmax.data.labels import as_array, label_array, labels_with_gaps, unique_labels
-from linmax.data.matching import matched
+from linmax.data.labels import as_array, label_array, labels_with_gaps
+from linmax.data.matching import labels_meant, matched
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
 from linmax.engine.engine import settings_of
-from linmax.engine.notation import as_learner
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.models.fusion.details import Details
-from linmax.models.fusion.frugal import Frugal, voter_weights
-from linmax.models.fusion.report import Explanation, Report
 from linmax.models.fusion.right_or_wrong import learned_with_wrong
-from linmax.models.fusion.state import (
-    FusionState,
-    VoteBatch,
-    joined,
-    later,
-    make_batch,
-    one_row,
-    read_votes,
-    side_columns,
-)
-from linmax.util import files
-from linmax.util.checks import fraction, one_of, whole
+from linmax.models.fusion.saving import read_fusion, write_fusion
+from linmax.models.fusion.state import FusionState
+from linmax.models.fusion.telling import Telling
+from linmax.models.fusion.trials import joined, later, make_batch, one_row, read_votes, side_columns
+from linmax.util.checks import fraction, one_of
 
 __all__ = ["OnLineFusion"]
 
-KIND = "vote fusion"
-THRESHOLDS = "(thresholds)"
-TOGETHER = "(together)"
 
-
-class OnLineFusion(Frugal):
+class OnLineFusion(Telling):
     """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
 
     def __init__(
@@ -107,6 +91,7 @@ class OnLineFusion(Frugal):
             raise ValueError(
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
+        labels = labels_meant(labels, () if state is None else state.model.classes)
         distinct, inverse = labels_with_gaps(labels)
         known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
         ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
@@ -128,7 +113,7 @@ class OnLineFusion(Frugal):
             model = ExpertsModel(self.learner, batch.instances.layout, fixed or (), settings).follow()
             state = FusionState(model, fixed, named, voters, normaliser, sides)
         state.voters = voters
-        state.compare_raters(ballots)
+        state.diversity.add(ballots, voters, named, state.tally.trials)
         for first, last in pairwise([*begins, len(ballots)]):
             state.welcome([column[first:last] for column in held])
             part = state.placed(batch[first:last], [column[first:last] for column in held])
@@ -183,6 +168,11 @@ class OnLineFusion(Frugal):
     def n_features_in_(self) -> int:
         """Number of voters."""
         return len(self._fitted.voters)
+
+    @property
+    def model(self) -> ExpertsModel:
+        """The model under it; for the rest of the library."""
+        return self._fitted.model
 
     @property
     def labels_used_(self) -> int:
@@ -259,160 +249,6 @@ class OnLineFusion(Frugal):
         instances = state.known(state.laid_out(later(self, state, one_row(instance, state, self.by))))
         return state.model.wants_label(state.model.scores(instances))
 
-    # -- telling --------------------------------------------------------------------------------------------------
-
-    def weights(self, *, copies: bool = False) -> dict[str, Any]:
-        """Weight of each voter, heaviest first; they add up to 1 in magnitude.
-
-        With ``copies`` a dict for each rater: its weight under each normalisation; or, with side columns, for each
-        voter: its weight where each value holds, of which the weight without ``copies`` is the mean over the trials
-        learned. A learner that is no single weight vector raises ValueError.
-        """
-        state = self._fitted
-        table = state.shares()
-        order = np.argsort(-np.abs(table.sum(axis=1)), kind="stable")
-        if not copies:
-            return {state.voters[i]: float(table[i].sum()) for i in order}
-        if state.sides.names:
-            by = state.shares_by()
-            return {state.voters[i]: {value: float(weights[i]) for value, weights in by.items()} for i in order}
-        kinds = state.normaliser.kinds if state.normaliser is not None else ("vote",)
-        return {state.voters[i]: dict(zip(kinds, table[i].tolist(), strict=True)) for i in order}
-
-    def explain(self, instance: Any) -> Explanation:
-        """Which voters moved the decision on one trial, and by how much.
-
-        Parameters
-        ----------
-        instance
-            One row of votes (or of scores), or a dict from voter to vote.
-
-        Examples
-        --------
-        >>> fusion = OnLineFusion("winnow(1.5)").fit([["x", "y"], ["x", "y"], ["y", "x"]], ["x", "x", "y"])
-        >>> told = fusion.explain(["y", "x"])
-        >>> told.winner, told.contributions["0"] > 0 > told.contributions["1"]
-        ('y', True)
-        """
-        state = self._fitted
-        batch = later(self, state, one_row(instance, state, self.by))
-        classes = state.model.classes
-        if len(classes) < 2:
-            raise ValueError(f"only the class {classes[0]!r} is known; there is nothing to explain")
-        instances = state.known(state.laid_out(batch))
-        winner = classes.index(state.model.predict(instances)[0])
-        scores = state.model.scores(instances)[0]
-        rated = scores.copy()
-        rated[winner] = -np.inf
-        second = int(rated.argmax())
-        ratings = instances.matrix(0, classes)
-        added = (ratings[winner] - ratings[second]) * state.model.weights.arrays.flat / state.unit()[0]
-        count = len(instances.signs) + instances.scores.shape[1]
-        columns = np.bincount(state.voter_of(), added[:count], minlength=len(state.voters))
-        found = dict(zip(state.voters, columns.tolist(), strict=True))
-        if state.model.layout.constant:
-            found[THRESHOLDS] = float(added[count:].sum())
-        if not state.model.engine.top.linear:
-            found[TOGETHER] = float(scores[winner] - scores[second]) / state.unit()[0] - sum(found.values())
-        ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
-        said = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
-        return Explanation(
-            classes[winner], classes[second], sum(ordered.values()), ordered, said, state.held(batch.places[0])
-        )
-
-    def report(self, votes: Any = None, y: Any = None, *, seed: int = 0) -> Report:
-        """The fusion beside plurality, soft voting and the best voters; who won and by how much.
-
-        Parameters
-        ----------
-        votes, y
-            Held-out trials, to be judged as well; nothing is learned from them. There the best voter in hindsight is
-            the best on them, and the best so far the one that led when learning ended.
-        seed
-            Of the bootstrap.
-
-        Notes
-        -----
-        Intervals are percentiles of 10,000 paired resamples of the trials. They take trials as independent, which those
-        of a drifting stream are not. The best voter in hindsight was chosen with the labels at hand, which flatters it.
-        """
-        state = self._fitted
-        whole("seed", seed, 0)
-        if (votes is None) != (y is None):
-            raise ValueError(
-                f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
-            )
-        test = test_reliability = None
-        if votes is not None:
-            batch, labels = self._held_out(votes, y)
-            tally = Tally(len(state.voters))
-            state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leaders)
-            test = tally.compare(state.voters, seed, state.tally.leaders)
-            test_reliability = state.reliability(batch, labels)
-        try:
-            weights = self.weights()
-        except ValueError:  # the learner is no single weight vector
-            weights = {}
-        kinds = None
-        if state.normaliser is not None:
-            shares = np.abs(state.shares()).sum(axis=0).tolist() if weights else []
-            kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
-        online = state.tally.compare(state.voters, seed)
-        lines = state.voter_lines(weights)
-        sides, model = state.side_lines(bool(weights)), state.model
-        judged = (model.reliability, test_reliability, model.coverage)
-        details = Details.of(
-            state.tally, state.voters, state.recent, model.learner, voter_weights(state), state.normaliser is not None
-        )
-        return Report(str(model.learner), online, test, lines, kinds, sides, *judged, details)
-
-    def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
-        """Trials that nobody learns from, and their labels."""
-        state = self._fitted
-        batch, labels = later(self, state, votes), label_array(y)
-        if labels.shape != (len(batch.said),):
-            raise ValueError(
-                f"y must be one label a trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
-            )
-        unique_labels(labels)  # which refuses what is no label
-        return batch, labels
-
-    def plot(self, path: Any = None) -> Any:
-        """Draw the mistake curves of the fusion and its rivals; returns the figure, saved when given a path.
-
-        Needs matplotlib (the extra ``plot``).
-        """
-        from linmax.util.plots import plot_mistakes
-
-        tally, voters = self._fitted.tally, self._fitted.voters
-        curves = {
-            "fusion": tally.curve(FUSION),
-            "plurality": tally.curve(PLURALITY),
-            f"best voter, {voters[tally.leader]}": tally.curve(FIRST_VOTER + tally.leader),
-            "best voter so far": tally.curve(BEST_SO_FAR),
-            "best voter lately": tally.curve(BEST_LATELY),
-        }
-        subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self.classes_)} classes"
-        return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
-
-    def plot_reliability(self, path: Any = None, *, votes: Any = None, y: Any = None) -> Any:
-        """Draw how often answers were right beside how sure they were; returns the figure, saved when given a path.
-
-        Of held-out trials, if ``votes`` and ``y`` are given, else of recent ones (see `Report`).
-        """
-        from linmax.util.plots import plot_reliability
-
-        state = self._fitted
-        found = state.model.reliability if votes is None else state.reliability(*self._held_out(votes, y))
-        if found is None:
-            raise ValueError(f"{state.model.trials} trials are too few to say how often answers are right; learn more")
-        bins = [(part.confidence, part.accuracy, part.trials) for part in found.bins]
-        subtitle = (
-            f"{found.trials:,d} {'recent' if votes is None else 'held-out'} trials, calibration error "
-            f"{100.0 * found.calibration_error:.1f} %, log loss {found.log_loss:.3f}"
-        )
-        return plot_reliability(bins, path, title="Reliability of the fusion", subtitle=subtitle)
-
     # -- files ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -420,17 +256,8 @@ class OnLineFusion(Frugal):
 
         Labels may be text, numbers, truth values and tuples of these. `load` goes on bit for bit where this one stands.
         """
-        description, arrays = self._fitted.parts()
-        parameters = {name: getattr(self, name) for name in signature(type(self)).parameters} | {
-            "learner": str(as_learner(self.learner))
-        }
-        if not isinstance(self.normalise, str):
-            parameters["normalise"] = list(self.normalise)
-        if not isinstance(self.by, (str, int, type(None))):
-            parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(self.by)]
-        parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(self.abstain)}
-        state = _with_labels(description, files.plain)
-        files.write(path, KIND, {"parameters": parameters, "state": state}, arrays)
+        state = self._fitted
+        write_fusion(path, {name: getattr(self, name) for name in signature(type(self)).parameters}, state)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -444,18 +271,6 @@ class OnLineFusion(Frugal):
         >>> OnLineFusion.load(name).predict([["x", "y"]]).tolist()
         ['x']
         """
-        description, arrays = files.read(path, KIND)
-        try:
-            parameters, state = (_with_labels(description[part], files.named) for part in ("parameters", "state"))
-            fusion = cls(**parameters | {"abstain": files.named(parameters["abstain"])})
-            fusion._state = FusionState.restored(state, arrays)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: {error}") from None
+        fusion, state = read_fusion(path, cls)
+        fusion._state = state
         return fusion
-
-
-def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The same with every list of labels changed to what a file holds, or back."""
-    lists = {name: description.get(name) for name in ("classes", "fixed", "judged", "side_values")}
-    changed = {name: [change(label) for label in labels] for name, labels in lists.items() if labels is not None}
-    return {**description, **changed}

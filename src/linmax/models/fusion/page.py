@@ -98,6 +98,10 @@ def _judgement(rival: Rival, said: str) -> str:
 
 def _verdict(report: Report) -> Iterator[str]:
     shown = report.test if report.test is not None else report.online
+    if not shown.trials:
+        yield "<h1>The fused jury has not seen a label yet</h1>"
+        yield "<p>How often it is right cannot be told; voters are trusted as far as they agree.</p>"
+        return
     where = "held-out trials" if report.test is not None else "trials, each answered before its label was seen"
     accuracy = shown.accuracy["fusion"]
     yield f"<h1>The fused jury is right {_percent(accuracy)} of the time</h1>"

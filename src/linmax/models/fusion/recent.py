@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numba import types
 
-__all__ = ["KEPT", "Recent"]
+from linmax.core.contract import Indices, Labels, LabelTable, Matrix, Vector
+from linmax.jit.compiling import kernel
 
-KEPT = 2000  # trials
+__all__ = ["RING", "Recent"]
+
+RING = 2000  # trials kept
 FORGET = 0.97  # of a voter's record, at each of its votes
+PACE = 0.05  # at which the usual number of votes follows
 RIGHT, SPOKE = 0, 1
 NEXT, SIZE, PASSED = range(3)
+
+
+@kernel(types.void(LabelTable, Labels, LabelTable, Labels, Indices, Vector, Matrix))
+def keep_trials(
+    votes: np.ndarray,
+    labels: np.ndarray,
+    kept: np.ndarray,
+    kept_labels: np.ndarray,
+    marks: np.ndarray,
+    usual: np.ndarray,
+    lately: np.ndarray,
+) -> None:
+    """Count who was right, and keep the trials in which voters spoke as usual."""
+    voters = votes.shape[1]
+    for t in range(labels.size):
+        count = 0
+        for i in range(voters):
+            if votes[t, i] >= 0:
+                count += 1
+                lately[RIGHT, i] = FORGET * lately[RIGHT, i] + (votes[t, i] == labels[t])
+                lately[SPOKE, i] = FORGET * lately[SPOKE, i] + 1.0
+        if marks[SIZE] and 2 * count < usual[0] and marks[PASSED] < RING:
+            marks[PASSED] += 1
+            continue
+        usual[0] += (count - usual[0]) * (PACE if usual[0] else 1.0)
+        place = marks[NEXT]
+        kept_labels[place] = labels[t]
+        for i in range(kept.shape[1]):
+            kept[place, i] = votes[t, i] if i < voters else -1
+        marks[NEXT] = (place + 1) % RING
+        marks[SIZE] = min(RING, marks[SIZE] + 1)
+        marks[PASSED] = 0
 
 
 class Recent:
@@ -47,46 +84,40 @@ class Recent:
             setattr(found, name, array.copy())
         return found
 
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Recent, np.ndarray, np.ndarray]], voters: int) -> Recent:
+        """The latest trials of several, as many of each, with the places of its voters and classes among all."""
+        found = cls(voters)
+        for recent, there, classes in parts:
+            votes, labels = (rows[-(RING // len(parts)) :] for rows in recent.rows())
+            table = np.full((len(votes), voters), -1, np.int32)
+            table[:, there[: votes.shape[1]]] = np.append(classes, -1)[votes]
+            found.add(table, classes[labels])
+        found.lately[:] = 0.0
+        for recent, there, _ in parts:
+            found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
+        return found
+
     def add(self, votes: np.ndarray, labels: np.ndarray) -> None:
-        """Take in trials."""
+        """Take in trials; voters may have joined at the right."""
+        if not len(labels):
+            return
         missing = votes.shape[1] - self.votes.shape[1]
         if missing > 0:
             self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
             self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
-        kept = []
-        for t, (row, label) in enumerate(zip(votes[-KEPT:], labels[-KEPT:], strict=True)):
-            spoke = row >= 0
-            if self._usual(int(spoke.sum())):
-                kept.append(t)
-            self.lately[:, : len(row)] *= np.where(spoke, FORGET, 1.0)
-            self.lately[SPOKE, : len(row)] += spoke
-            self.lately[RIGHT, : len(row)] += spoke & (row == label)
-        if kept:
-            self._keep(votes[-KEPT:][kept].astype(np.int32), labels[-KEPT:][kept].astype(np.int32))
-
-    def _usual(self, count: int) -> bool:
-        """Whether a trial with so many votes is to be kept."""
-        if self.marks[SIZE] and 2 * count < self.usual[0] and self.marks[PASSED] < KEPT:
-            self.marks[PASSED] += 1
-            return False
-        self.usual[0] += (count - self.usual[0]) * (0.05 if self.usual[0] else 1.0)
-        self.marks[SIZE], self.marks[PASSED] = min(KEPT, self.marks[SIZE] + 1), 0
-        return True
-
-    def _keep(self, votes: np.ndarray, labels: np.ndarray) -> None:
         if not len(self.labels):
-            self.votes = np.full((KEPT, self.votes.shape[1]), -1, np.int32)
-            self.labels = np.zeros(KEPT, np.int32)
-        places = (int(self.marks[NEXT]) + np.arange(len(labels))) % KEPT
-        self.votes[places] = -1
-        self.votes[places, : votes.shape[1]] = votes
-        self.labels[places] = labels
-        self.marks[NEXT] = (self.marks[NEXT] + len(labels)) % KEPT
+            self.votes = np.full((RING, self.votes.shape[1]), -1, np.int32)
+            self.labels = np.zeros(RING, np.int32)
+        keep_trials(
+            np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), self.votes, self.labels,
+            self.marks, self.usual, self.lately,
+        )  # fmt: skip
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Votes and labels, the oldest first."""
         size = int(self.marks[SIZE])
-        order = (int(self.marks[NEXT]) - size + np.arange(size)) % KEPT
+        order = (int(self.marks[NEXT]) - size + np.arange(size)) % RING
         return self.votes[order], self.labels[order]
 
     def accuracy_lately(self) -> np.ndarray:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linmax.bounds import adaptive_coverage
+from linmax.engine.coverage import COVERAGES, STEPS
 from linmax.models.fusion.comparison import Comparison, Rival
 from linmax.models.fusion.details import Details
 from linmax.models.reliability import Reliability
@@ -22,6 +24,7 @@ __all__ = ["Explanation", "Report", "Side", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
 COVERAGE = 0.9  # of the prediction sets that are told of
+STEP = float(STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
 SHOWN = 30  # voters, or values of side columns, in a table
 HEAVIEST = 3  # voters named beside a value of a side column
 WIDTH = 120  # of str()
@@ -156,8 +159,11 @@ class Report(_Shown):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         del console
-        learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
-        yield from _compared(learned, "best voter so far", self.learner, self.online, options.ascii_only)
+        if self.online.trials:
+            learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
+            yield from _compared(learned, "best voter so far", self.learner, self.online, options.ascii_only)
+        else:
+            yield from _unlabelled()
         if self.test is not None:
             held = f"Held out: {_counted(self.test.trials, 'trial')}"
             yield from _compared(held, "best voter on-line", self.learner, self.test, options.ascii_only)
@@ -178,7 +184,11 @@ class Report(_Shown):
                 )
         if COVERAGE in self.coverage:
             held = _percent(self.coverage[COVERAGE])
-            told.append(f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials")
+            off = adaptive_coverage(self.online.trials, STEP, 1.0 - COVERAGE)
+            told.append(
+                f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials (never more than "
+                f"{_percent(min(off, COVERAGE))} off, whatever changes)"
+            )
         if told:
             yield Text("Probabilities", style="bold")
             yield from map(Text, told)
@@ -199,8 +209,8 @@ class Report(_Shown):
                 Text(voter.name),
                 Text("" if voter.weight is None else _percent(weight)),
                 Text(bar(weight / largest, ascii_only=ascii_only), style="cyan" if weight >= 0.0 else "red"),
-                Text(_percent(voter.accuracy)),
-                Text(f"{voter.spoke:.0%}".replace("%", " %")),
+                Text(_percent(voter.accuracy) if self.online.trials else ""),
+                Text(f"{voter.spoke:.0%}".replace("%", " %") if self.online.trials else ""),
             ]
             shown.add_row(*cells, *([Text(f"{voter.diversity:.3f}")] if voter.diversity is not None else []))
         yield shown
@@ -225,6 +235,15 @@ class Report(_Shown):
         yield shown
         if len(self.sides) > SHOWN:
             yield Text(f"and {_counted(len(self.sides) - SHOWN, 'more value')} with fewer trials", style="dim")
+
+
+def _unlabelled() -> Iterator[RenderableType]:
+    """In the place of a comparison before the first label."""
+    from rich.text import Text
+
+    yield Text("No label yet", style="bold")
+    yield Text("How often the fusion is right cannot be told; voters are trusted as far as they agree.")
+    yield Text("")
 
 
 def _compared(

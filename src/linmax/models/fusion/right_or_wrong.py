@@ -9,8 +9,11 @@ import numpy as np
 
 from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
-from linmax.models.fusion.state import FusionState, later, read_votes
-from linmax.models.wrong import another
+from linmax.engine.notation import as_learner
+from linmax.models.fusion.state import FusionState
+from linmax.models.fusion.trials import later, read_votes
+from linmax.models.wrong import another, denied, mask_of
+from linmax.techniques.exploring import Explored
 
 if TYPE_CHECKING:
     from linmax.models.fusion.online import OnLineFusion
@@ -21,12 +24,9 @@ __all__ = ["learned_with_wrong"]
 def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any) -> FusionState:
     """The state after these trials; an error leaves the fusion as it was."""
     ballots, labels = read_votes(votes, fusion.by), label_array(y)
-    mask = np.asarray(wrong)
-    if mask.dtype != bool or mask.shape != labels.shape or len(ballots) != len(labels):
-        raise ValueError(
-            f"wrong must be a mask, True or False for each of the {len(ballots)} trials; got {mask.dtype} of shape "
-            f"{mask.shape}"
-        )
+    mask = mask_of(wrong, len(ballots))
+    if len(labels) != len(ballots):
+        raise ValueError(f"y must be one label a trial: {len(ballots)} trials, got {len(labels)}")
     before = getattr(fusion, "_state", None)
     kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
     try:
@@ -68,5 +68,10 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
         shares = dict(zip(model.known, given, strict=True))
         number = state.tally.trials
     label = another(shares, not_this, number)
-    if label is not None:
+    if label is None:
+        return
+    if state is not None and not_this in shares:
+        with denied(state.model, state.model.known.index(not_this)):
+            fusion.partial_fit(row, [label])
+    elif not isinstance(as_learner(fusion.learner), Explored):  # which would take what was drawn for the label
         fusion.partial_fit(row, [label])

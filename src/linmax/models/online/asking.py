@@ -9,6 +9,7 @@ import numpy as np
 
 from linmax.data.blocks import missing
 from linmax.models.asking import Question, order_by_worth, read_costs
+from linmax.models.online.candidates import best_first, judged
 from linmax.models.online.reading import Given
 
 if TYPE_CHECKING:
@@ -17,14 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["next_voter"]
 
 
-def next_voter(learner: Learner, votes: Mapping[Any, Any], attributes: Any, costs: Any, among: Sequence[Any]) -> Any:
+def next_voter(
+    learner: Learner,
+    votes: Mapping[Any, Any],
+    attributes: Any,
+    candidates: Sequence[Any] | None,
+    costs: Any,
+    among: Sequence[Any],
+) -> Any:
     """See `Learner.ask`."""
     if not isinstance(votes, Mapping):
         raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
-    names, known = learner.voters, learner.known
-    unknown = [name for name in [*votes, *among] if name not in names]
-    if unknown:
-        raise ValueError(f"votes: {unknown[0]!r} is no known voter; those are {names!r}")
+    names, known = learner.voters, learner.known if candidates is None else list(candidates)
+    for given, block in ("votes", votes), ("voters", among):
+        unknown = [name for name in block if name not in names]
+        if unknown:
+            raise ValueError(f"{given}: {unknown[0]!r} is no known voter; those are {names!r}")
     weights = learner.weights.arrays.voters
     order = order_by_worth(weights, read_costs(costs, names))
     place = {name: at for at, name in enumerate(known)}
@@ -32,11 +41,17 @@ def next_voter(learner: Learner, votes: Mapping[Any, Any], attributes: Any, cost
         [place.get(votes.get(name), -1) if not missing(votes.get(name)) else -1 for name in names], np.int32
     )
     asked = np.array([name in votes for name in names], bool)
+    if candidates is not None and attributes is not None:
+        raise TypeError("attributes have a weight for each class, and candidates have none of their own")
     numbers = learner._reading.read(attributes, None, None).attributes if attributes is not None else {}
 
     def judge(rows: np.ndarray) -> np.ndarray:
+        if candidates is not None:
+            voted = [{names[i]: code for i, code in enumerate(row) if code >= 0} for row in rows.tolist()]
+            found = (judged(learner, Given({}, row, {}), len(known)) for row in voted)
+            return np.array([best_first(learner, rated)[0] for rated in found])
         said = [{names[i]: known[code] for i, code in enumerate(row) if code >= 0} for row in rows.tolist()]
-        return np.array([learner._judge(Given(numbers, voted, {}))[1][0] for voted in said])
+        return np.array([learner._judge(Given(numbers, row, {}))[1][0] for row in said])
 
     found = Question(codes, asked).next([i for i in order if names[i] in among], weights, judge, len(known))
     return None if found is None else names[found]

@@ -14,8 +14,10 @@ import numpy as np
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Settings
-from linmax.models.model import Columns, Model
-from linmax.models.online.reading import Given, Reading
+from linmax.models.columns import Columns
+from linmax.models.model import Model
+from linmax.models.online.reading import UNSET, Given, Reading, check_given
+from linmax.models.online.waiting import Waiting
 
 if TYPE_CHECKING:
     from linmax.models.online.learner import Learner
@@ -23,10 +25,15 @@ if TYPE_CHECKING:
 __all__ = [
     "NeedsCandidates",
     "best_first",
+    "check_choice",
+    "choices",
+    "choose",
     "choosing_model",
     "judge_candidates",
     "judged",
     "learn_candidates",
+    "learn_choice",
+    "place_of",
     "read_candidates",
     "softmax_shares",
 ]
@@ -39,7 +46,7 @@ class NeedsCandidates(Reading):
         """Refuse a label without candidates."""
         raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
 
-    def read(self, attributes: Any, votes: Any, scores: Any) -> Never:  # noqa: ARG002
+    def read(self, attributes: Any, votes: Any, scores: Any, label: Any = UNSET) -> Never:  # noqa: ARG002
         """Refuse an instance without candidates."""
         raise ValueError("this learner chooses among candidates; give candidates=")
 
@@ -75,14 +82,15 @@ def choosing_model(model: Model) -> Model:
     return made
 
 
-def in_places(candidates: Sequence[Any], bounded: Any, attributes: Any, votes: Any, scores: Any) -> Given:
+def in_places(learner: Learner, candidates: Sequence[Any], attributes: Any, votes: Any, scores: Any) -> Given:
     """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
     if attributes is not None:
         raise TypeError(
             "attributes have a weight for each class, and candidates have none of their own; rate the candidates: "
             "scores={attribute: {candidate: number}}"
         )
-    numbers, voted, rated = Reading(candidates, False, bounded).read(None, votes, scores)
+    reading = Reading(candidates, False, learner.model.bounded, learner._normaliser)
+    numbers, voted, rated = reading.read(None, votes, scores)
     place = {name: j for j, name in enumerate(candidates)}
     return Given(
         numbers,
@@ -93,18 +101,21 @@ def in_places(candidates: Sequence[Any], bounded: Any, attributes: Any, votes: A
 
 def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequence[Any]) -> tuple[Given, np.ndarray]:
     """The instance as the model sees it, and the scores of the candidates. Nothing is learned."""
-    given = in_places(candidates, learner.model.bounded, *blocks)
+    given = in_places(learner, candidates, *blocks)
     return given, judged(learner, given, len(candidates))
 
 
 def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
-    """The scores of so many candidates; ``given`` in places."""
+    """The scores of so many candidates; ``given`` in places. The state stays as it is."""
     model = learner.model
-    if count > len(model.classes):  # more places, and nothing else
-        model.grow(model.layout, range(count))
-        learner._renamed()
-    model.engine.state.shape[KNOWN] = count
-    return learner._judge(given)[2][0, :count]
+    if count > len(model.classes):  # more places than ever: a copy has them
+        model = model.visited(model.layout, range(count), ())
+    shape = model.engine.state.shape
+    before, shape[KNOWN] = int(shape[KNOWN]), count
+    try:
+        return learner._judge_with(model, given)[0, :count]
+    finally:
+        shape[KNOWN] = before
 
 
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
@@ -137,3 +148,57 @@ def softmax_shares(scores: np.ndarray) -> np.ndarray:
     """Scores of candidates as shares of 1."""
     shares = np.exp(scores - scores.max())
     return np.asarray(shares / shares.sum())
+
+
+def choices(learner: Learner, candidates: Any) -> list[Any]:
+    """The candidates, checked. From the first ones on the learner chooses among candidates only."""
+    names = read_candidates(candidates)
+    if not learner._choosing:
+        if learner.fixed or learner.trials or learner.pending:
+            told = "its classes were fixed" if learner.fixed else "it has met classes that are no candidates"
+            raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
+        learner._model = choosing_model(learner._model)
+        learner._choosing = True
+        learner._prepare()
+    return names
+
+
+def choose(learner: Learner, candidates: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+    """`Learner.predict` among candidates."""
+    if id is not None:
+        learner._waiting.check_new(id)
+    names = choices(learner, candidates)
+    given, rated = judge_candidates(learner, names, blocks)
+    place = int(best_first(learner, rated)[0])
+    if id is not None:
+        learner._waiting[id] = Waiting(*given, place, names)
+    return names[place]
+
+
+def learn_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+    """`Learner.learn` among candidates."""
+    if id is not None:
+        raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
+    names = read_candidates(candidates)
+    place = place_of(label, names)
+    choices(learner, names)
+    given, rated = judge_candidates(learner, names, blocks)
+    served = int(best_first(learner, rated)[0])
+    with learner._unharmed(given):
+        learn_candidates(learner, given, len(names), place, served)
+    return names[served]
+
+
+def check_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any]) -> None:
+    """Raise what `learn_choice` would raise."""
+    names = read_candidates(candidates)
+    place_of(label, names)
+    in_places(learner, names, *blocks)
+
+
+def place_of(label: Any, candidates: Sequence[Any]) -> int:
+    """The place of a label, which must be one of the candidates."""
+    check_given(label)
+    if label not in candidates:
+        raise ValueError(f"label: {label!r} is not among the candidates {list(candidates)!r}")
+    return candidates.index(label)

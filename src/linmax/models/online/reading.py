@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmax.core.contract import HUGE
 from linmax.data.blocks import missing
+from linmax.data.labels import no_label
+from linmax.data.matching import as_meant, check_meant
+from linmax.data.normalisation import Normaliser
 
-__all__ = ["Given", "Reading", "check_places", "check_rows", "distinct", "numbered"]
+__all__ = [
+    "UNSET",
+    "Given",
+    "Reading",
+    "check_given",
+    "check_places",
+    "check_rows",
+    "distinct",
+    "normaliser_of",
+    "numbered",
+]
+
+UNSET: Any = object()  # a label that was not given; None is one that has not come
 
 
 class Given(NamedTuple):
@@ -24,15 +40,23 @@ class Given(NamedTuple):
     @property
     def largest(self) -> float:
         """The largest magnitude in it."""
-        ratings = (number for row in self.scores.values() for number in row.values())
-        return max((abs(number) for block in (self.attributes.values(), ratings) for number in block), default=0.0)
+        rated = [max(map(abs, row.values()), default=0.0) for row in self.scores.values()]
+        return max(max(map(abs, self.attributes.values()), default=0.0), *rated, 0.0)
 
 
 class Reading:
-    """How instances are checked: against classes that are fixed, and a rule that needs numbers in a range."""
+    """How instances are checked: against classes that are fixed, and a rule that needs numbers in a range.
 
-    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any) -> None:
-        self.classes, self.fixed, self.bounded = classes, fixed, bounded
+    With a ``normaliser`` each rater becomes several, named (rater, normalisation).
+    """
+
+    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any, normaliser: Normaliser | None = None) -> None:
+        self.classes, self.fixed, self.bounded, self.normaliser = classes, fixed, bounded, normaliser
+
+    @cached_property
+    def _met(self) -> dict[Any, None]:
+        """The classes, to look them up."""
+        return dict.fromkeys(self.classes)
 
     def check_label(self, label: Any) -> None:
         """Refuse what is no label, or not among the classes that were fixed."""
@@ -40,29 +64,59 @@ class Reading:
             raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
         self._check_class("label", label)
 
+    def label_meant(self, label: Any) -> Any:
+        """The label as a class that votes have named, if it is that one written otherwise."""
+        return as_meant([label], self._met).get(label, label) if label not in self._met else label
+
     def _check_class(self, what: str, name: Any) -> None:
         if self.fixed and name not in self.classes:
             raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
 
-    def read(self, attributes: Any, votes: Any, scores: Any) -> Given:
-        """An instance as dicts by name, checked."""
+    def read(self, attributes: Any, votes: Any, scores: Any, label: Any = UNSET) -> Given:
+        """An instance as dicts by name, checked; with its label, which may be None, if it is to be learned."""
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
         numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
         voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
         for name, choice in voted.items():
             if choice.__hash__ is None:
-                raise TypeError(f"votes: {choice!r} of {name!r} is not hashable; a vote is one class")
-            if self.fixed:
-                self._check_class(f"votes: {name!r} voted for a class that", choice)
-        rated = {name: self._ratings(name, row) for name, row in _items("scores", scores)}
+                raise TypeError(
+                    f"votes: {choice!r} of {name!r} is not hashable; a vote is one class, and numbers for all classes "
+                    "go into scores="
+                )
+        voted = self.meant(voted, label)
+        for name, choice in voted.items() if self.fixed else ():
+            self._check_class(f"votes: {name!r} voted for a class that", choice)
+        rated = {name: self._ratings(name, row, label) for name, row in _items("scores", scores)}
+        if self.normaliser is not None:
+            rated = normalised(self.normaliser, rated)
         if self.bounded is not None:
             self._check_range(self.bounded, numbers, rated)
         return Given(numbers, voted, rated)
 
-    def _ratings(self, rater: Any, row: Any) -> dict[Any, float]:
+    def meant(self, voted: dict[Any, Any], label: Any) -> dict[Any, Any]:
+        """Votes as they are meant, given the classes and the label, if the instance is to be learned."""
+        if all(choice in self._met for choice in voted.values()):
+            return voted
+        known = self._with(label)
+        found = as_meant(voted.values(), known)
+        voted = {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
+        if label is not UNSET and not self.fixed:
+            check_meant(voted, known)
+        return voted
+
+    def _with(self, label: Any) -> dict[Any, None]:
+        """The classes, and the label if there is one."""
+        if label is UNSET or no_label(label):
+            return self._met
+        return {**self._met, label.item() if isinstance(label, np.generic) else label: None}
+
+    def _ratings(self, rater: Any, row: Any, label: Any) -> dict[Any, float]:
         """One rater's {class: number}."""
         if isinstance(row, Mapping):
+            if not all(name in self._met for name in row):
+                found = as_meant(row, self._with(label))
+                row = {found.get(name, name): value for name, value in row.items()}
             for name in row:
                 self._check_class(f"scores: {rater!r} rates a class that", name)
             return {name: _number(f"scores of {rater!r}", name, value) for name, value in row.items()}
@@ -81,7 +135,30 @@ class Reading:
         for name, row in rated.items():
             values = [*row.values(), 0.0] if len(row) < len(self.classes) else list(row.values())
             if values and max(values) - min(values) > 1.0 + 1e-12:
-                raise ValueError(f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; scale them")
+                raise ValueError(
+                    f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; make the Learner with "
+                    "normalise='auto', or scale them"
+                )
+
+
+def normaliser_of(kinds: str | Sequence[str] | None) -> Normaliser | None:
+    """The normalisations of a learner, each of one instance by itself."""
+    found = None if kinds is None else Normaliser(kinds)
+    if found is not None and "running" in found.kinds:
+        raise ValueError("normalise: 'running' needs all trials of a rater; leave it out, or use linmax.VoteFusion")
+    return found
+
+
+def normalised(normaliser: Normaliser, rated: Mapping[Any, Mapping[Any, float]]) -> dict[Any, dict[Any, float]]:
+    """Each rater under every normalisation, over the classes that it rates; the others have 0, which is lowest."""
+    found = {}
+    for name, row in rated.items():
+        if not row:
+            continue
+        copies = normaliser.apply(np.array([[list(row.values())]]))[0]
+        for kind, values in zip(normaliser.kinds, copies.tolist(), strict=True):
+            found[name, kind] = dict(zip(row, values, strict=True))
+    return found
 
 
 def distinct(classes: Sequence[Any]) -> list[Any]:
@@ -91,6 +168,12 @@ def distinct(classes: Sequence[Any]) -> list[Any]:
     if len(names) < 1 or len(set(names)) < len(names):
         raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
     return names
+
+
+def check_given(label: Any) -> None:
+    """Refuse to learn from nothing."""
+    if label is UNSET:
+        raise TypeError("learn() needs label=; to ask for a prediction call predict()")
 
 
 def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:

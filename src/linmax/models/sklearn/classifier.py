@@ -26,8 +26,9 @@ from linmax.models.sklearn.shared import (
     targets,
     whole_file,
 )
-from linmax.models.sklearn.weighting import shares_of, showings, weights_of
+from linmax.models.sklearn.weighting import shares_of, weights_of
 from linmax.models.weights import WeightArrays
+from linmax.models.wrong import mask_of, run_with_wrong
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -98,9 +99,8 @@ class LinearMaxClassifier(OnLineClassifier):
     -----
     ``sample_weight`` in ``fit``: a sample is shown in proportion to its weight, so that only the ratios of weights
     count; a pass shows as many samples as have a weight, one of small weight only now and then. In ``partial_fit`` a
-    sample of weight w is shown w times: fractions add up from sample to sample and from call to call,
-    and each time they reach 1 the sample at hand is shown once. Mistake-driven rules have no step to scale that would
-    mean the same for all of them.
+    sample of weight w counts w times: the default pool scales its steps, other learners are shown it w times, fractions
+    by chance (`linmax.models.showings`).
 
     References
     ----------
@@ -196,7 +196,7 @@ class LinearMaxClassifier(OnLineClassifier):
         return Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Go on learning from these samples, one after the other, in their order.
 
         Parameters
@@ -206,7 +206,10 @@ class LinearMaxClassifier(OnLineClassifier):
         classes
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         sample_weight
-            How often each sample is shown, 1 by default; fractions add up.
+            How much each sample counts, 1 by default (see `linmax.models.showings`); 0 leaves it out.
+        wrong
+            True or False for each sample: whether all that is known is that its label is *not* the one in y. Another
+            class is learned in its stead, drawn as probable as the model holds it to be.
 
         Returns
         -------
@@ -216,9 +219,12 @@ class LinearMaxClassifier(OnLineClassifier):
         self._check_parameters()
         first = not hasattr(self, "_model")
         X, y = self._validated(X, y, reset=first)
-        counts, carry = showings(self._weights(sample_weight, X, y), 0.0 if first else self._carry)
-        rows = np.repeat(np.arange(len(y)), counts)
-        known = self._classes_for(y[rows], classes)
+        weights = self._weights(sample_weight, X, y)
+        rows = np.flatnonzero(weights > 0.0)
+        denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
+        if first and classes is None and denied[rows].all() and len(rows):
+            raise ValueError("wrong answers alone tell no class; pass classes=")
+        known = self._classes_for(y[rows][~denied[rows]], classes)
         if first:
             self._sparse = sparse.issparse(X)
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
@@ -226,8 +232,12 @@ class LinearMaxClassifier(OnLineClassifier):
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
-        self._learn(instances, y[rows])
-        self._scaling, self._carry, self.classes_ = scaling, carry, known
+        if denied.any():
+            self._model = self._model if first else deepcopy(self._model)  # as it was, should a trial be refused
+            run_with_wrong(self._model, instances, y[rows], denied[rows], weights[rows])
+        else:
+            self._learn(instances, y[rows], weights=weights[rows])
+        self._scaling, self.classes_ = scaling, known
         self.n_iter_ += 1
         return self
 

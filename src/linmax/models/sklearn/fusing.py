@@ -45,7 +45,7 @@ from linmax.models.sklearn.shared import (
     targets,
     whole_file,
 )
-from linmax.models.sklearn.weighting import Showing, shares_of, showings, weights_of
+from linmax.models.sklearn.weighting import Showing, shares_of, weights_of
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -214,6 +214,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         order: np.ndarray,
         classes: np.ndarray,
         declared: bool,
+        hefts: np.ndarray | None = None,
     ) -> None:
         """Fit the models, and let the fusion learn from what they say of samples that they have not seen."""
         methods = [self._method(name, model) for name, model in models]
@@ -230,7 +231,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         self._keep_scale(X, known=True)
         instances = self._instances(outputs, X, classes)
         self._start(instances, classes, declared=declared, discover=False)
-        self._learn(instances[order], y[order])
+        self._learn(instances[order], y[order], weights=None if hefts is None else hefts[order])
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -246,7 +247,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         classes
             At the first call: all classes there will be. Without it, classes are taken in as their labels come.
         sample_weight
-            How often the fusion is shown each sample, 1 by default (fractions add up); and the models' own weights.
+            How much each sample counts, 1 by default: for the fusion (`linmax.models.showings`), and as the models' own
+            weights.
 
         Returns
         -------
@@ -260,23 +262,24 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         weights = None if sample_weight is None else weights_of(sample_weight, X)
         if weights is not None:
             refuse_unweighted([(name, model) for name, model in models if goes_on(model)], "partial_fit")
-        counts, carry = showings(np.ones(len(y)) if weights is None else weights, 0.0 if first else self._carry)
+        hefts = np.ones(len(y)) if weights is None else weights
         known, begin = self._classes_for(y, classes), 0
         if first and (self._prefit or not all(goes_on(model) for _, model in models)):
-            rows = np.repeat(np.arange(len(y)), counts)
-            self._fit(models, X, y, weights, rows, known, declared=classes is not None)
+            rows = np.flatnonzero(hefts > 0.0)
+            self._fit(models, X, y, weights, rows, known, declared=classes is not None, hefts=hefts)
             known, begin = self.classes_, len(y)
         elif first:
             begin = self._begin(models, X, y, weights, known, declared=classes is not None)
         for part in doubling(begin, len(y)):
             block, labels = _safe_indexing(X, part), y[part]
-            rows = np.repeat(np.arange(len(labels)), counts[part])
+            rows, own = np.flatnonzero(hefts[part] > 0.0), hefts[part]
             outputs = asked(self.estimators_, self.stack_method_, block)
-            self._learn(self._instances(outputs, block, known, learning=True)[rows], labels[rows])
+            instances = self._instances(outputs, block, known, learning=True)[rows]
+            self._learn(instances, labels[rows], weights=own[rows])
             for model in self.estimators_:
                 if goes_on(model):
                     teach(model, block, labels, None if weights is None else weights[part])
-        self._carry, self.classes_ = carry, known
+        self.classes_ = known
         return self
 
     def _begin(

@@ -93,7 +93,6 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _model: ExpertsModel
     _scaling: Scaling
     _sparse: bool
-    _carry: float
     _declared: bool
     _follows = False  # whether the coverage of prediction sets is kept
     classes_: np.ndarray
@@ -105,7 +104,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._model = ExpertsModel(self.learner, instances.layout, met, Settings(discover=discover))
         if self._follows:
             self._model.follow()
-        self.classes_, self._declared, self._carry = classes, declared, 0.0
+        self.classes_, self._declared = classes, declared
 
     def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
         """All classes when these labels have been seen."""
@@ -113,7 +112,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_model"):
             if classes is None:
                 if not len(met):
-                    raise ValueError("sample_weight shows no sample, so that no class is known; pass classes=")
+                    raise ValueError("sample_weight leaves out every sample, so that no class is known; pass classes=")
                 return met
             known, fixed = np.unique(classes), True
         else:
@@ -138,9 +137,12 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Mistakes so far, each made before the label was seen; those of later passes count as well."""
         return self._model.mistakes
 
-    def _learn(self, instances: Experts, labels: np.ndarray, first_pass: bool = True) -> bool:
+    def _learn(
+        self, instances: Experts, labels: np.ndarray, first_pass: bool = True, weights: np.ndarray | None = None
+    ) -> bool:
         """Play the trials; returns whether anything was learned."""
-        return bool(self._model.run(instances, labels, grow=True, first_pass=first_pass).changed.any())
+        trace = self._model.run(instances, labels, grow=True, first_pass=first_pass, weights=weights)
+        return bool(trace.changed.any())
 
     def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores in the model's classes."""
@@ -272,7 +274,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(self, name, value)
 
 
-PLAIN = ("n_features_in_", "n_iter_", "stack_method_", "_carry", "_declared", "_sparse")
+PLAIN = ("n_features_in_", "n_iter_", "stack_method_", "_declared", "_sparse")
 
 
 @contextmanager

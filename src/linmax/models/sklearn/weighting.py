@@ -1,4 +1,4 @@
-"""Weights of samples as showings: on-line one by one, and in a fit whatever their scale."""
+"""Weights of samples, and the order in which the passes of a fit show them; on-line see `linmax.models.showings`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
 GOLDEN = 0.6180339887498949  # multiples of it, less their whole part, are spread evenly
-MOST_SHOWINGS = 1000  # mean showings of a sample, beyond which weights given on-line are taken for a slip
 
 
 def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
@@ -25,8 +24,8 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
-def showings(weights: np.ndarray, carry: float = 0.0) -> tuple[np.ndarray, float]:
-    """How often each sample is shown, floor(W_t) - floor(W_{t-1}) for W_t the sum of weights up to t; and what is left.
+def showings(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
+    """How often each sample is shown, floor(W_t) - floor(W_{t-1}) for W_t the sum of ``begin`` and weights up to t.
 
     A whole weight is that many showings; fractions add up, and each time they reach 1 the sample at hand is shown.
 
@@ -34,17 +33,10 @@ def showings(weights: np.ndarray, carry: float = 0.0) -> tuple[np.ndarray, float
     --------
     >>> import numpy as np
     >>> showings(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
-    (array([2, 0, 0, 0, 1]), 0.25)
+    array([2, 0, 0, 0, 1])
     """
-    total = carry + np.cumsum(weights)
-    if len(total) and total[-1] > MOST_SHOWINGS * len(total):
-        raise ValueError(
-            f"sample_weight asks for {total[-1]:.3g} showings of {len(total)} samples; a weight of 1 is one showing, "
-            f"so divide the weights by {total[-1] / len(total):.3g}"
-        )
-    whole_part = np.floor(total + ROUNDING).astype(np.int64)
-    left = max(float(total[-1] - whole_part[-1]), 0.0) if len(total) else carry
-    return np.diff(whole_part, prepend=0), left
+    whole_part = np.floor(begin + np.cumsum(weights) + ROUNDING).astype(np.int64)
+    return np.diff(whole_part, prepend=0)
 
 
 def shares_of(sample_weight: Any, class_weight: Any, X: Any, y: np.ndarray) -> np.ndarray:
@@ -85,7 +77,7 @@ class Showing:
         rows = self.rows if self.random is None else self.random.permutation(self.rows)
         if self.even:
             return rows
-        counts, _ = showings(self.weights[rows], self.begin)
+        counts = showings(self.weights[rows], self.begin)
         self.begin = (self.begin + GOLDEN) % 1.0
         shown = np.repeat(rows, counts)
         return shown if self.random is None else self.random.permutation(shown)

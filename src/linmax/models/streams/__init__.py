@@ -16,6 +16,8 @@ from linmax.io.formats import FORMATS, register_format
 from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
 from linmax.io.options import ROWS, Position, ReadOptions
+from linmax.io.pairing import ROWS as PAIRED_ROWS
+from linmax.io.pairing import Pairing, checked_pairs
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
@@ -48,12 +50,13 @@ class Stream:
     ([2], {})
     """
 
-    def __init__(self, reader: StreamReader | TableReader, prefetch: bool) -> None:
-        self._reader, self._prefetch = reader, prefetch
+    def __init__(self, reader: StreamReader | TableReader, prefetch: bool, pairing: Pairing | None = None) -> None:
+        self._reader, self._prefetch, self._pairing = reader, prefetch, pairing
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches, read by another thread while one is worked on, unless that was declined."""
-        return ahead(iter(self._reader)) if self._prefetch else iter(self._reader)
+        rows = iter(self._reader) if self._pairing is None else self._pairing.batches(iter(self._reader))
+        return ahead(rows) if self._prefetch else rows
 
     @property
     def refusals(self) -> Refusals:
@@ -76,8 +79,8 @@ class Stream:
         return self._reader.notes
 
     def remarks(self) -> list[str]:
-        """What was noticed while it was read: columns of numbers with words in them."""
-        return self._reader.remarks()
+        """What was noticed while it was read: columns of numbers with words in them, pairs of which there are none."""
+        return [*self._reader.remarks(), *([] if self._pairing is None else self._pairing.remarks())]
 
     @property
     def format(self) -> str | None:
@@ -90,6 +93,7 @@ def stream(
     *,
     format: str | None = None,
     label: str | None = None,
+    weight: str | None = None,
     ignore: Sequence[str] = (),
     categorical: Sequence[str] = (),
     text: Sequence[str] = (),
@@ -99,6 +103,7 @@ def stream(
     ngrams: int | None = None,
     skips: int | None = None,
     words: str | None = None,
+    pairs: Sequence[str] = (),
     hash_bits: int | None = None,
     rows: int = ROWS,
     strict: bool = False,
@@ -114,20 +119,24 @@ def stream(
     ----------
     source
         A path ("-" is standard input), a list of `pathlib.Path`, an open binary file, an iterable of lines, a pandas
-        or polars frame, an Arrow table or batch, a pair (X, y) as of ``load_svmlight_file``, or an iterable of these.
+        or polars frame, an Arrow table or batch, arrays (X, y) as of ``load_svmlight_file`` or (X, y, weights), or an
+        iterable of these.
     format
         One of `FORMATS`: svmlight, vw, text, csv, tsv, parquet, arrow, jsonl, and what `register_format` has added;
         else it is told by the file's ending and content.
-    label, ignore, categorical, text, id
+    label, weight, ignore, categorical, text, id
         Columns of a table, or keys of JSON lines: the label (if not given, the first of ``label target class y``, else
-        the last column), those to leave out, those whose numbers are categories, those whose words are attributes, and
-        one that becomes the ``tags`` of a batch.
+        the last column), how much a row counts (see `linmax.models.showings`), those to leave out, those whose numbers
+        are categories, those whose words are attributes, and one that becomes the ``tags`` of a batch.
     delimiter, header
         What separates the fields of a table, recognised if not given, and whether its first line names the columns;
         if not, they are called 1, 2, ...
     ngrams, skips, words
         Longest run of words of a text that is an attribute (1), how many words may lie between two that are an
         attribute together (0), and how words are told: "unicode", or "bytes" for ASCII only.
+    pairs
+        Products of attributes that are attributes as well: ``["a:b"]`` for each of a with each of b, where a and b are
+        namespaces, columns, keys or attributes, or ``["all"]``. That of x and y is called ``x*y``.
     hash_bits
         Hash names to 2^bits columns; else they are numbered as they come, and kept.
     rows
@@ -171,11 +180,13 @@ def stream(
     vocabulary = model.vocabulary if model is not None else Vocabulary(hash_bits)
     classes = model.labels if model is not None else Classes()
     reading = {
-        "label": label, "ignore": ignore, "categorical": categorical, "text": text, "delimiter": delimiter,
-        "header": header, "ngrams": ngrams, "skips": skips, "words": words,
+        "label": label, "weight": weight, "ignore": ignore, "categorical": categorical, "text": text,
+        "delimiter": delimiter, "header": header, "ngrams": ngrams, "skips": skips, "words": words, "pairs": pairs,
     }  # fmt: skip
+    read = _reading(reading, {} if model is None else model.reading)
+    pairing = Pairing(read["pairs"], vocabulary, grow) if read["pairs"] else None
     options = ReadOptions(
-        **_reading(reading, {} if model is None else model.reading),
+        **read,
         id=id,
         known=None if model is None or not model.schema else dict(model.schema),
         unlabelled=not grow,
@@ -183,16 +194,16 @@ def stream(
         prefer=None if model is None else model.reading.get("format"),
         grows=grow,
         strict=strict,
-        rows=rows,
+        rows=rows if not read["pairs"] else min(rows, PAIRED_ROWS),
         position=position or Position(),
         settled=settled,
     )
     tables, paths = _sorted_out(source)
     if tables is not None:
-        return Stream(TableReader(tables, options, vocabulary, classes), prefetch)
+        return Stream(TableReader(tables, options, vocabulary, classes), prefetch, pairing)
     for path in paths:
         refuse_unreadable(path)
-    return Stream(StreamReader(paths, format, options, vocabulary, classes), prefetch)
+    return Stream(StreamReader(paths, format, options, vocabulary, classes), prefetch, pairing)
 
 
 def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
@@ -212,17 +223,20 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
         found["header"] = boolean("header", given["header"])
     if given["delimiter"] is not None:
         found["delimiter"] = named_delimiter(given["delimiter"])
-    if given["label"] is not None:
-        found["label"] = given["label"]
+    for name in ("label", "weight"):
+        if given[name] is not None:
+            found[name] = given[name]
+    if given["pairs"]:
+        found["pairs"] = checked_pairs(given["pairs"])
     kept = {name: tuple(value) if isinstance(value, list) else value for name, value in learned.items()}
-    for name in ("ngrams", "skips", "words"):
+    for name in ("ngrams", "skips", "words", "pairs"):
         if learned and name in found and found[name] != kept.get(name, getattr(ReadOptions, name)):
             raise ValueError(
                 f"{name} is {found[name]!r}, but the model was learned with "
                 f"{kept.get(name, getattr(ReadOptions, name))!r}; leave it out"
             )
     learned = {name: value for name, value in kept.items() if name != "format" and name not in found}
-    return learned | found | {"learned": frozenset(learned)}
+    return {"pairs": ()} | learned | found | {"learned": frozenset(learned)}
 
 
 def _sorted_out(source: Any) -> tuple[Iterable[Any] | None, list[Any]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,9 +24,10 @@ from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool, GroupLearner, PoolMember
+from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.models.model import Model
-from linmax.models.weights import WeightArrays, Weights
+from linmax.models.streams.budget import bytes_given, refuse_small, room_for
+from linmax.models.streams.known import Known
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
 from linmax.util.names import apart
@@ -36,7 +38,7 @@ KIND = "stream model"
 NOBODY = -1  # predicted before a class is known
 
 
-class StreamModel:
+class StreamModel(Known):
     """A learner of streams.
 
     Parameters
@@ -50,6 +52,9 @@ class StreamModel:
         Add the constant attribute.
     hash_bits
         Hash the names of attributes to 2^bits columns instead of keeping them.
+    memory
+        A budget for names and weights, in bytes or as "500MB". When it is used up (`crowded`), attributes that come
+        later share columns.
     tie, update_on_tie
         As in `linmax.run`.
 
@@ -75,6 +80,7 @@ class StreamModel:
         scale: str = "auto",
         thresholds: bool = True,
         hash_bits: int | None = None,
+        memory: int | str | None = None,
         tie: str = "smallest",
         update_on_tie: bool = True,
     ) -> None:
@@ -84,6 +90,9 @@ class StreamModel:
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), discover=True)
         self.vocabulary = Vocabulary(hash_bits)
         self.labels = Classes()
+        self.memory: int | None = None
+        if memory is not None:
+            self.limit(memory)
         one_of("scale", scale, KINDS)
         if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool, GroupLearner)):
             scale = "none"  # each of its members scales as it needs
@@ -95,99 +104,28 @@ class StreamModel:
         self.columns = 0  # of the vocabulary, as far as the engine has met it
         self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
 
-    # -- what it knows --------------------------------------------------------------------------------------------
-
-    @property
-    def model(self) -> Model | None:
-        """The model under it, once there is one; for the rest of the library."""
-        return self._model
-
-    @property
-    def engine(self) -> Engine | None:
-        """The engine, once there is one; for the rest of the library."""
-        return None if self._model is None else self._model.engine
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How it was made: the learner and what else matters for what it learns."""
-        return {
-            "learner": str(self.learner),
-            "thresholds": self.thresholds,
-            "tie": "largest" if self._settings.largest else "smallest",
-            "update_on_tie": self._settings.update_on_tie,
-            "hash_bits": self.vocabulary.bits,
-        }
-
-    @property
-    def classes(self) -> list[str]:
-        """The classes learned from, in the order of their first labels."""
-        return [] if self._model is None else self._model.classes
-
-    @property
-    def trials(self) -> int:
-        """Trials learned from."""
-        return 0 if self._model is None else self._model.trials
-
-    @property
-    def mistakes(self) -> int:
-        """Mistakes so far, each made before the label was seen; those of later passes count as well."""
-        return 0 if self._model is None else self._model.mistakes
-
-    @property
-    def updates(self) -> int:
-        """Updates so far, by all members, recycled ones included."""
-        return 0 if self._model is None else self._model.updates
-
-    @property
-    def curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Trials, and the mistakes up to each (see `linmax.Learner.curve`)."""
-        return (np.zeros(0, np.int64), np.zeros(0, np.int64)) if self._model is None else self._model.curve
-
-    @property
-    def features(self) -> int:
-        """Attributes met, the constant apart."""
-        return len(self.dense_names) + self.columns
-
-    @property
-    def attributes(self) -> list[str]:
-        """Names of the rows of `weights`."""
-        names = ["constant"] if self.scaling.prepends else []
-        return [*names, *self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
-
-    @property
-    def weights(self) -> Weights:
-        """The weights that it predicts with, by name, up to one positive factor (see `linmax.Learner.weights`)."""
-        if self._model is None:
-            none = np.zeros(0)
-            return Weights(WeightArrays(none, none, none, np.zeros((0, 0))), [], [], [], [])
-        return Weights(self._model.weights.arrays, self.classes, [], [], self.attributes)
-
-    @property
-    def pool(self) -> list[PoolMember]:
-        """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
-        pool = None if self._model is None else self._model.pool
-        return [] if pool is None else pool.members()
-
-    @property
-    def decided(self) -> dict[str, str | int | float]:
-        """What the pool for attributes takes them for, numbers or words, and why; empty for other learners.
-
-        Overrule it by ``auto(dense)`` or ``auto(sparse)``.
-        """
-        pool = None if self._model is None else self._model.pool
-        return {} if pool is None else pool.decided()
-
-    def __repr__(self) -> str:
-        return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"
+    def limit(self, memory: int | str) -> None:
+        """Keep names and weights within a budget from now on; what there is already stays."""
+        budget = bytes_given(memory)
+        if self.vocabulary.bits is not None:
+            raise ValueError(
+                f"memory={memory} and hash_bits={self.vocabulary.bits} both say how many columns; give one"
+            )
+        refuse_small(budget, self.learner)
+        self.memory = budget
+        self.vocabulary.room = partial(room_for, budget, self.learner)
+        self.vocabulary.fit_classes(len(self.labels))
 
     # -- learning -------------------------------------------------------------------------------------------------
 
     def learn(self, batch: Batch) -> np.ndarray:
         """Predict each row, then learn from it; returns the predictions by name, None before a class is known.
 
-        Rows without a label, or of importance 0, are predicted only; one of importance n is learned n times.
+        Rows without a label, or of weight 0, are predicted only; one of weight w counts w times (see
+        `linmax.models.showings`).
         """
-        codes = self.play(self.scaled(batch), batch.codes, repeats(batch))
+        weights = weights_of(batch)
+        codes = self.play(self.scaled(batch), batch.codes, weights)
         return np.array([*self.labels.names, None], dtype=object)[codes]
 
     def predict(self, batch: Batch) -> np.ndarray:
@@ -246,6 +184,8 @@ class StreamModel:
             raise ValueError(
                 "this batch numbers its names otherwise than the model; read it by stream(..., model=model)"
             )
+        if self.memory is not None:
+            raise ValueError("a model with memory= numbers names itself; read the batch by stream(..., model=model)")
         if batch.vocabulary.bits != self.vocabulary.bits:
             raise ValueError(
                 f"the stream has hash_bits={batch.vocabulary.bits}, the model {self.vocabulary.bits}; make them equal"
@@ -293,38 +233,27 @@ class StreamModel:
         return codes[numbers]
 
     def play(
-        self, instances: Instances, codes: np.ndarray, times: np.ndarray | None = None, first_pass: bool = True
+        self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None = None, first_pass: bool = True
     ) -> np.ndarray:
-        """Predict and learn scaled rows ``times`` each (once if not given); returns the labels predicted."""
-        if times is None or (times == 1).all():
-            return self._run(instances, codes, first_pass)
+        """Predict scaled rows, and learn those with a weight (all, if none are given); returns the labels predicted."""
+        if weights is None or (weights > 0.0).all():
+            return self._run(instances, codes, weights, first_pass)
         found = np.zeros(len(codes), np.int32)
-        edges = np.flatnonzero(np.diff(times)) + 1
+        edges = (np.flatnonzero(np.diff(weights > 0.0)) + 1).tolist()
         for begin, end in zip([0, *edges], [*edges, len(codes)], strict=True):
-            if times[begin] == 0:
-                found[begin:end] = self.judge(cut(instances, begin, end))
-            elif times[begin] == 1:
-                found[begin:end] = self._run(cut(instances, begin, end), codes[begin:end], first_pass)
+            here = cut(instances, begin, end)
+            if weights[begin] > 0.0:
+                found[begin:end] = self._run(here, codes[begin:end], weights[begin:end], first_pass)
             else:
-                for t in range(begin, end):
-                    found[t] = self._several_times(
-                        cut(instances, t, t + 1), codes[t : t + 1], int(times[t]), first_pass
-                    )
+                found[begin:end] = self.judge(here)
         return found
 
-    def _several_times(self, instance: Instances, codes: np.ndarray, times: int, first_pass: bool) -> int:
-        """Learn one row several times; it is predicted and counted once."""
-        assert self._model is not None
-        found = self._run(instance, codes, first_pass)[0]
-        for _ in range(1, times):
-            self._model.engine.run(instance, self._numbers(codes))
-        return int(found)
-
-    def _run(self, instances: Instances, codes: np.ndarray, first_pass: bool) -> np.ndarray:
+    def _run(self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None, first_pass: bool) -> np.ndarray:
         assert self._model is not None
         if not len(codes):
             return np.zeros(0, np.int32)
-        return self._codes(self._model.play(instances, self._numbers(codes), first_pass=first_pass).predictions)
+        played = self._model.play(instances, self._numbers(codes), first_pass=first_pass, weights=weights)
+        return self._codes(played.predictions)
 
     def judge(self, instances: Instances) -> np.ndarray:
         """The labels predicted for scaled rows."""
@@ -362,6 +291,8 @@ class StreamModel:
             "columns": self.columns,
             "model": header,
         }
+        if self.memory is not None:
+            description["memory"] = self.memory
         arrays = {f"names.{name}": array for name, array in self.vocabulary.arrays(self.columns).items()}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays.items()}
         return description, arrays | {f"model.{name}": array for name, array in state.items()}
@@ -395,6 +326,8 @@ class StreamModel:
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
             self.schema = {str(name): str(kind) for name, kind in description["schema"]}
             self.reading = dict(description.get("reading", {}))
+            if description.get("memory") is not None:
+                self.limit(int(description["memory"]))
             self._places = np.full(len(self.labels), NOBODY, np.int32)
             if description["model"] is not None:
                 self._model = Model.from_state(description["model"], parts["model"], copied)
@@ -414,17 +347,16 @@ class StreamModel:
         return cls.from_state(*files.read(path, KIND))
 
 
-def repeats(batch: Batch) -> np.ndarray | None:
-    """How often each row is to be learned: its importance, 0 without a label; None when all are learned once."""
-    if (batch.importance == 1.0).all() and (batch.codes >= 0).all():
+def weights_of(batch: Batch) -> np.ndarray | None:
+    """How much each row counts, 0 without a label; None when all count 1."""
+    weights = batch.importance
+    if (weights == 1.0).all() and (batch.codes >= 0).all():
         return None
-    bad = np.flatnonzero(batch.importance != np.floor(batch.importance))
+    bad = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
     if bad.size:
-        line, value = int(batch.lines[bad[0]]), float(batch.importance[bad[0]])
-        raise ValueError(
-            f"line {line}: the importance {value:g} is not a whole number; a row is learned 0, 1, 2, ... times"
-        )
-    return np.where(batch.codes >= 0, batch.importance, 0.0).astype(np.int64)
+        line, value = int(batch.lines[bad[0]]), float(weights[bad[0]])
+        raise ValueError(f"line {line}: the weight {value:g} is not a finite number >= 0; 0 leaves a row out")
+    return np.where(batch.codes >= 0, weights, 0.0)
 
 
 def _short(names: tuple[str, ...]) -> str:

@@ -19,8 +19,9 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import concatenate, cut
 from linmax.io.batches import Batch
 from linmax.io.options import Position
-from linmax.models.streams.model import StreamModel, repeats
+from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files
+from linmax.util.names import apart
 
 __all__ = ["CHECKPOINT", "Counts", "Milestone", "Progressive"]
 
@@ -62,6 +63,16 @@ class Milestone:
     features: int  # of the row
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A model as it was after a pass, and its mistakes on the rows held out."""
+
+    number: int  # of the pass, from 1
+    mistakes: int
+    description: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
 @dataclass
 class Progressive:
     """A model at work on a stream.
@@ -90,9 +101,10 @@ class Progressive:
     every: int = 1  # trials between points
     rows: int = 0  # of this pass, those without a label too
     last: tuple[int, int] = (0, 0)  # trials and mistakes at the last milestone
+    best: Kept | None = None  # the model after the pass with the fewest mistakes on rows held out
     _waiting: Instances | None = None
     _waiting_codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    _waiting_times: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _waiting_weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def counts(self) -> Counts:
@@ -101,15 +113,15 @@ class Progressive:
 
     def play(self, batch: Batch) -> np.ndarray:
         """Predict, count and learn a batch; returns the label predicted for each row, as its place in the names."""
-        times = repeats(batch)
+        weights = weights_of(batch)
         held = self._held_out(batch)
         if held is not None:
-            times = np.where(held, 0, 1 if times is None else times)
+            weights = np.where(held, 0.0, 1.0 if weights is None else weights)
         instances = self.model.scaled(batch)
         if self.delay:
-            predicted = self._later(instances, batch.codes, np.ones(len(batch), np.int64) if times is None else times)
+            predicted = self._later(instances, batch.codes, np.ones(len(batch)) if weights is None else weights)
         else:
-            predicted = self.model.play(instances, batch.codes, times, first_pass=len(self.passes) == 1)
+            predicted = self.model.play(instances, batch.codes, weights, first_pass=len(self.passes) == 1)
         self._count(batch, predicted, held)
         self.position, self.settled = batch.position, batch.settled
         return predicted
@@ -122,37 +134,54 @@ class Progressive:
             return None
         return (np.arange(first + 1, self.rows + 1) % self.holdout == 0) & (batch.codes >= 0)
 
-    def _later(self, instances: Instances, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def _later(self, instances: Instances, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Rows whose labels come ``delay`` rows later."""
         if self._waiting is not None:
             instances = concatenate(self._waiting, instances)
         before = len(self._waiting_codes)
-        codes, times = np.concatenate([self._waiting_codes, codes]), np.concatenate([self._waiting_times, times])
+        codes = np.concatenate([self._waiting_codes, codes])
+        weights = np.concatenate([self._waiting_weights, weights])
         found = np.zeros(len(codes) - before, np.int32)
         for t in range(before, len(codes)):
             found[t - before] = self.model.judge(cut(instances, t, t + 1))[0]
-            self._learn_one(instances, codes, times, t - self.delay)
+            self._learn_one(instances, codes, weights, t - self.delay)
         keep = max(0, len(codes) - self.delay)
         # Joined with nothing it is a copy, which does not hold on to the whole batch.
         self._waiting = concatenate(cut(instances, keep, len(codes)), cut(instances, len(codes), len(codes)))
-        self._waiting_codes, self._waiting_times = codes[keep:], times[keep:]
+        self._waiting_codes, self._waiting_weights = codes[keep:], weights[keep:]
         return found
 
-    def _learn_one(self, instances: Instances, codes: np.ndarray, times: np.ndarray, t: int) -> None:
-        if t >= 0 and times[t]:
+    def _learn_one(self, instances: Instances, codes: np.ndarray, weights: np.ndarray, t: int) -> None:
+        if t >= 0 and weights[t]:
             one = cut(instances, t, t + 1)
-            self.model.play(one, codes[t : t + 1], times[t : t + 1], first_pass=len(self.passes) == 1)
+            self.model.play(one, codes[t : t + 1], weights[t : t + 1], first_pass=len(self.passes) == 1)
 
     def finish_pass(self, again: bool) -> None:
         """The stream has ended: the labels that are still to come arrive; with ``again`` it begins anew."""
         if self._waiting is not None:
             for t in range(len(self._waiting_codes)):
-                self._learn_one(self._waiting, self._waiting_codes, self._waiting_times, t)
+                self._learn_one(self._waiting, self._waiting_codes, self._waiting_weights, t)
             self._waiting = None
-            self._waiting_codes, self._waiting_times = np.zeros(0, np.int32), np.zeros(0, np.int64)
+            self._waiting_codes, self._waiting_weights = np.zeros(0, np.int32), np.zeros(0)
         if again:
             self.passes.append(Counts())
             self.position, self.rows = Position(), 0
+
+    def keep_best(self) -> None:
+        """At the end of a pass: keep a copy of the model if no pass before had as few mistakes on rows held out."""
+        made = self.counts.held_out_mistakes
+        if self.best is None or made < self.best.mistakes:
+            description, arrays = self.model.state()
+            copied = {name: np.array(array) for name, array in arrays.items()}
+            self.best = Kept(len(self.passes), made, description, copied)
+
+    def return_to_best(self) -> int | None:
+        """Go back to the model that was kept, if a later pass was no better; returns the pass that it is from."""
+        best, self.best = self.best, None
+        if best is None or best.number == len(self.passes):
+            return None
+        self.model = StreamModel.from_state(best.description, best.arrays)
+        return best.number
 
     # -- counting -------------------------------------------------------------------------------------------------
 
@@ -221,9 +250,12 @@ class Progressive:
             "delay": self.delay,
             "holdout": self.holdout,
         }
+        if self.best is not None:
+            description["best"] = [self.best.number, self.best.mistakes, self.best.description]
+            arrays = arrays | {f"best.{name}": array for name, array in self.best.arrays.items()}
         if self._waiting is not None:
             arrays = arrays | _stored("waiting", self._waiting, self._waiting_codes)
-            arrays["waiting.times"] = self._waiting_times
+            arrays["waiting.weights"] = self._waiting_weights
         files.write(path, CHECKPOINT, description, arrays)
 
     @classmethod
@@ -245,9 +277,12 @@ class Progressive:
                 int(description["rows"]),
                 (int(description["last"][0]), int(description["last"][1])),
             )
+            if "best" in description:
+                number, mistakes, kept = description["best"]
+                made.best = Kept(int(number), int(mistakes), kept, apart(arrays)["best"])
             if "waiting.codes" in arrays:
                 made._waiting, made._waiting_codes = _restored("waiting", arrays)
-                made._waiting_times = arrays["waiting.times"]
+                made._waiting_weights = arrays["waiting.weights" if "waiting.weights" in arrays else "waiting.times"]
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
         return made, description["settings"], description["extra"]

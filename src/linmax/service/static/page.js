@@ -59,7 +59,8 @@ function showLearner() {
   const shown = known.find((model) => model.name === chosen);
   if (!shown) return;
   const { options, classes } = shown;
-  at("learner").textContent = `${options.learner}, ${options.kind}, ${classes.length} ${classes.length === 1 ? "class" : "classes"}`;
+  const among = options.candidates ? "among candidates" : `${classes.length} ${classes.length === 1 ? "class" : "classes"}`;
+  at("learner").textContent = `${options.learner}, ${options.kind}, ${among}`;
 }
 
 function listModels(models) {

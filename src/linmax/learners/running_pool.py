@@ -1,0 +1,391 @@
+"""The pool for attributes at work: a few cheap, diverse learners on scaled attributes, fused as sub-experts of another.
+
+The members come in groups (`pool_members`), some for numbers and some for words; which of them play is decided by the
+data (`attribute_kinds`), and how they are fused is in `member_fusion`. Nothing is to be tuned.
+
+The first trials are kept (`first_trials`). At trials 1, 2, 4, ... 512 what is known about the attributes by then is
+looked at; where that changes what the members do, all of them begin anew and learn the trials kept once more.
+
+A trial of weight w counts w times: PA-I and SCW-I have C = w, AROW has r / w, and naive Bayes counts w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linmax.core.contract import KNOWN, Instances
+from linmax.data.arrays import cut
+from linmax.learners import Running, silent
+from linmax.learners.at_large import AtLarge
+from linmax.learners.attribute_kinds import DENSE, MIXED, UNDECIDED, Kinds
+from linmax.learners.first_trials import LAST, FirstTrials
+from linmax.learners.member_fusion import MemberFusion
+from linmax.learners.members import Group, Task, Weighed
+from linmax.learners.mixing import Mixture
+from linmax.learners.pool_looks import decided, linear_form
+from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes
+from linmax.learners.pool_states import PARTS, as_now, under
+from linmax.learners.sparse_linear import LINEAR
+from linmax.learners.sparse_members import ROOM
+
+__all__ = ["HEAVIEST", "FusedTrials", "PoolMember", "RunningPool", "bytes_of_attribute", "slots"]
+
+CHUNK = 1024  # trials whose scores are kept at a time
+FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `EXACT`
+EXACT = (5, 6)  # where much of the memory would be room
+HEAVIEST = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
+STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
+
+
+def slots() -> int:
+    """Members that there can be."""
+    return sum(sizes().values())
+
+
+class FusedTrials(NamedTuple):
+    """What came of trials."""
+
+    begin: int
+    end: int
+    predictions: np.ndarray
+    table: np.ndarray  # scores
+    votes: np.ndarray  # of the members, (trials, members, classes and more)
+
+
+class PoolMember(NamedTuple):
+    """A member of the pool, to be looked at."""
+
+    name: str
+    weight: float  # with which it is fused
+    sparse: bool  # whether its attributes are the sparse ones
+
+
+class RunningPool(Running):
+    """The groups of members, in the order in which they joined, and the weights by which they are fused.
+
+    ``kind`` is what the attributes are, if it is not to be decided; ``registry`` are the groups that may join.
+    """
+
+    def __init__(self, kind: int = UNDECIDED, registry: Registry = REGISTRY) -> None:
+        self.registry = registry
+        self.kinds, self.first, self.at_large = Kinds(kind), FirstTrials(), AtLarge()
+        self._begin()
+
+    def _begin(self) -> None:
+        """No group has joined."""
+        self.groups: dict[str, Group] = {}
+        self.fusion = MemberFusion()
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        names = sorted(self.groups)
+        found = {"order": np.array([names.index(name) for name in self.groups], np.int64)}
+        found |= {f"kinds.{name}": array for name, array in self.kinds.arrays.items()}
+        found |= {f"first.{name}": array for name, array in self.first.arrays.items()}
+        found |= {f"large.{name}": array for name, array in self.at_large.arrays.items()}
+        for group_name, group in self.groups.items():
+            found |= {f"{group_name}.{name}": array for name, array in group.arrays.items()}
+        return found | self.fusion.arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        if "kinds.counts" not in arrays:
+            arrays = as_now(arrays)
+        self._begin()
+        self.fusion.restore(arrays)
+        for name, part in (("kinds", self.kinds), ("first", self.first), ("large", self.at_large)):
+            part.restore(under(name, arrays))
+        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - PARTS)
+        for place in arrays["order"].tolist():
+            self.groups[names[place]] = group = self._make(names[place])
+            group.restore(under(names[place], arrays))
+
+    def _make(self, name: str) -> Group:
+        """A group that has seen nothing."""
+        if name not in self.registry:
+            raise ValueError(f"the pool has no members called {name!r}; there are {', '.join(self.registry)}")
+        return self.registry[name]()
+
+    def _fit(self, words: Instances, columns: int, k: int) -> None:
+        """Let groups join for the attributes that these instances are the first to have, and make room."""
+        for name in self.registry:
+            group = self.groups.get(name) or self._make(name)
+            if name not in self.groups and (words.indptr.size if group.sparse else columns):
+                self._join(name, group)
+        self._make_room(words, columns, k)
+
+    def _join(self, name: str, group: Group) -> None:
+        self.groups[name] = group
+        self.fusion.join(len(group.members))
+
+    def _make_room(self, words: Instances, columns: int, k: int) -> None:
+        sparse = int(words.indices.max(initial=-1)) + 1 if words.indptr.size else 0
+        for group in self.groups.values():
+            group.fit(sparse if group.sparse else columns, _width(k))
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def chunks(
+        self,
+        shape: np.ndarray,
+        instances: Instances,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        k: int,
+        weights: np.ndarray | None = None,
+    ) -> Iterator[FusedTrials]:
+        """Predict and learn trials begin..end, CHUNK at a time; each counts 1, or what its weight is.
+
+        The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
+        """
+        if not instances.indptr.size and not instances.dense.shape[1]:
+            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
+        if self.kinds.begin(instances):
+            self._meet_both(shape, k)
+        self.at_large.keep(instances, labels, begin, end)
+        given = Weighed(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST))
+        while begin < end and self.first.open:
+            last = min(end, begin + self.first.until)
+            part = cut(instances, begin, last)
+            here = given.part(begin, last)
+            self.first.keep(shape, part, *here)
+            for fused in self._played(shape, part, here, 0, last - begin, k):
+                yield fused._replace(begin=begin + fused.begin, end=begin + fused.end)
+            if self.first.due:
+                self._look(shape, k)
+            begin = last
+        if begin < end:
+            yield from self._played(shape, instances, given, begin, end, k)
+
+    def _look(self, shape: np.ndarray, k: int) -> None:
+        """Look at the trials kept; if that changes anything, learn them from the beginning."""
+        size, changed = len(self.first.labels), self.kinds.decide(self.first.instances)
+        studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
+        due = size in STUDIES and any(make().studies for make in self.registry.values())
+        if changed or (studied and due):
+            self._again(shape, k, studied)
+        if size >= LAST:
+            self.first.close()
+            self.kinds.settle()
+
+    def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
+        """Learn the trials kept from the beginning."""
+        self._begin()
+        self.kinds.again()
+        shape = shape.copy()
+        shape[KNOWN] = self.first.known
+        kept, given = self.first.instances, Weighed(self.first.labels, self.first.weights)
+        for _ in self._played(shape, kept, given, 0, len(given.labels), k, study):
+            pass
+
+    def _meet_both(self, shape: np.ndarray, k: int) -> None:
+        """Numbers join words, or words join what came in a dense array and was taken for words."""
+        if not self.kinds.counts[5]:
+            return
+        if not self.first.open:
+            raise ValueError(
+                "the columns of numbers learned from so far were mostly 0 and taken for words, and now there are "
+                "words beside them; give all of them by name from the first row on, or learn by 'attributes(dense)'"
+            )
+        self._again(shape, k, len(self.first.labels) >= STUDIES[0])
+
+    def _columns(self, instances: Instances) -> int:
+        """Dense attributes that the groups have."""
+        if self.kinds.kind == MIXED:
+            return instances.dense.shape[1]
+        return self.kinds.width if self.kinds.kind == DENSE else 0
+
+    def _played(
+        self,
+        shape: np.ndarray,
+        instances: Instances,
+        given: Weighed,
+        begin: int,
+        end: int,
+        k: int,
+        study: bool = False,
+    ) -> Iterator[FusedTrials]:
+        """Trials that no decision falls into."""
+        met = self.kinds.meet(instances, begin, end, self.first.open)
+        words, columns = self.kinds.words(instances), self._columns(instances)
+        if self.kinds.kind != DENSE:
+            met[:] = columns
+        self._fit(words, columns, k)
+        if not words.indptr.size:
+            words = words._replace(indptr=np.zeros(len(instances.dense) + 1, np.int64))
+        if study:
+            for group in self.groups.values():
+                group.study(self.kinds.rows(instances, begin, end), given.labels[begin:end])
+        known, tasks = int(shape[KNOWN]), []
+        for first in range(begin, end, CHUNK):
+            last = min(end, first + CHUNK)
+            tasks.append((known, first, last))
+            known = max(known, int(given.labels[first:last].max()) + 1)
+
+        def lead(place: int) -> tuple[Task, np.ndarray, list[Any]]:
+            known, first, last = tasks[place]
+            rows = self.kinds.rows(instances, first, last)
+            met_then, weights = met[first - begin : last - begin], given.weights[first:last]
+            task = Task(known, words, given.labels, first, last, True, rows, met_then, weights)
+            return task, *self._lead(task, k)
+
+        if len(tasks) == 1:
+            yield self._follow(*lead(0), shape, k)
+            return
+        with ThreadPoolExecutor(1, "linmax-members") as beside:
+            led = beside.submit(lead, 0)
+            for coming in range(1, len(tasks) + 1):
+                found = led.result()
+                if coming < len(tasks):
+                    led = beside.submit(lead, coming)
+                yield self._follow(*found, shape, k)
+
+    def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> FusedTrials:
+        """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
+        known = int(shape[KNOWN])
+        if not self.groups:
+            predictions = silent(shape, np.full(size, known))
+            return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
+        fusion = self._fusion_at_large(shape, k) if self.at_large.long_runs else self.fusion
+        return self._judged(shape, instances, size, k, fusion)
+
+    def _fusion_at_large(self, shape: np.ndarray, k: int) -> MemberFusion:
+        """How members are fused for rows that do not follow the stream, where it has long runs of one label."""
+        if self.at_large.found is not None and self.at_large.found[0] == self.at_large.trials:
+            return self.at_large.found[1]
+        instances, labels = self.at_large.sample
+        votes = self._scores(shape, instances, len(labels), k)[1]
+        return self.at_large.fit(votes, labels, shape, k)
+
+    def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
+        task, votes = self._scores(shape, instances, size, k)
+        shape[KNOWN] = task.known
+        predictions, table = fusion.fuse(votes, task.labels, task.weights, shape, False, k)
+        return FusedTrials(0, size, predictions, table, votes)
+
+    def _scores(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
+        """The members' scores, without learning."""
+        marks = [(group, group.mark()) for group in self.groups.values()]
+        words, rows = self.kinds.words(instances), self.kinds.rows(instances, 0, size)
+        if not words.indptr.size:
+            words = words._replace(indptr=np.zeros(size + 1, np.int64))
+        self._make_room(words, rows.shape[1], k)
+        met = np.full(size, self.kinds.width if self.kinds.kind == DENSE else rows.shape[1])
+        task = Task(int(shape[KNOWN]), words, np.zeros(0, np.int32), 0, size, False, rows, met, np.zeros(0))
+        votes, led = self._lead(task, k)
+        for (place, _, group), own in zip(self.placed(), led, strict=True):
+            group.follow(task, own, votes, place)
+        for group, mark in marks:
+            group.rewind(mark)
+        return task, votes
+
+    def placed(self) -> Iterator[tuple[int, str, Group]]:
+        """Each group, after the place of its first member."""
+        place = 0
+        for name, group in self.groups.items():
+            yield place, name, group
+            place += len(group.members)
+
+    def _lead(self, task: Task, k: int) -> tuple[np.ndarray, list[Any]]:
+        """The members' scores, (trials, members, classes), but for those that follow; and what these need."""
+        votes = np.zeros((task.end - task.begin, len(self.fusion.weights), _width(k)), np.float32)
+        return votes, [group.lead(task, votes, place) for place, _, group in self.placed()]
+
+    def _follow(self, task: Task, votes: np.ndarray, led: list[Any], shape: np.ndarray, k: int) -> FusedTrials:
+        """The others' scores, and all of them fused."""
+        for (place, _, group), own in zip(self.placed(), led, strict=True):
+            group.follow(task, own, votes, place)
+        shape[KNOWN] = task.known
+        labels = task.labels[task.begin : task.end]
+        predictions, table = self.fusion.fuse(votes, labels, task.weights, shape, True, k)
+        return FusedTrials(task.begin, task.end, predictions, table, votes)
+
+    def play(
+        self,
+        shape: np.ndarray,
+        instances: Instances,
+        labels: np.ndarray,
+        begin: int,
+        end: int,
+        k: int,
+        weights: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
+        for first, last, classes, scores, _ in self.chunks(shape, instances, labels, begin, end, k, weights):
+            place = slice(first - begin, last - begin)
+            predictions[place], table[place] = classes, scores
+        return predictions, table
+
+    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        found = self.judged(shape, instances, size, k)
+        return found.predictions, found.table
+
+    # -- looking at it, and mixing --------------------------------------------------------------------------------
+
+    def in_slots(self, votes: np.ndarray, k: int) -> np.ndarray:
+        """The members' votes, (trials, slots, classes), each at a place of its own; absent ones give 0."""
+        found, first = np.zeros((len(votes), slots(), k)), first_slots()
+        for place, name, group in self.placed():
+            many = len(group.members)
+            found[:, first[name] : first[name] + many] = votes[:, place : place + many, :k]
+        return found
+
+    def members(self) -> list[PoolMember]:
+        """The members in their order."""
+        return [
+            PoolMember(name, float(self.fusion.weights[place + m]), group.sparse)
+            for place, _, group in self.placed()
+            for m, name in enumerate(group.members)
+        ]
+
+    def decided(self) -> dict[str, str | int | float]:
+        """What the attributes were taken for, and what that was decided from."""
+        return decided(self)
+
+    def linear_form(self, dense: int, sparse: int, k: int, slots: np.ndarray | None = None) -> np.ndarray:
+        """Weights that stand for it (see `linmax.learners.pool_looks.linear_form`)."""
+        return linear_form(self, dense, sparse, k, slots)
+
+    def mix(self, mixture: Mixture) -> None:
+        """Become the mixture: what was decided is that of the part with the greatest share."""
+        largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
+        placed = mixture.map(lambda part: self.kinds.mix(part.state.kinds, part, largest.kinds))
+        for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
+            self._join(name, self._make(name))
+        for name, group in self.groups.items():
+            group.mix(placed.of(partial(_group_of, name)), _width(mixture.k))
+        places = [self._members_of(part.state) for part in mixture.parts]
+        base = None if mixture.base is None else self._members_of(mixture.base.state)
+        self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
+        self.first.mix(mixture)
+        self.at_large.mix(mixture)
+        if not self.first.open:
+            self.kinds.settle()
+
+    def _members_of(self, other: RunningPool) -> np.ndarray:
+        """The places of another's members among these; -1 if they are none of them."""
+        mine = {name: place for place, name, _ in self.placed()}
+        places = []
+        for name, group in other.groups.items():
+            many = len(group.members)
+            places += list(range(mine[name], mine[name] + many)) if name in mine else [-1] * many
+        return np.array(places, int)
+
+
+def _group_of(name: str, state: RunningPool) -> Group | None:
+    return state.groups.get(name)
+
+
+def bytes_of_attribute(k: int) -> float:
+    """About how much memory a sparse attribute takes with k classes."""
+    return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * _width(k) + 8)
+
+
+def _width(k: int) -> int:
+    """Classes that there is room for."""
+    return k if k in EXACT else FOUR * -(-k // FOUR)

@@ -1,0 +1,100 @@
+"""The arrays of the pool for votes before the first trial, and over more coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linmax.learners.votes.agreement import Agreement, new_agreement
+from linmax.learners.votes.mixture import AGE, AGREED, FIRST, FULL, LOGITS, OUTSET, RIDGE, Pool
+from linmax.learners.votes.trial import VOTERS
+
+__all__ = ["has_matrices", "new_pool", "no_information", "spread_agreement", "spread_out", "spread_pool"]
+
+GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
+
+
+def new_pool() -> Pool:
+    """Before the first trial: no voters and no raters."""
+    return Pool(
+        weights=np.tile(OUTSET, (LOGITS, 1)),
+        home=np.tile(OUTSET, (LOGITS, 1)),
+        precision=RIDGE[:, None, None] * np.eye(VOTERS),
+        factor=np.zeros((LOGITS, VOTERS, VOTERS)),
+        diagonal=np.zeros((LOGITS, 0)),
+        seen=np.zeros(VOTERS, np.int64),
+        sums=np.zeros((LOGITS, 2)),
+        scales=np.zeros((0, 2)),
+        mixture=FIRST.copy(),
+        guesses=np.tile([GUESSES, OTHERS], (FIRST.size, 1)),
+        counts=np.zeros(4, np.int64),
+    )
+
+
+def spread_out(array: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
+    """An array whose last axis has ``size`` coordinates: its own at these places, 0 elsewhere."""
+    new = np.zeros((*array.shape[:-1], size), array.dtype)
+    new[..., places] = array
+    return new
+
+
+def has_matrices(size: int) -> bool:
+    """Whether the precisions over so many coordinates are full matrices, and voters are compared with each other."""
+    return size <= FULL
+
+
+def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Precisions over so many coordinates of which nothing is known: full matrices or diagonals, and none of the other.
+
+    Examples
+    --------
+    >>> [array.shape for array in no_information(10)]
+    [(6, 10, 10), (6, 0)]
+    """
+    if has_matrices(size):
+        return RIDGE[:, None, None] * np.eye(size), np.zeros((LOGITS, 0))
+    return np.zeros((LOGITS, 0, 0)), np.tile(RIDGE[:, None], size)
+
+
+def spread_pool(pool: Pool, places: np.ndarray, size: int, raters: np.ndarray, count: int) -> Pool:
+    """The pool over ``size`` coordinates and ``count`` raters; what it has is at these places among them."""
+    precision, diagonal = no_information(size)
+    mixture = pool.mixture.copy()
+    if precision.size:
+        for mine, own in zip(precision, pool.precision, strict=True):
+            whole = np.tril(own) + np.tril(own, -1).T
+            mine[np.ix_(places, places)] = whole
+            mine[:] = np.tril(mine)
+    else:
+        full = pool.precision.size > 0
+        diagonal[:, places] = np.diagonal(pool.precision, axis1=1, axis2=2) if full else pool.diagonal
+        if mixture[AGREED] > 0.0:  # so many voters are not compared
+            mixture[AGREED] = 0.0
+            mixture /= mixture.sum()
+    scales = np.zeros((count, 2))
+    scales[raters] = pool.scales
+    counts = pool.counts.copy()
+    counts[AGE] = 0
+    return pool._replace(
+        weights=spread_out(pool.weights, places, size),
+        home=spread_out(pool.home, places, size),
+        precision=precision,
+        factor=np.zeros_like(precision),
+        diagonal=diagonal,
+        seen=spread_out(pool.seen, places, size),
+        sums=pool.sums.copy(),
+        scales=scales,
+        mixture=mixture,
+        guesses=pool.guesses.copy(),
+        counts=counts,
+    )
+
+
+def spread_agreement(old: Agreement, voters: np.ndarray, count: int, classes: np.ndarray, k: int) -> Agreement:
+    """Agreement among ``count`` voters on k classes; what it has is at these places among them."""
+    new = new_agreement(count, k)
+    if old.trust.size:
+        new.together[np.ix_(voters, voters)], new.agreed[np.ix_(voters, voters)] = old.together, old.agreed
+        new.habits[np.ix_(voters, classes)] = old.habits
+        new.trust[:, voters], new.trust[:, -1] = old.trust[:, :-1], old.trust[:, -1]
+        new.numbers[:] = old.numbers
+    return new

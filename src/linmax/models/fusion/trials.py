@@ -1,0 +1,149 @@
+"""From what users give a fusion to trials: votes and scores read, voters in their columns, classes numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from linmax.data.experts import Experts, experts
+from linmax.data.matching import matched
+from linmax.data.normalisation import Normaliser, soft_votes
+from linmax.data.side_columns import Sides, read_sides
+from linmax.data.votes import Ballots, read_ballots
+
+if TYPE_CHECKING:
+    from linmax.models.fusion.state import FusionState
+
+__all__ = ["VoteBatch", "in_order", "joined", "later", "make_batch", "one_row", "read_votes", "side_columns"]
+
+
+class Options(Protocol):
+    """How votes are read: the parameters of a `VoteFusion` that matter for it."""
+
+    abstain: Any
+    thresholds: bool
+    by: Any
+
+
+@dataclass(frozen=True)
+class VoteBatch:
+    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention.
+
+    ``places`` are the values of the side columns, as `Sides.places` gives them.
+    """
+
+    instances: Experts
+    said: np.ndarray
+    names: tuple[Any, ...]
+    places: np.ndarray
+    soft: np.ndarray | None = None  # what soft voting says of scores: places in ``names``
+
+    def __len__(self) -> int:
+        return len(self.said)
+
+    def __getitem__(self, trials: slice) -> VoteBatch:
+        return self.taken(trials)
+
+    def taken(self, trials: slice | np.ndarray) -> VoteBatch:
+        """Some of the trials."""
+        soft = None if self.soft is None else self.soft[trials]
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft)
+
+
+def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
+    """The voters, these included, and whether they go by name."""
+    if state is None:
+        return ballots.voters(None, False), ballots.names is not None
+    if ballots.scored != (state.normaliser is not None):
+        fitted, given = ("scores", "votes") if state.normaliser is not None else ("votes", "scores")
+        raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given} of shape {ballots.table.shape}")
+    return ballots.voters(state.voters, state.named), state.named
+
+
+def make_batch(
+    options: Options,
+    ballots: Ballots,
+    voters: tuple[str, ...],
+    named: bool,
+    fixed: tuple[Any, ...] | None,
+    normaliser: Normaliser | None,
+    sides: Sides,
+    *,
+    learn: bool,
+) -> VoteBatch:
+    table = ballots.aligned(voters, named)
+    places = sides.places(read_sides(sides.names, ballots.sides), len(table))
+    if normaliser is None:
+        instances = experts(table, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
+        return VoteBatch(instances, instances.votes, instances.names, places)
+    if fixed is None or table.shape[2] != len(fixed):
+        raise ValueError(
+            f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
+        )
+    spread = np.ptp(table, axis=2)
+    if "raw" in normaliser.kinds and spread.max() > 1.0 + 1e-12:
+        raise ValueError(
+            f"raw scores must differ by at most 1 within a trial, got {spread.max():g}; divide them, or use another "
+            "normalisation"
+        )
+    instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
+    shared = soft_votes(table).argmax(axis=1)
+    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places, shared)
+
+
+def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
+    """Trials of voters that are all known; votes for classes never met are abstentions to the model."""
+    ballots = matched(read_votes(votes, options.by), state.model.classes, options.abstain, learning=False)
+    voters, named = joined(state, ballots)
+    if len(voters) > len(state.voters):
+        if named:
+            raise ValueError(f"votes: {voters[len(state.voters)]!r} is no known voter; partial_fit with it, or drop it")
+        raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
+    return make_batch(options, ballots, voters, named, state.fixed, state.normaliser, state.sides, learn=False)
+
+
+def read_votes(votes: Any, by: Any) -> Ballots:
+    """Votes, and the side columns among them apart."""
+    ballots = read_ballots(votes)
+    return ballots if ballots.sides else ballots.without(side_columns(by))
+
+
+def side_columns(by: Any) -> tuple[str | int, ...]:
+    """The side columns as given: one or several names or places."""
+    columns = () if by is None else (by,) if isinstance(by, (str, int, np.integer)) else tuple(by)
+    for column in columns:
+        if isinstance(column, (bool, np.bool_)) or not isinstance(column, (str, int, np.integer)):
+            raise TypeError(f"by must be a column's name or place, or a list of these, got {column!r}")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"by names a column twice: {', '.join(map(repr, columns))}; drop one")
+    return columns
+
+
+def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
+    """One instance as a table of one row."""
+    if hasattr(instance, "columns"):
+        rows = instance
+    elif hasattr(instance, "to_dict") and hasattr(instance, "index"):  # a row of a DataFrame
+        rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
+    elif isinstance(instance, Mapping):
+        rows = {name: [vote] for name, vote in instance.items()}
+    else:
+        wanted = 1 if state.normaliser is None else 2
+        rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
+        rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
+    ballots = read_votes(rows, by)
+    if len(ballots) != 1:
+        raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
+    return ballots
+
+
+def in_order(names: Sequence[Any]) -> list[Any]:
+    """Distinct classes, sorted when they can be; of those that are equal, the first."""
+    met = list(dict.fromkeys(names))
+    try:
+        return sorted(met)
+    except TypeError:
+        return met

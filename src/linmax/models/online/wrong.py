@@ -1,0 +1,42 @@
+"""`Learner.learn` where all that is known is that the label is not this one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from linmax.models.online.candidates import choices, judge_candidates, judged, place_of, softmax_shares
+from linmax.models.wrong import another, denied
+
+if TYPE_CHECKING:
+    from linmax.models.online.learner import Learner
+
+__all__ = ["learn_wrong"]
+
+
+def learn_wrong(learner: Learner, wrong: Any, blocks: dict[str, Any], id: Any, candidates: Any) -> Any:
+    """Learn that the label is not ``wrong``; where that says nothing, nothing is learned."""
+    waiting = learner._waiting
+    if id is not None:
+        kept = waiting.kept(id, *blocks.values(), candidates)
+        names = waiting[id].candidates
+        rated = judged(learner, kept, len(names)) if names is not None else None
+    else:
+        names = None if candidates is None else choices(learner, candidates)
+        rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
+    if names is not None and rated is not None:
+        place = place_of(wrong, names)
+        shares = dict(zip(names, softmax_shares(rated).tolist(), strict=True))
+        label = another(shares, wrong, learner.trials)
+    else:
+        learner._reading.check_label(wrong)
+        model, _, table = learner._judge(learner._reading.read(*blocks.values()) if id is None else kept)
+        table = table[:, : len(model.known)]
+        own = model.own_probabilities(table)[0].tolist() if table.size else []
+        shares = dict(zip(model.known, own, strict=True))
+        label = another(shares, wrong, learner.trials) if wrong in shares else None
+        place = model.known.index(wrong) if label is not None else -1
+    given = blocks if candidates is None else blocks | {"candidates": candidates}
+    if label is None:
+        return learner.predict(**given) if id is None else waiting[id].predicted
+    with denied(learner.model, place):
+        return learner.learn(label=label, **given) if id is None else learner.learn(id=id, label=label)

@@ -1,0 +1,103 @@
+"""How much more log loss the mixture of the pool for votes has than its members in hindsight, and how much it can have.
+
+The trials are played again, one by one, to see what probability each member gave to the label. The mixture is that of
+fixed share (`linmax.bounds.fixed_share`): its log loss is at most that of any sequence of members, and what this
+sequence costs, the logarithms of its first weight and of its changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from linmax.core.contract import KNOWN
+from linmax.data.arrays import cut
+from linmax.data.experts import Experts
+from linmax.data.labels import distinct_labels
+from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
+from linmax.learners.votes import RunningVotes
+from linmax.learners.votes.mixture import RATE
+from linmax.util.checks import whole
+
+if TYPE_CHECKING:
+    from linmax.models.experts_model import ExpertsModel
+
+__all__ = ["Losses", "Regret", "least", "losses_of"]
+
+
+class Regret(NamedTuple):
+    """Log losses, summed over the trials, in nats.
+
+    ``best`` is that of the sequence of members for which ``best + bound`` is least, of all that change so often; it
+    changes ``switches`` times at most. ``loss``, the pool's own, is never more than ``best + bound``.
+    """
+
+    loss: float
+    best: float
+    bound: float
+    switches: int
+
+
+class Losses(NamedTuple):
+    """What the pool lost at each trial, and each of its members; and the weights with which the members began."""
+
+    mixture: np.ndarray  # (trials,)
+    members: np.ndarray  # (trials, members)
+    first: np.ndarray  # (members,)
+
+
+def votes_of(model: ExpertsModel) -> RunningVotes:
+    """The pool for votes in a model."""
+    top = model.engine.top
+    found = top.running if isinstance(top, LearnerNode) else top.votes if isinstance(top, AutoPoolNode) else None
+    if not isinstance(found, RunningVotes):
+        raise ValueError(
+            f"regret is that of a mixture of probabilities, and {model.learner} mixes none on these instances; use "
+            "votes or auto on votes or scores"
+        )
+    return found
+
+
+def losses_of(model: ExpertsModel, instances: Experts, labels: Sequence[Any] | np.ndarray) -> Losses:
+    """The losses of a pool that has learned nothing yet, on its first trials."""
+    distinct, inverse = distinct_labels(labels, len(instances), gaps=True)
+    known = int(model.engine.state.shape[KNOWN])
+    if (inverse < 0).any() or known < len(model.classes):
+        raise ValueError("regret needs a label at every trial and all classes known from the start; see discover=")
+    places = np.array([model.classes.index(name) for name in distinct], np.int32)[inverse]
+    played, pool = model.fitted(instances), votes_of(model).pool
+    working = pool.mixture > 0.0
+    first, mixture, members = pool.mixture[working], [], []
+    for t, label in enumerate(places.tolist()):
+        running = votes_of(model)
+        weights, guesses = running.pool.mixture[working].copy(), running.pool.guesses[working].copy()
+        model.engine.run(cut(played, t, t + 1), places[t : t + 1].copy())
+        guess = guesses[:, 0] / guesses.sum(axis=1)
+        given = (1.0 - guess) * running._room(model.engine.k).shares[working, label] + guess / known
+        members.append(-np.log(given))
+        mixture.append(-float(np.log(weights @ given)))
+    return Losses(np.array(mixture), np.array(members).reshape(-1, len(first)), first)
+
+
+def least(losses: Losses, switches: int) -> Regret:
+    """The regret against sequences of members that change at most so often."""
+    trials, m = losses.members.shape
+    most = min(whole("switches", switches, 0), max(0, trials - 1)) if m > 1 else 0
+    if trials == 0:
+        return Regret(0.0, 0.0, 0.0, 0)
+    change, stay = np.log(m / RATE), -np.log1p(-RATE * (m - 1) / m)
+    # cost[j, i] is the least of a sequence that ends with member i after j changes; lost is the part of its losses
+    cost, lost = np.full((most + 1, m), np.inf), np.zeros((most + 1, m))
+    cost[0], lost[0] = losses.members[0] - np.log(losses.first), losses.members[0]
+    for row in losses.members[1:]:
+        from_other = np.argmin(cost[:-1], axis=1)
+        moved = np.take_along_axis(cost[:-1], from_other[:, None], 1) + change
+        cost, carried = cost + stay, lost.copy()
+        better = moved < cost[1:]
+        carried[1:] = np.where(better, np.take_along_axis(lost[:-1], from_other[:, None], 1), lost[1:])
+        cost[1:] = np.where(better, moved, cost[1:])
+        cost, lost = cost + row, carried + row
+    j, i = np.unravel_index(int(np.argmin(cost)), cost.shape)
+    return Regret(float(losses.mixture.sum()), float(lost[j, i]), float(cost[j, i] - lost[j, i]), int(j))

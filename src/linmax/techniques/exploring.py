@@ -1,0 +1,212 @@
+"""Learning from right or wrong alone, B-B: try a class, now and then any class, and be told whether it is right.
+
+Kakade, Shalev-Shwartz and Tewari (2008). With probability gamma the class that is tried is drawn from all, otherwise it
+is the prediction of B. A class that is right is the label, and B learns it; of two classes a wrong one tells the label
+as well. Labels that come to light by draws alone are a fair sample of all, so that the mistake bound of a rule carries
+over (`linmax.bounds.bandit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from linmax.core.contract import KNOWN, UPDATES
+from linmax.data.arrays import cut
+from linmax.techniques.hosting import Host
+from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
+from linmax.techniques.selecting import AHEAD, drawn
+from linmax.techniques.technique import LearnerLike, Lowering, PrefixTechnique, as_learner
+from linmax.util.checks import finite, whole
+
+if TYPE_CHECKING:
+    from linmax.engine.engine import Engine
+
+__all__ = ["Explored", "Exploring", "bandit"]
+
+DRAWS, DENIED, TOLD = range(3)  # of `Exploring.marks`: draws so far, 1 + the class now denied, labels that were told
+OTHERS = 2**32  # added to the seed for the draws of other classes
+TIED = 1e-12  # leads below this share of the scores are ties
+
+
+@dataclass(frozen=True)
+class Explored(PrefixTechnique):
+    """Description of B-B; made by `linmax.bandit`."""
+
+    notation: ClassVar[str] = "B"
+    gamma: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= finite("gamma", self.gamma) <= 1.0:
+            raise ValueError(f"gamma must lie from 0 to 1, got {self.gamma!r}; try 0.1")
+        whole("seed", self.seed, 0)
+
+    def node(self, lower: Lowering) -> Node:
+        return Exploring(self)
+
+
+class Exploring(Host):
+    """B in an engine of its own, which plays the trials whose label comes to light.
+
+    A label that brings a new class is always learned: nobody could have tried it.
+    """
+
+    def __init__(self, explored: Explored) -> None:
+        super().__init__(explored.base)
+        self.gamma, self.seed = explored.gamma, explored.seed
+        self.marks = np.zeros(3, np.int64)
+
+    @property
+    def own(self) -> dict[str, np.ndarray]:
+        return {"marks": self.marks}
+
+    @property
+    def told(self) -> int:
+        """Trials so far whose label came to light."""
+        return int(self.marks[TOLD])
+
+    @property
+    def guesses(self) -> bool:
+        """Whether a wrong class is learned from by drawing another: of pools, which weigh it by its probability."""
+        return not self.inner.runs
+
+    @property
+    def steady(self) -> bool:
+        """Whether predictions stay as they are while no update is made."""
+        top = self.inner.top
+        return isinstance(top, Leaf) and top.output % 2 == 0
+
+    def renumber(self, order: Sequence[int]) -> None:
+        super().renumber(order)
+        if self.marks[DENIED]:
+            self.marks[DENIED] = list(order).index(int(self.marks[DENIED]) - 1) + 1
+
+    def tried(self, prediction: int, known: int) -> int:
+        """The class that is tried at the next trial, given the prediction of B."""
+        draw = drawn(self.seed, int(self.marks[DRAWS]))
+        return int(draw / self.gamma * known) if draw < self.gamma else prediction
+
+    def deny(self, place: int) -> None:
+        """At the next trial this class is tried, and is wrong, whatever label is given."""
+        self.marks[DENIED] = place + 1
+
+    def undeny(self) -> None:
+        """Take `deny` back, if that trial did not come."""
+        self.marks[DENIED] = 0
+
+    def _label(self, label: int, prediction: int, scores: np.ndarray) -> tuple[int, int]:
+        """The class tried at a trial, and the label that B is to learn, -1 if none; takes the next draw."""
+        known, number = len(scores), int(self.marks[DRAWS])
+        answer, denied = self.tried(prediction, known), int(self.marks[DENIED]) - 1
+        self.marks[[DRAWS, DENIED]] = number + 1, 0
+        answer = denied if denied >= 0 else answer
+        if label >= known:
+            self.marks[TOLD] += 1
+            return answer, label
+        right = denied < 0 and answer == label
+        if known == 2 or right:
+            if known > 2 and not self.guesses and _tied(scores) and drawn(self.seed, number) >= self.gamma:
+                return answer, -1  # B would learn from it, and more often than from a wrong prediction
+            self.marks[TOLD] += 1
+            return answer, answer if right else 1 - answer
+        return answer, self._another(scores, answer, number) if self.guesses else -1
+
+    def _another(self, scores: np.ndarray, wrong: int, number: int) -> int:
+        """A class other than ``wrong``, with a probability as its scores give it."""
+        shares = np.exp(scores - scores.max())
+        shares[wrong] = 0.0
+        sums = np.cumsum(shares / shares.sum() if shares.sum() > 0.0 else np.arange(len(shares)) != wrong)
+        return int(np.searchsorted(sums, drawn(self.seed + OTHERS, number) * sums[-1], side="right"))
+
+    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
+        inner, size = self.inner, len(chunk.seen)
+        inner.state.shape[KNOWN] = chunk.known
+        answers, changed = np.zeros(size, np.int32), np.zeros(size, np.uint8)
+        scores, t, ahead = np.zeros((size, engine.k)), 0, 1
+        while t < size:
+            end = min(size, t + ahead)
+            found, table = inner.judge(cut(chunk.instances, chunk.begin + t, chunk.begin + end), end - t)
+            scores[t:end] = table / self.unit(engine)
+            stop = self._teach(chunk, t, found, table, answers, changed)
+            ahead = min(AHEAD, 2 * ahead) if stop == end and self.steady else max(1, ahead // 2)
+            t = stop
+        return PlayedChunk(answers, changed, scores if chunk.scored else None)
+
+    def _teach(
+        self,
+        chunk: Chunk,
+        first: int,
+        found: np.ndarray,
+        table: np.ndarray,
+        answers: np.ndarray,
+        changed: np.ndarray,
+    ) -> int:
+        """Try and learn the trials from ``first`` on while these predictions and scores hold; returns where it ends."""
+        inner = self.inner
+        for t, (prediction, row) in enumerate(zip(found.tolist(), table, strict=True), first):
+            known = int(inner.state.shape[KNOWN])
+            answers[t], label = self._label(int(chunk.seen[t]), prediction, row[:known])
+            if label < 0:
+                continue
+            before = inner.state.counts[:, UPDATES].sum()
+            one = cut(chunk.instances, chunk.begin + t, chunk.begin + t + 1)
+            inner.run(one, np.array([label], chunk.seen.dtype))
+            changed[t] = not inner.runs or inner.state.counts[:, UPDATES].sum() > before
+            if changed[t] or not self.steady or inner.state.shape[KNOWN] != known:
+                return t + 1
+        return first + len(found)
+
+
+def _tied(scores: np.ndarray) -> bool:
+    second, best = np.partition(scores, -2)[-2:]
+    return bool(best - second <= TIED * np.abs(scores).max())
+
+
+def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
+    """B-B: learn from being told whether the class that was tried is right, and never see a label.
+
+    The class tried is B's prediction or, with probability gamma, one drawn from all classes. It counts: of k classes a
+    share gamma (k - 1)/k of the right predictions is given away to find out about the others.
+
+    Parameters
+    ----------
+    learner
+        Any learner.
+    gamma
+        How often a class is drawn, from 0 to 1. `linmax.bounds.best_bandit_gamma` gives the one with the least bound.
+    seed
+        Of the draws.
+
+    Notes
+    -----
+    B learns the label of a trial if the class tried was right, and with two classes in any case. A wrong class among
+    more teaches a rule nothing. A pool learns another class in its stead, drawn with the probability that its scores
+    give it, so that in the mean it follows the likelihood of "not this class". Where the two best scores are equal, a
+    rule learns from a right class only if it was drawn.
+
+    `run` and every other interface that is given labels uses them to tell right from wrong, and for nothing else; only
+    a label that brings a new class is learned in any case. Where labels are not known, `Learner.explore` says which
+    class to try, and ``learn`` takes ``label`` if it was right and ``wrong`` if not. `predict` never draws.
+
+    For rules that update on mistakes only, the *expected* number of mistakes, those of draws included, is at most
+    `linmax.bounds.bandit`.
+
+    References
+    ----------
+    Kakade, Shalev-Shwartz and Tewari (2008), Efficient bandit algorithms for online multiclass prediction.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(linmax.bandit("R-perceptron", gamma=0.2))
+    B(gamma=0.2)R-perceptron
+    >>> data = linmax.majority_problem(n=9, r=3, k=3, noise=0.0, trials=2000, seed=1)
+    >>> trace = linmax.run("B-perceptron", linmax.experts(votes=data.votes), data.labels)
+    >>> int(trace.wrong[:500].sum()) > 2 * int(trace.wrong[-500:].sum())
+    True
+    """
+    return Explored(as_learner(learner), gamma, seed)

@@ -1,0 +1,332 @@
+"""Merging what learned from votes and scores: the pool for votes, `auto` over them, and fusions."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax import Learner, VoteFusion, merge
+from linmax.cli import main
+from linmax.cluster.merging import merge_since
+from linmax.jit.compiling import JIT
+
+CLASSES = "abcd"
+VOTERS = [f"v{i}" for i in range(7)]
+HALF = 60 if JIT else 24
+POOLS = ["auto", "votes"]
+
+
+def votes_of(trials: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Votes and labels as text."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, len(CLASSES), trials)
+    good = random.random((trials, len(VOTERS))) < np.linspace(0.3, 0.85, len(VOTERS))
+    votes = np.where(good, labels[:, None], random.integers(0, len(CLASSES), good.shape))
+    return np.array(list(CLASSES))[votes], np.array(list(CLASSES))[labels]
+
+
+VOTES, LABELS = votes_of(3 * HALF)
+NEW, NEW_LABELS = votes_of(40, seed=1)
+
+
+def learned(begin: int, end: int, learner: str = "auto", order: Any = None, **options: Any) -> Learner:
+    """A `Learner` that saw some trials; the voters join in this order."""
+    model = Learner(learner, **options)
+    for row, label in zip(VOTES[begin:end], LABELS[begin:end], strict=True):
+        model.learn(votes={VOTERS[i]: str(row[i]) for i in order or range(len(VOTERS))}, label=str(label))
+    return model
+
+
+def scores_of(model: Learner, rows: np.ndarray = NEW) -> np.ndarray:
+    """Scores of new trials, classes in order."""
+    given = [model.scores(votes=dict(zip(VOTERS, row.tolist(), strict=True))) for row in rows]
+    return np.array([[row[name] for name in CLASSES] for row in given])
+
+
+def columns_of(votes: np.ndarray, names: list[str] = VOTERS) -> dict[str, list[Any]]:
+    """Votes as a table."""
+    return {name: votes[:, VOTERS.index(name)].tolist() for name in names}
+
+
+# -- learners ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", POOLS)
+def test_one_that_learned_nothing_changes_no_bit(learner):
+    model, untouched = learned(0, HALF, learner), Learner(learner)
+    for merged in (merge([model, untouched]), merge([untouched, model]), merge([model])):
+        np.testing.assert_array_equal(scores_of(merged), scores_of(model))
+        assert (merged.trials, merged.mistakes) == (model.trials, model.mistakes)
+        twin = copy.deepcopy(model)
+        for row, label in zip(NEW, NEW_LABELS, strict=True):
+            votes = dict(zip(VOTERS, row.tolist(), strict=True))
+            assert merged.learn(votes=votes, label=str(label)) == twin.learn(votes=votes, label=str(label))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", POOLS)
+def test_names_in_another_order_change_nothing(learner):
+    one, other = learned(0, HALF, learner), learned(HALF, 2 * HALF, learner)
+    turned = learned(HALF, 2 * HALF, learner, order=list(range(len(VOTERS)))[::-1])
+    np.testing.assert_allclose(scores_of(merge([one, turned])), scores_of(merge([one, other])), rtol=1e-9)
+    np.testing.assert_allclose(scores_of(merge([turned, one])), scores_of(merge([one, other])), rtol=1e-9)
+    assert one.classes != other.classes  # in the order in which they were met
+    np.testing.assert_allclose(scores_of(merge([other, one])), scores_of(merge([one, other])), rtol=1e-9)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", POOLS)
+@pytest.mark.parametrize("how", ["trials", "uniform"])
+def test_the_order_of_merging_only_rounds(learner, how):
+    parts = [learned(0, 20, learner), learned(20, HALF, learner), learned(HALF, 2 * HALF, learner)]
+    at_once = scores_of(merge(parts, "trials"))
+    left = merge([merge(parts[:2], "trials"), parts[2]], "trials")
+    right = merge([parts[0], merge(parts[1:], "trials")], "trials")
+    for merged in (left, right):
+        np.testing.assert_allclose(scores_of(merged), at_once, rtol=1e-8)
+    back = merge(parts[::-1], how)
+    np.testing.assert_allclose(scores_of(back), scores_of(merge(parts, how)), rtol=1e-8)
+
+
+@pytest.mark.small
+def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
+    from linmax.learners.votes.mixture import KEPT, RIDGE
+
+    options = {"learner": "votes", "classes": list(CLASSES)}
+    parts = [learned(0, HALF, **options), learned(HALF, 2 * HALF, **options)]
+    pools = [part.engine.top.running.pool for part in [*parts, merge(parts)]]
+    for m in range(len(RIDGE) - 1):
+        information, pull, home = [], [], []
+        for pool in pools:
+            precision = np.tril(pool.precision[m]) + np.tril(pool.precision[m], -1).T
+            information.append(precision - RIDGE[m] * np.eye(len(precision)))
+            pull.append(precision @ pool.weights[m] - RIDGE[m] * pool.home[m])
+            home.append(pool.home[m])
+        memory = [trials if KEPT[m] == 1.0 else (1 - KEPT[m] ** trials) / (1 - KEPT[m]) for trials in (HALF, 2 * HALF)]
+        share = memory[1] / (2 * memory[0])
+        np.testing.assert_allclose(information[2], share * (information[0] + information[1]), atol=1e-9)
+        np.testing.assert_allclose(pull[2], share * (pull[0] + pull[1]), atol=1e-8)
+        between = (np.minimum(*home[:2]) - 1e-9 <= home[2]) & (home[2] <= np.maximum(*home[:2]) + 1e-9)
+        assert between.all()
+    np.testing.assert_allclose(pools[2].guesses[:5].sum(axis=1), 10 + 2 * HALF)
+    assert pools[2].mixture.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.small
+def test_what_all_went_on_from_counts_once():
+    base = learned(0, HALF)
+    parts = [copy.deepcopy(base) for _ in range(2)]
+    for part, begin in zip(parts, (HALF, HALF + 20), strict=True):
+        for row, label in zip(VOTES[begin : begin + 20], LABELS[begin : begin + 20], strict=True):
+            part.learn(votes=dict(zip(VOTERS, row.tolist(), strict=True)), label=str(label))
+    merged, serial = merge_since(base, parts), learned(0, HALF + 40)
+    assert merged.trials == HALF + 40
+    one, other = (model.engine.top.votes.pool for model in (merged, serial))
+    assert one.counts[:3].tolist() == other.counts[:3].tolist()
+    np.testing.assert_allclose(np.trace(one.precision[1]), np.trace(other.precision[1]), rtol=0.05)
+    same = merge_since(base, [parts[0], copy.deepcopy(base)])
+    np.testing.assert_allclose(scores_of(same), scores_of(parts[0]), rtol=1e-9)
+
+
+@pytest.mark.small
+def test_voters_raters_and_attributes_that_only_one_has_met(tmp_path):
+    one, other = Learner(), Learner()
+    for i in range(HALF):
+        label = "xy"[i % 2]
+        one.learn(votes={"ann": label, "bob": "x"}, label=label)
+        other.learn(
+            {"word": 1.0 if label == "x" else -1.0}, votes={"cat": label}, scores={"r": {label: 2.0}}, label=label
+        )
+    for merged in (merge([one, other]), merge([other, one])):
+        assert set(merged.voters) == {"ann", "bob", "cat"}
+        assert merged.raters == ["r"]
+        assert merged.attributes == ["word"]
+        merged.save(tmp_path / "merged")
+        again = Learner.load(tmp_path / "merged")
+        for model in (merged, again):
+            assert model.predict(votes={"ann": "y"}) == "y"
+            assert model.predict(scores={"r": {"x": 3.0}}) == "x"
+            model.learn({"word": 1.0, "more": 1.0}, votes={"dan": "x", "ann": "x"}, label="x")
+            assert set(model.weights["voters"]) == {"ann", "bob", "cat", "dan"}
+        assert merged.predict_proba(votes={"ann": "y"}) == again.predict_proba(votes={"ann": "y"})
+
+
+@pytest.mark.small
+def test_the_size_of_scores_in_each_part_does_not_matter():
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, HALF)
+    table = random.normal(size=(HALF, 2, 2)) + 1.5 * (np.arange(2) == labels[:, None])[:, None]
+    parts = []
+    for unit in (1.0, 100.0):
+        model = Learner("votes", classes=[0, 1])
+        for row, label in zip(table, labels.tolist(), strict=True):
+            scores = {f"r{i}": {0: unit * row[i, 0], 1: unit * row[i, 1]} for i in range(2)}
+            model.learn(scores=scores, label=label)
+        parts.append(model)
+    pool = merge(parts).engine.top.running.pool
+    large, small = (np.sqrt(part.engine.top.running.pool.scales[:, 1]) for part in parts[::-1])
+    ratio = large / small
+    np.testing.assert_allclose(ratio, 100.0)
+    mixed = np.sqrt(pool.scales[:, 1] / 2.0)
+    # what a score of the first part adds is about what it added there
+    weights = pool.weights[1, 2:4] / mixed
+    assert (weights < parts[0].engine.top.running.pool.weights[1, 2:4] / small).all()
+    assert (weights > parts[1].engine.top.running.pool.weights[1, 2:4] / large).all()
+
+
+@pytest.mark.small
+def test_agreement_without_labels_adds_up():
+    whole, parts = VoteFusion(classes=list(CLASSES)), [VoteFusion(classes=list(CLASSES)) for _ in range(2)]
+    whole.partial_fit(columns_of(VOTES[: 2 * HALF]))
+    for place, part in enumerate(parts):
+        part.partial_fit(columns_of(VOTES[place * HALF : (place + 1) * HALF]))
+    merged = merge(parts, [1.0, 1.0])
+    one, other = (fusion.model.engine.top.votes.agreement for fusion in (merged, whole))
+    np.testing.assert_array_equal(one.together, other.together)
+    np.testing.assert_array_equal(one.agreed, other.agreed)
+    np.testing.assert_array_equal(one.habits, other.habits)
+    assert np.corrcoef(one.trust[0, :-1], other.trust[0, :-1])[0, 1] > 0.8  # as of the last fit
+    assert (merged.predict(columns_of(NEW)) == whole.predict(columns_of(NEW))).mean() > 0.8
+    merged.partial_fit(columns_of(NEW), NEW_LABELS)
+
+
+# -- fusions ----------------------------------------------------------------------------------------------------------
+
+
+def fused(begin: int, end: int, names: list[str] = VOTERS, **options: Any) -> VoteFusion:
+    return VoteFusion(**options).fit(columns_of(VOTES[begin:end], names), LABELS[begin:end])
+
+
+@pytest.mark.small
+def test_fusions_add_their_counts():
+    parts = [fused(0, HALF), fused(HALF, 2 * HALF, VOTERS[::-1][:5])]
+    merged = merge(parts)
+    assert isinstance(merged, VoteFusion)
+    assert merged.voters_ == VOTERS
+    online, own = merged.report().online, [part.report().online for part in parts]
+    assert online.trials == 2 * HALF
+    assert online.mistakes == sum(one.mistakes for one in own)
+    lines = {line.name: line for line in merged.report().voters}
+    assert lines["v0"].spoke == pytest.approx(0.5)
+    assert lines["v6"].accuracy == pytest.approx(np.mean(VOTES[: 2 * HALF, 6] == LABELS[: 2 * HALF]))
+    assert merged.predict_proba(columns_of(NEW)).sum(axis=1) == pytest.approx(np.ones(len(NEW)))
+    assert merged.explain(dict(zip(VOTERS, NEW[0].tolist(), strict=True))).winner in CLASSES
+    assert sum(map(abs, merged.weights().values())) == pytest.approx(1.0)
+    votes, labels = merged._state.recent.rows()
+    assert votes.shape == (2 * HALF, len(VOTERS))
+    names = np.array(merged.model.classes)
+    np.testing.assert_array_equal(names[labels[:HALF]], LABELS[:HALF])
+    np.testing.assert_array_equal(names[votes[:HALF]], VOTES[:HALF])
+    assert [part.report().online.trials for part in parts] == [HALF, HALF]
+
+
+@pytest.mark.small
+def test_a_fusion_that_learned_nothing_changes_no_bit(tmp_path):
+    fusion = fused(0, HALF)
+    for merged in (merge([fusion, VoteFusion()]), merge([VoteFusion(), fusion]), merge([fusion])):
+        np.testing.assert_array_equal(merged.predict_proba(columns_of(NEW)), fusion.predict_proba(columns_of(NEW)))
+        assert merged.report().to_dict() == fusion.report().to_dict()
+        assert merged is not fusion
+    assert not hasattr(merge([VoteFusion(), VoteFusion()]), "_state")
+    both = merge([fusion, fused(HALF, 90)])
+    both.save(tmp_path / "both")
+    again = VoteFusion.load(tmp_path / "both")
+    for one in (both, again):
+        one.partial_fit({**columns_of(NEW), "new": NEW_LABELS.tolist()}, NEW_LABELS)
+    np.testing.assert_array_equal(both.predict_proba(columns_of(NEW)), again.predict_proba(columns_of(NEW)))
+
+
+@pytest.mark.small
+def test_fusions_of_scores():
+    random = np.random.default_rng(0)
+    labels = np.array(list("xyz"))[random.integers(0, 3, 2 * HALF)]
+    table = random.random((2 * HALF, 3, 3)) + (np.array(list("xyz")) == labels[:, None])[:, None] * [
+        [0.1],
+        [0.4],
+        [0.9],
+    ]
+    names = ["r0", "r1", "r2"]
+
+    def fit(begin: int, end: int, order: list[str]) -> VoteFusion:
+        part = {name: table[begin:end, names.index(name)] for name in order}
+        return VoteFusion(normalise=["minmax", "running"], classes=list("xyz")).fit(part, labels[begin:end])
+
+    parts = [fit(0, HALF, names), fit(HALF, 2 * HALF, ["r2", "r0"])]
+    merged = merge(parts)
+    assert merged.voters_ == names
+    given = {name: table[:, i] for i, name in enumerate(names)}
+    assert (merged.predict(given) == labels).mean() > 0.8
+    normaliser = merged._state.normaliser
+    np.testing.assert_allclose(normaliser.highs[[0, 2]], table[:, [0, 2]].max(axis=(0, 2)))
+    together = merged._state.diversity.together
+    assert together[0, 2] == 2 * HALF
+    assert together[0, 1] == HALF
+    assert set(merged.report().normalisations) == {"minmax", "running"}
+
+
+@pytest.mark.small
+def test_copies_for_the_values_of_side_columns_are_joined():
+    subject = np.array(["maths", "art", "law"])[np.arange(len(LABELS)) % 3]
+
+    def fit(chosen: np.ndarray) -> VoteFusion:
+        frame = columns_of(VOTES[chosen]) | {"subject": subject[chosen].tolist()}
+        return VoteFusion(by="subject").fit(frame, LABELS[chosen])
+
+    parts = [fit(np.flatnonzero(subject != "law")), fit(np.flatnonzero(subject != "maths"))]
+    merged = merge(parts)
+    assert dict(zip(merged._state.sides.labels, merged._state.sides.counts.tolist(), strict=True)) == {
+        "maths": HALF, "art": 2 * HALF, "law": HALF,
+    }  # fmt: skip
+    by = merged.weights(copies=True)
+    assert set(by["v6"]) == {"maths", "art", "law"}
+    frame = columns_of(NEW) | {"subject": ["law"] * len(NEW)}
+    assert (merged.predict(frame) == NEW_LABELS).mean() > 0.7
+    merged.partial_fit(columns_of(NEW) | {"subject": ["music"] * len(NEW)}, NEW_LABELS)
+
+
+@pytest.mark.small
+def test_fusions_that_do_not_fit_together():
+    one = fused(0, 20)
+    with pytest.raises(ValueError, match="same thresholds: number 1 has False, number 0 True"):
+        merge([one, fused(20, 40, thresholds=False)])
+    with pytest.raises(ValueError, match="same learner"):
+        merge([one, fused(20, 40, learner="perceptron")])
+    with pytest.raises(ValueError, match="some fusions voters go by name"):
+        merge([one, VoteFusion().fit(VOTES[:20], LABELS[:20])])
+    with pytest.raises(ValueError, match="stack.*cannot be merged"):
+        merge([fused(0, 20, learner="stack(perceptron, pa)")] * 2)
+    with pytest.raises(ValueError, match="votes and fusions of scores"):
+        merge([one, VoteFusion().fit({"v0": np.eye(4)}, list(CLASSES))])
+    scored = [VoteFusion().fit({"v0": np.eye(4)}, list(names)) for names in ("abcd", "bcde")]
+    with pytest.raises(ValueError, match="must have the same classes"):
+        merge(scored)
+    with pytest.raises(TypeError, match="all be Learner objects, all stream models or all fusions"):
+        merge([one, Learner()])
+    turned = merge([fused(0, 30, classes=list("abcd")), fused(30, 60, classes=list("dcba"))])
+    assert turned.classes_.tolist() == list("abcd")
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_eight_shards_are_about_as_good_as_one_stream():
+    votes, labels = votes_of(4000, seed=3)
+    train, test = slice(0, 2400), slice(2400, None)
+    serial = VoteFusion().fit(votes[train], labels[train])
+    parts = [VoteFusion().fit(votes[begin : begin + 300], labels[begin : begin + 300]) for begin in range(0, 2400, 300)]
+    right = [float((fusion.predict(votes[test]) == labels[test]).mean()) for fusion in (merge(parts), serial)]
+    assert right[0] > right[1] - 0.005
+
+
+def test_the_command_merges_fusions(tmp_path, capsys):
+    for place in range(2):
+        fused(place * HALF, (place + 1) * HALF).save(tmp_path / f"part{place}")
+    paths = [str(tmp_path / f"part{place}") for place in range(2)]
+    assert main(["merge", *paths, "-o", str(tmp_path / "both"), "--how", "trials", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"learner": "auto", "models": 2, "trials": 2 * HALF, "updates": 2 * HALF, "classes": 4, "voters": 7}
+    assert linmax.VoteFusion.load(tmp_path / "both").report().online.trials == 2 * HALF

@@ -1,0 +1,263 @@
+"""Weights of rows: what they mean for pools and for rules, from every format, through every interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linmax.streams import StreamModel, stream
+
+import linmax
+from linmax.models.streams.progressive import Progressive
+
+RNG = np.random.default_rng(3)
+LABELS = RNG.integers(0, 3, 150)
+TABLE = RNG.normal(size=(150, 4)) + np.eye(3, 4)[LABELS]
+WEIGHTS = RNG.choice([0.25, 0.5, 1.0, 2.0, 3.5], 150)
+LEARNERS = ["auto", "attributes(sparse)", "binned-pairs", "perceptron", "AR-perceptron", "combine(perceptron, arow)"]
+
+
+def arrays_of(model: StreamModel) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in model.state()[1].items()}
+
+
+def taught(learner: str, weights: np.ndarray | None, rows: int = 4096) -> StreamModel:
+    model = StreamModel(learner)
+    table = (TABLE, LABELS) if weights is None else (TABLE, LABELS, weights)
+    for batch in stream(table, model=model, rows=rows):
+        model.learn(batch)
+    return model
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_weight_of_one_gives_the_same_bits_as_none(learner: str) -> None:
+    assert arrays_of(taught(learner, np.ones(150))) == arrays_of(taught(learner, None))
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_how_rows_are_cut_does_not_matter(learner: str) -> None:
+    assert arrays_of(taught(learner, WEIGHTS, rows=7)) == arrays_of(taught(learner, WEIGHTS))
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("weight", [0.5, 0.1])
+def test_fractions_favour_no_class_of_rows_that_alternate(learner: str, weight: float) -> None:
+    labels = np.arange(600) % 2
+    table = np.random.default_rng(0).normal(size=(600, 3)) + 3.0 * labels[:, None]
+    model = StreamModel(learner)
+    for batch in stream((table, labels, np.full(600, weight)), model=model):
+        model.learn(batch)
+    (batch,) = stream((table, labels), model=model, grow=False)
+    assert (model.predict(batch) == batch.labels).mean() > 0.9
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, "logistic", "softmax(1)"])
+def test_a_huge_weight_is_no_loop(learner: str) -> None:
+    weights = np.ones(150)
+    weights[[20, 149]] = 1e9
+    model = taught(learner, weights)
+    (batch,) = stream((TABLE[149:], LABELS[149:]), model=model, grow=False)
+    assert model.predict(batch).tolist() == [str(LABELS[149])]
+    assert np.isfinite(model.predict_proba(batch)).all()
+    assert model.trials < 500
+
+
+@pytest.mark.parametrize("learner", ["auto", "A-perceptron", "arow"])
+def test_a_class_that_weighs_more_is_predicted_more_often(learner: str) -> None:
+    rng = np.random.default_rng(1)
+    labels, table = rng.integers(0, 2, 1000), rng.normal(size=(1000, 3))
+    table += 0.4 * labels[:, None]
+    shares = []
+    for factor in (0.2, 1.0, 5.0):
+        model = StreamModel(learner)
+        for batch in stream((table, labels, np.where(labels == 1, factor, 1.0)), model=model):
+            model.learn(batch)
+        (batch,) = stream((table, labels), model=model, grow=False)
+        shares.append(float((model.predict(batch) == "1").mean()))
+    assert shares[0] < shares[1] < shares[2]
+
+
+def test_a_weighed_step_follows_its_formula() -> None:
+    """One row (1, 1 beside the constant) of class a, then one of class b with weight w."""
+    cells = {}
+    for weight in (1.0, 0.25, 4.0):
+        model = StreamModel("attributes(sparse)")
+        for batch in stream(["a |f x", f"b {weight} |f y"], model=model):
+            model.learn(batch)
+        assert model.model is not None
+        pool = model.model.pool
+        assert pool is not None
+        group: Any = pool.groups["sparse"]
+        cells[weight] = group.cells[2], group.counts[2]
+        x = 1.0 / np.sqrt(2.0)  # log(2) twice, length 1
+        # AROW of class b: nothing is known of y, and the constant has learned against b at the first trial, if at all.
+        constant = group.cells[0]
+        assert group.counts[2, 1] == pytest.approx(weight * x)
+        assert constant[2, 1] == pytest.approx(1.0 - x**2 / (1.0 + 0.1 / weight))
+    assert cells[0.25][0][1, 1] < cells[1.0][0][1, 1] < cells[4.0][0][1, 1]
+
+
+# -- formats ------------------------------------------------------------------------------------------------------
+
+
+def as_vw() -> list[str]:
+    rows = zip(LABELS, WEIGHTS, TABLE, strict=True)
+    return [f"{y} {w} | " + " ".join(f"{i}:{v!r}" for i, v in enumerate(row.tolist())) for y, w, row in rows]
+
+
+def as_svmlight() -> list[str]:
+    rows = zip(LABELS, WEIGHTS, TABLE, strict=True)
+    return [f"{y} cost:{w} " + " ".join(f"{i}:{v!r}" for i, v in enumerate(row.tolist())) for y, w, row in rows]
+
+
+def as_csv() -> list[str]:
+    rows = zip(LABELS, WEIGHTS, TABLE, strict=True)
+    return ["heft,0,1,2,3,y", *(f"{w}," + ",".join(map(repr, row.tolist())) + f",{y}" for y, w, row in rows)]
+
+
+def as_json() -> list[str]:
+    rows = zip(LABELS.tolist(), WEIGHTS.tolist(), TABLE.tolist(), strict=True)
+    return [json.dumps({"y": y, "heft": w, "features": row}) for y, w, row in rows]
+
+
+@pytest.mark.parametrize(("made", "weight"), [(as_vw, None), (as_svmlight, None), (as_csv, "heft"), (as_json, "heft")])
+def test_the_same_weights_from_every_format(made: Callable[[], list[str]], weight: str | None) -> None:
+    model, expected = StreamModel("auto(dense)"), taught("auto(dense)", WEIGHTS)
+    for batch in stream(made(), model=model, weight=weight):
+        model.learn(batch)
+    assert model.mistakes == expected.mistakes
+    found, wanted = (m.model.pool.arrays for m in (model, expected) if m.model is not None and m.model.pool is not None)
+    for name in ("weights", "matrix", "dense.cells", "pairs16.cells"):
+        np.testing.assert_array_equal(found[name], wanted[name])
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_the_same_weights_from_tables(library: str, tmp_path: Path) -> None:
+    pytest.importorskip(library)
+    columns = {str(i): TABLE[:, i] for i in range(4)} | {"heft": WEIGHTS, "y": LABELS}
+    source: Any
+    if library == "pandas":
+        import pandas as pd
+
+        source = pd.DataFrame(columns)
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        source = tmp_path / "table.parquet"
+        pq.write_table(pa.table(columns), source)
+    model = StreamModel("auto(dense)")
+    for batch in stream(source, model=model, weight="heft"):
+        model.learn(batch)
+    assert model.mistakes == taught("auto(dense)", WEIGHTS).mistakes
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "given"),
+    [
+        (["a |f x", "b {} |f y", "b |f y"], {}, ["-1", "nan", "inf", "1e400", "heavy"]),
+        (["1 1:1", "2 cost:{} 2:1", "2 2:1"], {}, ["-1", "nan", "inf", "1e400", "heavy"]),
+        (["x,y,w", "1,a,{}", "2,b,1"], {"weight": "w", "label": "y"}, ["-1", "nan", "inf", "1e400", "heavy", ""]),
+        (['{{"label": "a", "w": 1, "x": 1}}', '{{"label": "b", "w": {}, "x": 2}}'], {"weight": "w"}, ["-1", "true"]),
+    ],
+    ids=["vw", "svmlight", "csv", "json"],
+)
+def test_weights_that_cannot_be_are_refused_with_their_line(lines: list[str], options: Any, given: list[str]) -> None:
+    for text in given:
+        rows = stream([line.format(text) for line in lines], **options)
+        model = StreamModel("perceptron")
+        for batch in rows:
+            model.learn(batch)
+        told = rows.refusals.first
+        assert [(line, reason) for _, line, reason in told] == [
+            (2, f"the weight is not a finite number >= 0, but {text!r}; 0 leaves a row out")
+        ]
+        assert model.trials > 0
+        with pytest.raises(ValueError, match="line 2: the weight is not a finite number >= 0, but"):
+            list(stream([line.format(text) for line in lines], strict=True, **options))
+
+
+def test_a_batch_with_weights_that_cannot_be_teaches_nothing() -> None:
+    model = StreamModel("perceptron")
+    (batch,) = stream(["a |f x", "b |f y"], model=model)
+    batch.importance[1] = np.nan
+    with pytest.raises(ValueError, match="line 2: the weight nan is not a finite number >= 0; 0 leaves a row out"):
+        model.learn(batch)
+    assert model.trials == 0
+
+
+def test_an_option_for_tables_does_not_apply_elsewhere() -> None:
+    with pytest.raises(ValueError, match="weight does not apply to Lines, which is Vowpal Wabbit's text"):
+        list(stream(["a |f x"], weight="w"))
+    with pytest.raises(ValueError, match="has no column 'heft'"):
+        list(stream(["x,y", "1,a"], weight="heft"))
+
+
+def test_rows_that_are_only_predicted_need_no_weight(tmp_path: Path) -> None:
+    model = StreamModel("perceptron")
+    for batch in stream(as_csv(), model=model, weight="heft"):
+        model.learn(batch)
+    model.save(tmp_path / "model")
+    loaded = StreamModel.load(tmp_path / "model")
+    bare = [line.split(",", 1)[1] for line in as_csv()]
+    (batch,) = stream(bare, model=loaded, grow=False)
+    (whole,) = stream(as_csv(), model=model, grow=False)
+    assert loaded.predict(batch).tolist() == model.predict(whole).tolist()
+    with pytest.raises(ValueError, match="has no column 'heft' for weights"):
+        list(stream(bare, model=loaded))
+
+
+# -- interfaces ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", ["auto(dense)", "perceptron", "AR-perceptron"])
+def test_interfaces_agree(learner: str) -> None:
+    online, estimator = linmax.Learner(learner), linmax.LinearMaxClassifier(learner, scale="none")
+    for row, label, weight in zip(TABLE.tolist(), LABELS.tolist(), WEIGHTS.tolist(), strict=True):
+        online.learn(dict(enumerate(row)), label=label, weight=weight)
+    estimator.partial_fit(TABLE[:50], LABELS[:50], sample_weight=WEIGHTS[:50])
+    estimator.partial_fit(TABLE[50:], LABELS[50:], sample_weight=WEIGHTS[50:])
+    streamed = StreamModel(learner, scale="none")
+    for batch in stream((TABLE, LABELS, WEIGHTS), model=streamed):
+        streamed.learn(batch)
+    assert online.mistakes == estimator.mistakes_ == streamed.mistakes
+
+
+def test_a_weight_of_a_label_that_comes_later() -> None:
+    now, later = linmax.Learner("perceptron"), linmax.Learner("perceptron")
+    for learner in (now, later):
+        learner.learn({"x": 1.0}, label="a")
+    now.learn({"y": 1.0}, label="b", weight=3.0)
+    later.predict({"y": 1.0}, id=1)
+    assert later.learn(id=1, label="b", weight=3.0) == "a"
+    assert (now.mistakes, now.weights["attributes"]) == (later.mistakes, later.weights["attributes"])
+    assert later.pending == 0
+    before = later.mistakes, later.trials
+    assert later.learn({"y": 1.0}, label="c", weight=0.0) == "b"
+    assert (later.mistakes, later.trials) == before
+    assert later.classes == ["a", "b"]
+    for bad in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="weight must be"):
+            later.learn({"y": 1.0}, label="b", weight=bad)
+    with pytest.raises(TypeError, match="takes weight= with a label and without candidates"):
+        later.learn({"y": 1.0}, wrong="b", weight=2.0)
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron"])
+def test_labels_that_come_later_keep_their_weights(learner: str, tmp_path: Path) -> None:
+    works = [Progressive(StreamModel(learner), delay=5) for _ in range(2)]
+    for batch in stream((TABLE, LABELS, WEIGHTS), model=works[0].model):
+        works[0].play(batch)
+    for batch in stream((TABLE[:70], LABELS[:70], WEIGHTS[:70]), model=works[1].model):
+        works[1].play(batch)
+    works[1].save(tmp_path / "checkpoint", {}, {})
+    works[1] = Progressive.load(tmp_path / "checkpoint")[0]
+    for batch in stream((TABLE[70:], LABELS[70:], WEIGHTS[70:]), model=works[1].model):
+        works[1].play(batch)
+    for work in works:
+        work.finish_pass(again=False)
+    assert arrays_of(works[0].model) == arrays_of(works[1].model)

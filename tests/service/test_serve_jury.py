@@ -1,0 +1,349 @@
+"""Juries over HTTP: candidates, right and wrong, whom to ask, labels when needed, sets; and that a replay gives the same."""
+
+import asyncio
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("apsw", reason="needs the extra 'serve'")
+
+from harness import Server, read_log
+from local import Local
+
+import linmax
+from linmax import AsyncClient, Client, Learner
+from linmax.service import offline
+from linmax.service.client import ServiceError
+from linmax.service.offline import digest
+
+M = "/v1/models/m"
+
+
+def made(local, learner, name="m", **options):
+    answer = local.call("POST", "/v1/models", {"name": name, "learner": learner, **options})
+    assert answer.status == 201, answer.body
+
+
+def post(local, verb, **body):
+    return local.call("POST", f"{M}/{verb}", body)
+
+
+def refused(answer, field, words):
+    assert answer.status == 422, answer.body
+    assert answer.body["error"]["field"] == field
+    assert words in answer.body["error"]["message"]
+
+
+def bits(learner):
+    return digest(learner.state()[1])
+
+
+def same_after_restarts(local, data, tmp_path):
+    """From the log alone, as after a kill, and from a snapshot: the same bits, the same figures, and all verified."""
+    model = local.service.models["m"]
+    expected, figures = bits(model.learner), local.call("GET", M).body
+    shutil.copytree(data, tmp_path / "killed")
+    local.__exit__()
+    for folder in (tmp_path / "killed", data):
+        with Local(folder) as again:
+            assert again.call("GET", "/ready").body["quarantined"] == []
+            assert bits(again.service.models["m"].learner) == expected
+            shown = again.call("GET", M).body
+            assert {**shown, "snapshot_seq": 0} == {**figures, "snapshot_seq": 0}
+        report = offline.verify(folder)
+        assert report.good, report.lines
+
+
+class TestCandidates:
+    def test_never_seen_ones_are_learned_and_replayed(self, tmp_path):
+        data, chance, own = tmp_path / "data", random.Random(1), Learner("auto")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="mixed", candidates=True)
+        mistakes = 0
+        for t in range(40):
+            names = [f"{t}-{i}" for i in range(chance.randrange(2, 6))]
+            good = chance.choice(names)
+            body = {
+                "candidates": names,
+                "votes": {"ann": good, "bob": chance.choice(names), "cy": "none of them"},
+                "scores": {"near": {name: chance.random() for name in names}},
+            }
+            if t % 3 == 0:
+                kept = post(local, "predict", **body, id=f"t{t}").body
+                post(local, "predict", **body | {"candidates": [*names, "more", "still more"]})  # changes nothing
+                answer = post(local, "label", id=f"t{t}", label=good)
+                assert answer.body["predicted"] == kept["label"]
+            else:
+                answer = post(local, "learn", **body, label=good, id=f"t{t}")
+                assert post(local, "learn", **body, label=good, id=f"t{t}").body == answer.body
+            assert answer.status == 200
+            assert own.learn(**body, label=good) == answer.body["predicted"]
+            mistakes += answer.body["mistake"]
+        assert mistakes < 12
+        assert local.call("GET", M).body["classes"] == []
+        assert bits(own) == bits(local.service.models["m"].learner)
+        ranked = post(local, "rank", candidates=["x", "y", "z"], votes={"ann": "y"}).body["ranking"]
+        assert ranked[0]["label"] == "y"
+        assert [row["label"] for row in ranked] == own.rank(["x", "y", "z"], votes={"ann": "y"})
+        assert post(local, "explain", candidates=["x", "y"], votes={"ann": "y"}).body["label"] == "y"
+        assert local.call("GET", f"{M}/weights").body["voters"][0]["name"] == "ann"
+        assert local.sql("SELECT count(*) FROM names WHERE kind = 3") == 0  # candidates take no memory
+        post(local, "predict", candidates=["p", "q"], votes={"ann": "q"}, id="open")
+        assert local.call("GET", f"{M}/predictions").body["predictions"][0]["label"] == "q"
+        same_after_restarts(local, data, tmp_path)
+        exported = [line for line in offline.exported(data, "m", 0) if line["kind"] in ("learn", "label")]
+        assert len(exported) == 40
+        assert all(line["label"].split("-")[0] == line["id"][1:] for line in exported)
+        events = read_log(data)["m"]
+        assert [event[5] for event in events if event[1] in ("learn", "label")] == [line["label"] for line in exported]
+
+    def test_refused_by_name_and_nothing_learned(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="scores", candidates=True)
+            said = {"r": {"a": 1.0}}
+            refused(post(local, "learn", candidates=["a", "b", "a"], scores=said, label="a"), "candidates", "twice")
+            refused(post(local, "learn", candidates=["a", "b"], scores=said, label="c"), "label", "not among the candi")
+            refused(post(local, "learn", candidates=["a", "b"], scores=said, wrong="c"), "wrong", "not among the candi")
+            refused(post(local, "learn", scores=said, label="a"), "candidates", "chooses among candidates")
+            refused(post(local, "predict", candidates=["a", 3], scores=said), "candidates", "must be text")
+            refused(post(local, "predict", candidates=["a"], attributes={"x": 1}), "attributes", "rate the candidates")
+            refused(post(local, "predict", candidates=[], scores=said), "candidates", "length >= 1")
+            refused(post(local, "predict", candidates=["a"], scores={"r": [1, 2]}), "scores", "must be 1 numbers")
+            asked = {"candidates": ["a", "b"], "scores": said}
+            refused(post(local, "predict", **asked, probabilities=True), "probabilities", "ask for a ranking")
+            refused(post(local, "predict", **asked, coverage=0.9), "coverage", "ask for a ranking")
+            assert post(local, "predict", **asked, id="kept").status == 200
+            refused(post(local, "label", id="kept", label="c"), "label", "not among the candidates ['a', 'b']")
+            assert local.call("GET", M).body["trials"] == 0
+            assert post(local, "label", id="kept", label="b").status == 200
+            made(local, "auto", "plain", kind="votes")
+            body = {"candidates": ["a"], "votes": {"v": "a"}}
+            refused(local.call("POST", "/v1/models/plain/predict", body), "candidates", '"candidates": true')
+            refused(local.call("POST", "/v1/models/plain/rank", body), "candidates", '"candidates": true')
+
+    @pytest.mark.parametrize(
+        ("options", "field", "words"),
+        [
+            ({"kind": "attributes"}, "kind", "need votes or scores"),
+            ({"kind": "votes", "classes": ["a", "b"]}, "classes", "must be absent"),
+            ({"kind": "votes", "learner": "AR-winnow(1.1)"}, "learner", "leave R and V out"),
+        ],
+    )
+    def test_models_that_cannot_choose(self, tmp_path, options, field, words):
+        with Local(tmp_path) as local:
+            body = {"name": "m", "learner": "auto", "candidates": True} | options
+            refused(local.call("POST", "/v1/models", body), field, words)
+
+
+class TestWrong:
+    def test_right_and_wrong_are_learned_and_replayed(self, tmp_path):
+        data, own = tmp_path / "data", Learner("auto")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="votes")
+        mistakes = 0
+        for t in range(40):
+            label = "abc"[t % 3]
+            votes = {"ann": label, "bob": "abc"[t % 2], "cy": "abc"[(5 * t) % 3]}
+            served = post(local, "predict", votes=votes, id=f"t{t}").body["label"]
+            told = {"label": label} if served == label else {"wrong": served} if served else {"wrong": "d"}
+            if t % 2:
+                answer = post(local, "label", id=f"t{t}", **told)
+                assert answer.body["mistake"] == (served != label and served is not None)
+            else:
+                answer = post(local, "learn", votes=votes, id=f"l{t}", **told)
+                assert post(local, "learn", votes=votes, id=f"l{t}", **told).body == answer.body
+            assert answer.status == 200, answer.body
+            assert answer.body.get("wrong") == told.get("wrong")
+            assert ("label" in answer.body) == ("label" in told)
+            own.learn(votes=votes, **told)
+            mistakes += answer.body["mistake"]
+        assert bits(own) == bits(local.service.models["m"].learner)
+        assert local.call("GET", M).body["mistakes"] == mistakes
+        same_after_restarts(local, data, tmp_path)
+
+    def test_attributes_are_replayed_one_by_one(self, tmp_path):
+        data = tmp_path / "data"
+        local = Local(data).__enter__()
+        made(local, "perceptron")
+        for t in range(90):
+            told = {"wrong": "abc"[(t + 1) % 3]} if t % 7 == 3 else {"label": "abc"[t % 3]}
+            assert post(local, "learn", attributes={f"f{t % 9}": 1.0, "g": 0.5}, **told).status == 200
+        same_after_restarts(local, data, tmp_path)
+
+    def test_baselines_count_what_is_known(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "perceptron", kind="votes")
+            post(local, "learn", votes={"ann": "x", "bob": "y", "cy": "y"}, wrong="y")
+            assert local.call("GET", f"{M}/curve").body["points"][-1] == [1, 0, 1, 0]
+
+    def test_refused_and_nothing_learned(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="votes", classes=["a", "b"])
+            votes = {"v": "a"}
+            refused(post(local, "learn", votes=votes, label="a", wrong="b"), "wrong", "not both")
+            refused(post(local, "learn", votes=votes), "label", "label is missing")
+            refused(post(local, "learn", votes=votes, wrong="c"), "wrong", "one of the model's classes")
+            refused(post(local, "learn", votes=votes, wrong=3), "wrong", "must be text")
+            post(local, "predict", votes=votes, id="p")
+            refused(post(local, "label", id="p", label="a", wrong="b"), "wrong", "not both")
+            assert local.call("GET", M).body["trials"] == 0
+            first = post(local, "label", id="p", wrong="a")
+            assert first.status == 200
+            assert post(local, "label", id="p", wrong="a").body == first.body
+            for told in ({"label": "a"}, {"label": "b"}, {"wrong": "b"}):
+                again = post(local, "label", id="p", **told)
+                assert again.status == 409
+                assert "id 'p' is known not to be 'a'" in again.body["error"]["message"]
+            assert local.call("GET", M).body["trials"] == 1
+            trial = local.call("GET", f"{M}/trials/p").body
+            assert trial["state"] == "learned"
+            assert trial["events"][-1]["wrong"] == "a"
+            batch = {"items": [{"votes": votes, "wrong": "a"}, {"votes": votes, "wrong": "a", "label": "b"}]}
+            results = local.call("POST", f"{M}/learn/batch", batch).body["results"]
+            assert results[0]["wrong"] == "a"
+            assert results[1]["error"]["field"] == "wrong"
+
+
+class TestAsk:
+    def test_as_the_library_asks(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="votes")
+            own = Learner("auto")
+            for t in range(60):
+                label = "abc"[t % 3]
+                votes = {"ann": label, "bob": "abc"[t % 2], "cy": "abc"[(5 * t) % 3], "dee": label if t % 4 else "a"}
+                post(local, "learn", votes=votes, label=label)
+                own.learn(votes=votes, label=label)
+            before = bits(local.service.models["m"].learner)
+            costs = {"ann": 5.0, "bob": 1.0, "cy": 1.0, "dee": 0.5}
+            for votes in ({}, {"ann": "a"}, {"dee": None}, {"ann": "a", "dee": "b"}):
+                assert post(local, "ask", votes=votes).body["voter"] == own.ask(votes)
+                assert post(local, "ask", votes=votes, costs=costs).body["voter"] == own.ask(votes, costs=costs)
+            assert post(local, "ask", votes={}, voters=["bob"]).body["voter"] == "bob"
+            refused(post(local, "ask", votes={}, costs=costs | {"bob": -1.0}), "costs", "'bob' must be >= 0, got -1")
+            refused(post(local, "ask", votes={}, costs={"ann": 1.0}), "costs", "'bob' has none")
+            refused(post(local, "ask", votes={"eve": "a"}), "votes", "'eve' is no known voter")
+            refused(post(local, "ask", votes={}, voters=["eve"]), "voters", "'eve' is no known voter")
+            refused(post(local, "ask", votes={"ann": 3}), "votes", "must be text")
+            assert bits(local.service.models["m"].learner) == before
+
+    def test_among_candidates(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="votes", candidates=True)
+            for t in range(30):
+                votes = {"ann": f"{t}a", "bob": f"{t}b", "cy": f"{t}a" if t % 5 else f"{t}b"}
+                post(local, "learn", votes=votes, candidates=[f"{t}a", f"{t}b"], label=f"{t}a")
+            assert post(local, "ask", votes={}, candidates=["x", "y"]).body["voter"] == "ann"
+            assert post(local, "ask", votes={"ann": "x", "cy": "x"}, candidates=["x", "y"]).body["voter"] is None
+
+
+class TestWantsLabel:
+    def test_draws_are_stored_repeated_and_replayed(self, tmp_path):
+        data, own = tmp_path / "data", Learner("S(b=0.3)-perceptron")
+        local = Local(data).__enter__()
+        made(local, "S(b=0.3)-perceptron")
+        said = []
+        for t in range(60):
+            attributes, label = {f"f{t % 4}": 1.0, f"new{t}": 0.5}, "xy"[t % 4 > 1]
+            if t % 2:
+                post(local, "predict", attributes=attributes, id=f"t{t}")
+                answer = post(local, "wants_label", id=f"t{t}")
+            else:
+                answer = post(local, "wants_label", attributes=attributes, id=f"t{t}")
+            assert answer.status == 200, answer.body
+            assert post(local, "wants_label", id=f"t{t}").body == answer.body  # drawn once
+            assert answer.body["wanted"] == own.wants_label(attributes)
+            said.append(answer.body["wanted"])
+            if said[-1]:
+                told = {"id": f"t{t}", "label": label} | ({} if t % 2 else {"attributes": attributes})
+                assert post(local, "label" if t % 2 else "learn", **told).status == 200
+                own.learn(attributes, label=label)
+        assert 4 < sum(said) < 50
+        assert bits(own) == bits(local.service.models["m"].learner)
+        assert local.call("GET", f"{M}/trials/t0").body["events"][0]["kind"] == "wants_label"
+        conflict = post(local, "wants_label", attributes={"other": 1.0}, id="t0")
+        assert conflict.status == 409
+        same_after_restarts(local, data, tmp_path)
+
+    def test_others_want_every_label(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "perceptron")
+            assert post(local, "wants_label", attributes={"a": 1.0}).body == {"wanted": True}
+            assert post(local, "wants_label", id="nobody").status == 404
+            post(local, "predict", attributes={"a": 1.0}, id="p")
+            assert post(local, "wants_label", id="p").body["wanted"] is True
+            post(local, "label", id="p", label="x")
+            assert post(local, "wants_label", id="p").status == 409
+            assert local.call("GET", f"{M}").body["applied_seq"] == 3  # nothing was stored
+
+
+def test_sets_and_probabilities_are_repeated(tmp_path):
+    with Local(tmp_path) as local:
+        made(local, "perceptron")
+        for t in range(60):
+            post(local, "learn", attributes={"rain": 1.0}, label="umbrella" if t % 5 else "hat")
+        body = {"attributes": {"rain": 1.0}, "coverage": 0.99, "probabilities": True, "id": "p"}
+        first = post(local, "predict", **body)
+        assert first.body["set"] == ["umbrella", "hat"]
+        assert first.body["probabilities"][0]["label"] == "umbrella"
+        post(local, "label", id="p", label="hat")
+        assert post(local, "predict", **body).body == first.body
+        assert "probabilities" not in post(local, "predict", attributes={"rain": 1.0}, coverage=0.5).body
+        for coverage in (0.0, 1.0, 1.5):
+            assert post(local, "predict", attributes={"rain": 1.0}, coverage=coverage).status == 422
+    with Local(tmp_path) as local:
+        assert post(local, "predict", **body).body == first.body
+
+
+def test_both_clients(tmp_path, nursery):
+    with Server(tmp_path / "data", nursery=nursery) as server:
+        with Client(server.address) as client:
+            client.create("jury", "auto", kind="votes", candidates=True)
+            assert client.learn("jury", votes={"ann": "p", "bob": "q"}, candidates=["p", "q"], label="p") in ("p", "q")
+            id, _ = client.keep("jury", votes={"ann": "r", "bob": "s"}, candidates=np.array(["r", "s"]))
+            client.learn("jury", id=id, wrong="s")
+            assert client.predict("jury", votes={"ann": "x", "bob": "y"}, candidates=("y", "x")) == "x"
+            assert client.rank("jury", ["y", "x"], votes={"ann": "x", "bob": "y"}) == ["x", "y"]
+            assert client.ask("jury", {}, candidates=["x", "y"]) == "ann"
+            assert client.ask("jury", {}, candidates=["x", "y"], costs={"ann": 100, "bob": 1}) == "bob"
+            assert client.explain("jury", votes={"ann": "x"}, candidates=["x", "y"])["label"] == "x"
+            assert client.wants_label("jury", votes={"ann": "x"}, candidates=["x", "y"]) is True
+            with pytest.raises(TypeError, match="label= or wrong="):
+                client.learn("jury", votes={"ann": "x"}, candidates=["x", "y"], label="x", wrong="y")
+            with pytest.raises(ServiceError, match="given twice"):
+                client.predict("jury", votes={"ann": "x"}, candidates=["x", "x"])
+            client.create("few", "S(b=0.5)-perceptron")
+            client.keep("few", {"a": 1.0})
+            client.predict("few", {"a": 1.0}, id="mine")
+            assert client.wants_label("few", id="mine") is True  # no class is known yet
+            assert client.wants_label("few", {"a": 1.0}) in (True, False)
+            client.learn("few", id="mine", label="x")
+            assert client.predict_set("few", {"a": 1.0}, coverage=0.9) == ("x",)
+            assert client.trial("few", "mine")["state"] == "learned"
+
+        async def same():
+            async with AsyncClient(server.address) as client:
+                return (
+                    await client.rank("jury", ["y", "x"], votes={"ann": "x", "bob": "y"}),
+                    await client.ask("jury", {}, candidates=["x", "y"]),
+                    await client.learn("jury", votes={"ann": "x"}, candidates=["x", "y"], wrong="y"),
+                    await client.wants_label("few", id="mine"),
+                    await client.predict_set("few", {"a": 1.0}),
+                )
+
+        assert asyncio.run(same()) == (["x", "y"], "ann", "x", True, ("x",))
+
+
+def test_the_snapshot_is_a_learner_that_chooses(tmp_path):
+    with Local(tmp_path / "data") as local:
+        made(local, "auto", kind="votes", candidates=True, labels="integer")
+        for t in range(20):
+            post(local, "learn", votes={"ann": t, "bob": t + 1}, candidates=[t, t + 1], label=t)
+        content = local.call("GET", f"{M}/snapshot").body
+    path = tmp_path / "m.linmax"
+    path.write_bytes(content)
+    assert linmax.Learner.load(path).predict(votes={"ann": 7, "bob": 8}, candidates=[8, 7]) == 7
+    assert json.loads(json.dumps(linmax.Learner.load(path).trials)) == 20
