@@ -9,8 +9,9 @@ quality  error on held-out rows of the default learner and the averaged Perceptr
 speed    seconds a pass on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
          the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
          the model on paper, up to 10^12 examples.
-fixed    seconds of a pass that remain when the rows go to zero: 32 shards of two rows, 10 classes, 100,000 names, in
-         this process and on 1 and 2 workers; then the model's curve up to 64 workers.
+fixed    seconds of a pass that remain when the rows go to zero: 32 and 128 shards of two rows, 10 classes, 100,000
+         names, in this process and on 1 and 2 workers, those of workers and driver apart; then the model's curve up to
+         64 workers.
 memory   peak memory of the workers over shards of growing size.
 
 Wall-clock time: run it on a machine that does nothing else. The load is printed beside the results.
@@ -237,22 +238,69 @@ def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
 # -- what remains without rows -----------------------------------------------------------------------------------------
 
 
-def fixed(screen: Console, shards: int = 32, passes: int = 7) -> dict[str, float]:
+def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, Any]:
     """Median seconds of a pass over hardly any rows, from a model that has met all names."""
     model = StreamModel(LEARNER, scale="none")
     for batch in stream(list(made(60_000, 0)), model=model):
         model.learn(batch)
-    parts = [list(made(2, 1 + seed)) for seed in range(shards)]
-    table, found = Table("where", "seconds", title=f"a pass over {shards} shards of two rows"), {}
+    parts = [list(made(2, 1 + seed))[:2] for seed in range(shards)]
+    table = Table("where", "shards", "seconds", "workers", "driver", title="a pass over shards of two rows")
+    found: dict[str, dict[str, float]] = {}
     with cluster.connect("local:1") as one, cluster.connect("local:2") as two:
-        for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
-            plan = Plan(shards, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}")
-            job = Job(shards_of(parts), plan, None, None, workers_of(client))
-            job.run(Fit(model, []), passes)
-            found[name] = float(np.median([done.learning + done.mixing for done in job.result.passes[1:]]))
-            table.add_row(name, f"{found[name]:.3f}")
+        for count in (shards, 4 * shards):
+            some = [parts[place % shards] for place in range(count)]
+            for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
+                plan = Plan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
+                job = Job(shards_of(some), plan, None, None, workers_of(client))
+                job.run(Fit(model, []), passes)
+                later = job.result.passes[2:]  # in the first pass the workers get the model
+                seconds, working = (
+                    float(np.median(list(times)))
+                    for times in ((one.learning + one.mixing for one in later), (one.working for one in later))
+                )
+                found[f"{name}, {count} shards"] = {"seconds": seconds, "workers": working}
+                table.add_row(name, f"{count}", f"{seconds:.3f}", f"{working:.3f}", f"{seconds - working:.3f}")
     screen.print(table)
-    return found
+    return found | {"curve": curve(screen, model, found, shards)}
+
+
+def curve(
+    screen: Console, model: StreamModel, found: dict[str, dict[str, float]], shards: int, rows: int = 16_000_000
+) -> dict[str, dict[str, float]]:
+    """The cost model with what was measured on 2 workers: without rows, and over rows that meet every name."""
+    few, many = (found[f"2 workers, {count} shards"] for count in (shards, 4 * shards))
+    a_shard = max(0.0, (many["workers"] - few["workers"]) / (3 * shards / 2))
+    state = float(sum(array.nbytes for array in model.state()[1].values()))
+    copies = [StreamModel.from_state(*model.state()) for _ in range(FAN)]
+    began = time.perf_counter()
+    merge_since(model, copies)
+    mixing = (time.perf_counter() - began) / (FAN * state)
+    sample = list(made(20_000, 9))
+    began = time.perf_counter()
+    for batch in stream(sample, model=copies[0], prefetch=False):
+        copies[0].learn(batch)
+    a_trial = (time.perf_counter() - began) / len(sample)
+    asking = max(0.0, few["seconds"] - shards / 2 * a_shard)
+    table = Table(
+        "workers", "no rows, few names, s", "no rows, all names, s", f"{rows:,} rows, s", "times one core",
+        title=f"the model's curve: {asking:.3f} s a pass, {a_shard * 1e3:.1f} ms a shard, "
+        f"{a_trial * 1e6:.1f} us a row, {mixing * 1e9:.1f} ns a byte mixed, {state / 1e6:.0f} MB, "
+        f"{NETWORK / 1e9:.0f} GB/s",
+    )  # fmt: skip
+    points = {}
+    for workers in (1, 2, 4, 8, 16, 32, 64):
+        cut = max(shards, workers)
+        sparse, dense = (Measured(a_trial, state, NETWORK, a_shard, mixing, asking, f) for f in (0.001, 1.0))
+        nothing, all_names, whole = (
+            estimate(sparse, 0, cut, workers).total,
+            estimate(dense, 0, cut, workers).total,
+            estimate(dense, rows, cut, workers),
+        )
+        points[str(workers)] = {"few": nothing, "all": all_names, "seconds": whole.total, "serial": whole.serial}
+        told = (f"{nothing:.3f}", f"{all_names:.2f}", f"{whole.total:.1f}", f"{whole.serial / whole.total:.1f}")
+        table.add_row(f"{workers}", *told)
+    screen.print(table)
+    return points
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

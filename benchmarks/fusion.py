@@ -39,7 +39,6 @@ from sklearn.preprocessing import OneHotEncoder, normalize
 
 import linmax
 
-LOGIT = "softmax(10)"
 LEARNED = 8000  # questions of MMLU-Pro
 Row = dict[str, Any]
 
@@ -78,7 +77,6 @@ def mmlu(learner: str, shuffles: int) -> list[Row]:
         judged = sided.predict(dict(zip(voters, votes[test].T, strict=True)) | {"subject": subjects[test]})
         online = sided.report().online.accuracy["fusion"]
         found["fusion by subject"] = (online, float(np.mean(judged == labels[test])))
-        found[f"conditional logit, {LOGIT}, refitted now and then"] = logit(votes, labels, learn, test)
         found["stacking, batch logistic"] = (None, stacked(votes[learn], labels[learn], votes[test], labels[test]))
         runs.append(found)
     rows_out = []
@@ -93,13 +91,6 @@ def mmlu(learner: str, shuffles: int) -> list[Row]:
             }
         )
     return rows_out
-
-
-def logit(votes: np.ndarray, labels: np.ndarray, learn: np.ndarray, test: np.ndarray) -> tuple[float, float]:
-    """A weight for each voter and class threshold under a ridge of 10, the fair rival: on-line and test."""
-    instances = linmax.experts(votes=votes, classes=sorted(set(labels.tolist())))
-    trace = linmax.run(LOGIT, instances[learn], labels[learn])
-    return 1.0 - trace.wrong.mean(), float(np.mean(trace.model.predict(instances[test]) == labels[test]))
 
 
 def stacked(votes: np.ndarray, labels: np.ndarray, test_votes: np.ndarray, test_labels: np.ndarray) -> float:

@@ -23,8 +23,10 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import cluster
 from linmax.cli import main
+from linmax.cluster import groups, held
 from linmax.cluster.costs import Measured, estimate
-from linmax.cluster.shards import learn_shard, shards_of
+from linmax.cluster.held import Held
+from linmax.cluster.shards import shards_of
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
 dask = pytest.importorskip("dask")
@@ -199,22 +201,17 @@ def test_an_asynchronous_client_is_refused(paths):
         cluster.fit("perceptron", paths, client=Asynchronous())
 
 
-def test_tasks_of_one_process_do_not_see_each_other(monkeypatch):
-    """They pass their names on, but only as they were given them."""
+def test_shards_of_one_process_do_not_see_each_other():
+    """They pass names and copies on, but only as they were given them."""
     base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
     before = bits(StreamModel.from_state(*base))
     parts = [["b |w one"], ["a |w new words", "c |w one"], ["a |w other new"], ["b |w one"], []]
-
-    def alone(part):
-        with monkeypatch.context() as patch:
-            patch.setattr(cluster.shards, "_met", [])
-            return learn_shard(base, part, {})[0]
-
+    together = Held(0, base)
     for part in [*parts, *parts[::-1]]:
-        together = learn_shard(base, part, {})[0]
-        assert bits(StreamModel.from_state(*together)) == bits(StreamModel.from_state(*alone(part)))
-    hashed = StreamModel("A-perceptron", hash_bits=6).state()
-    assert StreamModel.from_state(*learn_shard(hashed, parts[0], {})[0]).vocabulary.bits == 6
+        found, alone = (held.learn(part, {}, by_rows=False)[0] for held in (together, Held(0, base)))
+        assert bits(StreamModel.from_state(*found)) == bits(StreamModel.from_state(*alone))
+    hashed = Held(0, StreamModel("A-perceptron", hash_bits=6).state())
+    assert StreamModel.from_state(*hashed.learn(parts[0], {}, by_rows=False)[0]).vocabulary.bits == 6
     assert bits(StreamModel.from_state(*base)) == before
 
 
@@ -282,6 +279,79 @@ def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, doomed):
     result = cluster.fit("A-perceptron", fatal, passes=2, client=doomed)
     assert Path(marker).exists()
     assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
+
+
+def die_while_mixing(marker):
+    """From now on the worker that mixes first is killed."""
+
+    def deadly_mix(*arguments):
+        if not Path(marker).exists():
+            Path(marker).write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return mix(*arguments)
+
+    mix, groups.mix_groups = groups.mix_groups, deadly_mix
+
+
+def test_a_worker_that_dies_while_it_mixes_changes_no_bit(tmp_path, doomed):
+    parts = [list(lines(seed, 50)) for seed in range(6)]
+    marker = str(tmp_path / "died")
+    doomed.run(die_while_mixing, marker)
+    result = cluster.fit("A-perceptron", parts, passes=2, client=doomed)
+    assert Path(marker).exists()
+    assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
+
+
+class Counting(cluster.workers.OnDask):
+    """Counts the results that workers hold after each pass."""
+
+    def __init__(self, client):
+        super().__init__(client)
+        self.held = []
+
+    def gather(self, tasks, watch=None):
+        found = super().gather(tasks, watch)
+        self.held.append(max(self.client.run(results_held).values()))
+        return found
+
+
+def results_held(dask_worker):
+    return sum(str(key).startswith("linmax") for key in dask_worker.data) + len(held._held)
+
+
+def test_workers_hold_no_more_after_many_passes(paths, client):
+    counting = Counting(client)
+    cluster.fit("A-perceptron", paths, passes=12, client=counting)
+    assert max(counting.held[6:]) <= max(counting.held[:6])
+    assert set(client.run(lambda: len(held._held)).values()) == {0}
+
+
+def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
+    address, python = "tcp://127.0.0.1:18786", [sys.executable, "-m"]
+    with (tmp_path / "errors").open("w") as errors:
+        started = [
+            subprocess.Popen([*python, *command, "--no-dashboard"], stderr=errors)
+            for command in (
+                ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "18786"],
+                ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"],
+            )
+        ]
+        try:
+            with (
+                dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+                distributed.Client(address, timeout=60) as connected,
+            ):
+                connected.wait_for_workers(1, timeout=60)
+
+                def kill(progress):
+                    if progress.number == 1:
+                        started[0].kill()
+
+                with pytest.raises(ConnectionError, match=f"the scheduler at {address} has gone away"):
+                    cluster.fit("perceptron", paths, client=connected, passes=1000, watch=kill)
+        finally:
+            for process in started:
+                process.kill()
 
 
 def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):

@@ -159,3 +159,53 @@ def test_the_command_tries_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["fuse", str(path), "--label", "label", "--ask", "400"]) == 2
     costs.write_text("[1]")
     assert main(["fuse", str(path), "--label", "label", "--ask", "200", "--costs", str(costs)]) == 2
+
+
+def asked_of_few(fusion: Any, table: dict[str, np.ndarray], labels: np.ndarray, part: slice) -> list[dict[str, Any]]:
+    """Ask and learn, one by one; what was heard."""
+    found = []
+    for row, label in zip(rows(table, part), labels[part], strict=True):
+        found.append(heard(fusion, row))
+        fusion.partial_fit({name: [vote] for name, vote in found[-1].items()}, [label])
+    return found
+
+
+def bits(fusion: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in fusion._state.parts()[1].items()}
+
+
+def test_a_model_of_the_few_answers_is_saved_and_leaves_that_of_all_alone(tmp_path: Path) -> None:
+    table, labels = votes(700)
+    fusion = linmax.VoteFusion().fit({name: v[:300] for name, v in table.items()}, labels[:300])
+    weights = fusion.weights()
+    asked_of_few(fusion, table, labels, slice(300, 380))
+    assert fusion.weights() == weights
+    fusion.save(tmp_path / "fusion.linmax")
+    again = linmax.VoteFusion.load(tmp_path / "fusion.linmax")
+    assert bits(again) == bits(fusion)
+    first, second = (asked_of_few(model, table, labels, slice(380, 440)) for model in (fusion, again))
+    assert first == second
+    assert bits(again) == bits(fusion)
+    row = {name: [vote] for name, vote in first[0].items()}
+    assert fusion.ask({}, tolerance=0) is not None  # from now on the model of all answers
+    assert fusion.predict(row)[0] in "abcd"
+    assert not any(name.startswith("few.") for name in bits(fusion))
+    full = {name: v[440:450] for name, v in table.items()}
+    fusion.partial_fit(full, labels[440:450])
+    assert fusion.weights() != weights
+
+
+def test_trials_of_few_may_be_learned_together() -> None:
+    table, labels = votes(400)
+    single, together = (
+        linmax.VoteFusion().fit({name: v[:300] for name, v in table.items()}, labels[:300]) for _ in range(2)
+    )
+    told = asked_of_few(single, table, labels, slice(300, 360))
+    together.ask({})  # the few are chosen
+    rows_of_few = {name: np.array([row.get(name) for row in told], dtype=object) for name in NAMES}
+    together.partial_fit(rows_of_few, labels[300:360])
+    assert bits(single) == bits(together)
+    said = {name: column[:40] for name, column in rows_of_few.items()}
+    one_by_one = [single.predict({name: [column[t]] for name, column in said.items()})[0] for t in range(40)]
+    assert together.predict(said).tolist() == one_by_one
+    assert together.predict_proba(said).argmax(axis=1).tolist() == ["abcd".index(label) for label in one_by_one]

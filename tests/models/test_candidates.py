@@ -207,7 +207,9 @@ def test_judging_changes_not_a_bit(learner: str) -> None:
     quiet, asked = (linmax.Learner(learner) for _ in range(2))
     many = [f"m{i}" for i in range(9)]
     for names, scores, votes, label in given:
-        asked.predict(candidates=many, scores={"new": list(range(9)), "right": [0.0] * 9}, votes={"who": "m3"})
+        asked.predict(
+            candidates=many, scores={"new": [i / 9 for i in range(9)], "right": [0.0] * 9}, votes={"who": "m3"}
+        )
         asked.rank(names, scores=scores, votes=votes)
         asked.scores(candidates=many[:1], votes={"voter": "m0"})
         for model in (quiet, asked):

@@ -48,6 +48,43 @@ def test_a_clique_that_copies_itself_deceives_only_itself() -> None:
     assert right > np.mean(plurality(votes[1000:]) == labels[1000:]) + 0.1
 
 
+def test_rules_that_only_ever_name_one_class_are_told_nothing_of() -> None:
+    """Whether such rules agree says no more than which classes they name."""
+    rng = np.random.default_rng(8)
+    labels = rng.integers(0, 3, 800)
+    names = np.arange(12) % 3
+    speaks = rng.random((800, 12)) < np.where(labels[:, None] == names, 0.5, 0.15)
+    votes = np.where(speaks, names, -1)
+    plain, taught = (VoteFusion(classes=[0, 1, 2], abstain=-1) for _ in range(2))
+    taught.fit(votes[:500])
+    assert (taught.predict(votes) == plain.fit(votes[:1]).predict(votes)).all()
+    for fusion in (plain, taught):
+        fusion.partial_fit(votes[500:540], labels[500:540])
+    assert (taught.predict(votes) == plain.predict(votes)).all()
+
+
+def test_voters_who_do_not_agree_beyond_chance_stay_at_plurality() -> None:
+    data = linmax.majority_problem(n=15, r=7, k=3, trials=900, seed=3)  # all votes are drawn by themselves
+    fusion = VoteFusion(classes=[0, 1, 2]).fit(data.votes[:400])
+    counted = plurality(data.votes[400:], 3)
+    assert np.mean(fusion.predict(data.votes[400:]) == counted) > 0.9
+    assert min(fusion.weights().values()) > 0.0
+
+
+def test_probabilities_before_the_first_label_are_those_of_the_pool() -> None:
+    votes, labels = crowd(800, [0.9, 0.9, 0.9, *[0.3] * 12])
+    fusion = VoteFusion(classes=range(4)).fit(votes[:500])
+    found = fusion.predict_proba(votes[500:])
+    assert (found.argmax(axis=1) == fusion.predict(votes[500:])).all()
+    assert -np.log(found[np.arange(300), labels[500:]]).mean() < 0.5 * np.log(4)
+    one, short = Learner(classes=list(range(4))), VoteFusion(classes=range(4)).fit(votes[:100])
+    for row in votes[:100].tolist():
+        one.learn(votes=row, label=None)
+    told = one.predict_proba(votes=votes[100].tolist())
+    np.testing.assert_allclose(list(told.values()), short.predict_proba(votes[100:101])[0])
+    assert max(told.values()) > 0.3
+
+
 def test_labels_take_over() -> None:
     """Voters who agree, but on the wrong class: labels undo what agreement taught."""
     votes, labels = crowd(1000, [0.8] * 9)

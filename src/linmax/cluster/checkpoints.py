@@ -10,6 +10,7 @@ from typing import Any
 
 from linmax.cluster.groups import Group, Mixed
 from linmax.cluster.results import Fit, Pass
+from linmax.cluster.rows import Rows
 from linmax.cluster.shards import ShardCounts
 from linmax.cluster.tree import covered
 from linmax.models.streams import StreamModel
@@ -50,10 +51,7 @@ class Folder:
             return fresh
         description, arrays = files.read(self.path / LATEST, CHECKPOINT)
         self._refuse_others(LATEST, description["settings"], settings, range(len(settings["shards"])))
-        passes = [
-            Pass([ShardCounts(**counts) for counts in one["shards"]], one["learning"], one["mixing"])
-            for one in description["passes"]
-        ]
+        passes = [Pass([ShardCounts(**counts) for counts in one.pop("shards")], **one) for one in description["passes"]]
         return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, passes)
 
     def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
@@ -71,7 +69,7 @@ class Folder:
     def keep(self, number: int, group: Group, settings: Mapping[str, Any]) -> None:
         """Keep the models of some shards and subtrees, and the counts of their shards."""
         for (level, place), mixed in group.mixed.items():
-            described, arrays = mixed.state
+            described, arrays = (None, mixed.state.stored) if isinstance(mixed.state, Rows) else mixed.state
             shards = sorted(covered([(level, place)], len(settings["shards"])))
             description = {
                 "settings": dict(settings),
@@ -93,7 +91,9 @@ class Folder:
                 level, place = description["node"]
                 shards = covered([(level, place)], len(settings["shards"]))
                 self._refuse_others(path.name, description["settings"], settings, shards)
-                found.mixed[level, place] = Mixed((description["model"], arrays), **description["mixed"])
+                described = description["model"]
+                state = Rows.from_stored(arrays) if described is None else (described, arrays)
+                found.mixed[level, place] = Mixed(state, **description["mixed"])
                 found.counts |= {int(n): ShardCounts(**counts) for n, counts in description["counts"].items()}
         return found
 

@@ -1,11 +1,12 @@
 """What a pass of iterative parameter mixing costs, from a few measured numbers.
 
-One pass over T trials in S shards on W workers, with a model of M bytes:
+One pass over T trials in S shards on W workers, with a model of M bytes of which a share f changes in a pass:
 
+    asking    d                               seconds of driver and scheduler, and of taking sums over the whole model
     learning  ceil(S / W) (T / S * c + h)     c seconds a trial, h of overhead a shard
-    moving    4 (1 + L) M / b                 L = ceil(log_4 W): the model to each worker and up the levels of the tree
-                                              above them, four at a time through one line of b bytes a second
-    mixing    (ceil(S / W) + 4 L) M a         a seconds a byte: the shards of a worker, then what meets at each level
+    moving    4 (1 + L) f M / b               L = ceil(log_4 W): what changed to each worker and up the levels of the
+                                              tree above them, four at a time through one line of b bytes a second
+    mixing    (ceil(S / W) + 4 L) f M a       a seconds a byte: the shards of a worker, then what meets at each level
 
 One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T; at
 the *break-even* number of trials both take the same time. This compares one pass with one pass; mixing may need more
@@ -31,6 +32,8 @@ class Measured:
     bytes_per_second: float
     task_seconds: float
     mix_seconds_per_byte: float
+    pass_seconds: float = 0.0  # of driver and scheduler, and whatever else does not depend on shards
+    changed: float = 1.0  # share of the model that a pass changes
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Cost:
     """Seconds of one pass, and bytes moved in it."""
 
     serial: float
+    asking: float
     learning: float
     moving: float
     mixing: float
@@ -47,7 +51,7 @@ class Cost:
     @property
     def total(self) -> float:
         """Seconds of the pass on the cluster."""
-        return self.learning + self.moving + self.mixing
+        return self.asking + self.learning + self.moving + self.mixing
 
 
 def _levels(workers: int) -> int:
@@ -65,13 +69,15 @@ def estimate(measured: Measured, trials: float, shards: int, workers: int) -> Co
     (10.0, 5.13, 256000)
     """
     rounds, levels = math.ceil(shards / workers), _levels(workers)
-    moved = 2.0 * workers * measured.state_bytes
-    moving = (1 + levels) * FAN * measured.state_bytes / measured.bytes_per_second if workers > 1 else 0.0
-    mixing = (rounds + FAN * levels) * measured.state_bytes * measured.mix_seconds_per_byte
-    fixed = rounds * measured.task_seconds + moving + mixing
+    size = measured.changed * measured.state_bytes
+    moved = 2.0 * workers * size
+    moving = (1 + levels) * FAN * size / measured.bytes_per_second if workers > 1 else 0.0
+    mixing = (rounds + FAN * levels) * size * measured.mix_seconds_per_byte
+    fixed = measured.pass_seconds + rounds * measured.task_seconds + moving + mixing
     saved = 1.0 - rounds / shards
     return Cost(
         trials * measured.seconds_per_trial,
+        measured.pass_seconds,
         rounds * (trials / shards * measured.seconds_per_trial + measured.task_seconds),
         moving,
         mixing,

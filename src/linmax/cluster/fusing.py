@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linmax.cluster.addresses import opened
 from linmax.cluster.shards import Refused, ShardError, State, shards_of
 from linmax.cluster.workers import TaskOutcome, workers_of
 from linmax.models.fusion.estimator import VoteFusion
@@ -137,14 +138,15 @@ def _scores(
     known = [str(name) for name in (model.classes if isinstance(model, StreamModel) else model.known)]
     tables, labels = [np.zeros((0, len(known)))], []
     given: dict[str, Any] = {"model": model, "grow": False} if isinstance(model, StreamModel) else {}
-    for batch in stream(source, prefetch=False, **given, **reading):
-        keep = batch.codes >= 0
-        labels += batch.labels[keep].tolist()
-        if isinstance(model, StreamModel):
-            tables.append(model.scores(batch)[keep])
-        else:
-            rows = [list(model.scores(row).values()) for row, kept in zip(batch.dicts(), keep, strict=True) if kept]
-            tables.append(np.array(rows, float).reshape(-1, len(known)))
+    with opened(source) as file:
+        for batch in stream(file, prefetch=False, **given, **reading):
+            keep = batch.codes >= 0
+            labels += batch.labels[keep].tolist()
+            if isinstance(model, StreamModel):
+                tables.append(model.scores(batch)[keep])
+            else:
+                rows = [list(model.scores(row).values()) for row, kept in zip(batch.dicts(), keep, strict=True) if kept]
+                tables.append(np.array(rows, float).reshape(-1, len(known)))
     return known, np.concatenate(tables), labels
 
 

@@ -1,23 +1,27 @@
 """What workers do in a pass: learn a group of shards one after the other, and mix what they learned along the tree.
 
-Each shard starts from the same model. A group holds the models of whole subtrees (`linmax.cluster.tree`): at most three
-of a level, however many shards it has learned.
+Each shard starts from the same model (`linmax.cluster.held`). A group holds the models of whole subtrees
+(`linmax.cluster.tree`), at most three of a level, however many shards it has learned; of a model that differs from its
+start in few rows, these alone (`linmax.cluster.rows`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from linmax.cluster.held import Held, borrowed
 from linmax.cluster.merge_checks import shares_by
 from linmax.cluster.merging import merge_since
-from linmax.cluster.shards import Refused, ShardCounts, State, learn_shard, same_names
+from linmax.cluster.rows import Rows, merge_rows, whole
+from linmax.cluster.shards import Refused, ShardCounts, State, same_names
 from linmax.cluster.tree import FAN, Node, children, parent, top
 from linmax.cluster.workers import tell
 from linmax.models.streams import StreamModel
 
-__all__ = ["Group", "Mixed", "Plan", "Report", "learn_group", "mix_groups", "report_on", "started"]
+__all__ = ["Group", "Mixed", "Plan", "Report", "learn_group", "mix_groups", "report_on", "started", "whole_model"]
 
 
 class Plan(NamedTuple):
@@ -27,14 +31,15 @@ class Plan(NamedTuple):
     mix: str
     multiplicative: str
     reading: Mapping[str, Any]
-    topic: str  # under which progress is told
+    topic: str  # names the run, and under it progress is told
+    told: bool = False  # whether anybody watches
 
 
 @dataclass(frozen=True)
 class Mixed:
     """The model of a subtree, and what its shards count for: since the model that they started from."""
 
-    state: State
+    state: State | Rows
     learned: int = 0  # shards with any trial
     trials: int = 0
     updates: int = 0
@@ -49,6 +54,7 @@ class Group:
     counts: dict[int, ShardCounts] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     columns: tuple[int, int, str] | None = None  # two shards whose columns differ, and in what
+    seconds: float = 0.0  # spent here
 
 
 class Report(NamedTuple):
@@ -58,6 +64,9 @@ class Report(NamedTuple):
     counts: dict[int, ShardCounts]
     failed: dict[int, str]
     columns: tuple[int, int, str] | None
+    seconds: float
+    by_rows: bool  # whether the models are rows that changed, and nothing else
+    nbytes: int  # of all models
 
 
 def started(state: State, shards: int) -> Group:
@@ -65,38 +74,58 @@ def started(state: State, shards: int) -> Group:
     return Group({top(shards): Mixed(state)})
 
 
-def learn_group(base: Group, plan: Plan, places: Sequence[int], *sources: Any) -> Group:
-    """Learn the shards at these places, each from the model of ``base``. Depends on its arguments alone."""
-    state = _only(base).state
-    start, group = _model(state), Group()
-    for place, source in zip(places, sources, strict=True):
-        outcome = learn_shard(state, source, plan.reading)
-        if isinstance(outcome, Refused):
-            group.failed[place] = outcome.reason
-        else:
-            learned, counts = outcome
-            group.counts[place] = counts
-            group.mixed[0, place] = Mixed(
-                learned, int(counts.trials > 0), counts.trials, counts.updates, counts.mistakes
-            )
-            _mix_whole(group, start, plan, (0, place))
-        tell(plan.topic)
+def learn_group(number: int, groups: list[Group], plan: Plan, places: Sequence[int], *sources: Any) -> Group:
+    """Learn the shards at these places, each from the model from which the pass starts (see `borrowed`)."""
+    began, group = time.perf_counter(), Group()
+    with borrowed(plan.topic, number, [_only(one).state for one in groups]) as held:
+        for place, source in zip(places, sources, strict=True):
+            outcome = held.learn(source, plan.reading, by_rows=plan.shards > 1)
+            if isinstance(outcome, Refused):
+                group.failed[place] = outcome.reason
+            else:
+                learned, counts = outcome
+                group.counts[place] = counts
+                group.mixed[0, place] = Mixed(
+                    learned, int(counts.trials > 0), counts.trials, counts.updates, counts.mistakes
+                )
+                _mix_whole(group, held, plan, (0, place))
+            if plan.told:
+                tell(plan.topic)
+    group.seconds = time.perf_counter() - began
     return group
 
 
-def mix_groups(base: Group, plan: Plan, node: Node, *groups: Group) -> Group:
+def mix_groups(number: int, groups: list[Group], plan: Plan, node: Node, *parts: Group) -> Group:
     """The model of a node from groups that hold those of its children."""
-    gathered = Group({child: mixed for group in groups for child, mixed in group.mixed.items()})
+    began = time.perf_counter()
+    gathered = Group({child: mixed for group in parts for child, mixed in group.mixed.items()})
     gathered.mixed = {child: gathered.mixed[child] for child in children(node, plan.shards) if child in gathered.mixed}
-    gathered.columns = next((group.columns for group in groups if group.columns), None)
+    gathered.columns = next((group.columns for group in parts if group.columns), None)
     if gathered.columns is None:
-        _mix(gathered, _model(_only(base).state), plan, node)
+        with borrowed(plan.topic, number, [_only(one).state for one in groups]) as held:
+            _mix(gathered, held, plan, node)
+    # Those below worked side by side.
+    gathered.seconds = time.perf_counter() - began + max((group.seconds for group in parts), default=0.0)
     return gathered
+
+
+def whole_model(number: int, groups: list[Group], topic: str, shards: int) -> Group:
+    """The model from which a pass starts, in one piece."""
+    with borrowed(topic, number, [_only(one).state for one in groups]) as held:
+        description, arrays = held.state
+        return started((description, {name: array.copy() for name, array in arrays.items()}), shards)
 
 
 def report_on(group: Group) -> Report:
     """What it holds, counts and failures."""
-    return Report(list(group.mixed), group.counts, group.failed, group.columns)
+    states = [mixed.state for mixed in group.mixed.values()]
+    by_rows = all(isinstance(state, Rows) for state in states)
+    nbytes = sum(state.nbytes if isinstance(state, Rows) else _bytes(state) for state in states)
+    return Report(list(group.mixed), group.counts, group.failed, group.columns, group.seconds, by_rows, nbytes)
+
+
+def _bytes(state: State) -> int:
+    return sum(array.nbytes for array in state[1].values())
 
 
 def _only(group: Group) -> Mixed:
@@ -104,34 +133,40 @@ def _only(group: Group) -> Mixed:
     return mixed
 
 
-def _model(state: State, start: StreamModel | None = None) -> StreamModel:
+def _model(learned: State | Rows, held: Held, start: StreamModel) -> StreamModel:
     """A model that is only looked at; if it met no new names, it shares those it started with."""
-    names = start.vocabulary if start is not None and same_names(state, start.vocabulary) else None
+    state = whole(learned, held.base()) if isinstance(learned, Rows) else learned
+    names = start.vocabulary if same_names(state, start.vocabulary) else None
     return StreamModel.from_state(*state, names, copied=False)
 
 
-def _mix_whole(group: Group, start: StreamModel, plan: Plan, node: Node) -> None:
+def _mix_whole(group: Group, held: Held, plan: Plan, node: Node) -> None:
     """Mix upwards as long as all children of the node above are here."""
     last = top(plan.shards)
     while node != last and not group.columns:
         node = parent(node)
         if not all(child in group.mixed for child in children(node, plan.shards)):
             return
-        _mix(group, start, plan, node)
+        _mix(group, held, plan, node)
 
 
-def _mix(group: Group, start: StreamModel, plan: Plan, node: Node) -> None:
+def _mix(group: Group, held: Held, plan: Plan, node: Node) -> None:
     """Put one model in the place of those of the node's children."""
     below = [child for child in children(node, plan.shards) if child in group.mixed]
     parts = [group.mixed[child] for child in below]
-    models = [_model(part.state, start) for part in parts]
-    group.columns = _other_columns(models, below)
-    if group.columns:
-        return
     merged = parts[0].state
     if len(parts) > 1:
         shares = shares_by(plan.mix, [(part.learned, part.trials, part.updates, part.mistakes) for part in parts])
-        merged = merge_since(start, models, shares.tolist(), plan.multiplicative).state()
+        rows = [part.state for part in parts if isinstance(part.state, Rows)]
+        if len(rows) == len(parts):
+            merged = merge_rows(held.base(), rows, shares, plan.multiplicative)
+        else:
+            start = held.looked_at()
+            models = [_model(part.state, held, start) for part in parts]
+            group.columns = _other_columns(models, below)
+            if group.columns:
+                return
+            merged = merge_since(start, models, shares.tolist(), plan.multiplicative).state()
     for child in below:
         del group.mixed[child]
     group.mixed[node] = Mixed(
@@ -146,9 +181,8 @@ def _mix(group: Group, start: StreamModel, plan: Plan, node: Node) -> None:
 def _other_columns(models: Sequence[StreamModel], nodes: Sequence[Node]) -> tuple[int, int, str] | None:
     begun = [place for place, model in enumerate(models) if model.engine is not None]
     for place in begun[1:]:
-        mine, first = models[place].dense_names, models[begun[0]].dense_names
-        if mine != first:
-            differ = ", ".join(sorted(set(mine) ^ set(first))[:5]) or "their order"
+        differ = sorted(set(models[place].dense_names) ^ set(models[begun[0]].dense_names))
+        if differ:
             (level, number), (other_level, other) = nodes[place], nodes[begun[0]]
-            return number * FAN**level, other * FAN**other_level, differ
+            return number * FAN**level, other * FAN**other_level, ", ".join(differ[:5])
     return None

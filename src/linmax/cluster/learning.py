@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from linmax.cluster.mixing import fit
+from linmax.cluster.partitions import is_pair
 from linmax.cluster.results import Fit, Progress
 from linmax.cluster.shards import shards_of
 from linmax.cluster.workers import connect
@@ -51,7 +52,8 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
             screen.print(f"{workers} workers, {len(parts)} shards; dashboard: {client.dashboard_link or 'none'}")
         bars = Bars(screen, options.get("passes", 1)) if screen is not None else None
         with bars or nullcontext():
-            result = fit(learner, [part.source for part in parts], client=client, watch=bars, **options)
+            given = shards if is_pair(shards) else [part.source for part in parts]
+            result = fit(learner, given, client=client, watch=bars, **options)
     if screen is not None and not screen.is_terminal:
         for number, one in enumerate(result.passes, 1):
             screen.print(f"pass {number}: {one.mistakes:,} mistakes in {one.trials:,} trials")

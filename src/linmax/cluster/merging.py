@@ -41,6 +41,7 @@ from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.unions import union_of_classes, union_of_names, union_of_vocabularies
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
+from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
 from linmax.models.columns import Columns
 from linmax.models.fusion.online import OnLineFusion
@@ -185,8 +186,8 @@ def _merge_models(
     vocabulary, maps = union_of_vocabularies(all_of)
     columns = 2**first.vocabulary.bits if first.vocabulary.bits else len(vocabulary)
     scaling = merge_scalings(
-        None if base is None else base.scaling,
-        [models[place].scaling for place in started],
+        None if base is None else _in_order(base, first),
+        [_in_order(models[place], first) for place in started],
         [maps[place] for place in [*started, *range(len(models), len(all_of))]],
         columns,
     )
@@ -201,7 +202,8 @@ def _merge_models(
     placed = {}
     for place, model in enumerate(all_of):
         if model.engine is not None:
-            placed[place] = _placed(model.engine, layout, maps[place], bool(extra and not wide), class_maps[place])
+            dense = np.concatenate([np.arange(extra * bool(wide)), extra + _order(model, first)]).astype(np.int64)
+            placed[place] = _placed(model.engine, dense, maps[place], bool(extra and not wide), class_maps[place])
     before = placed.get(len(models)) if base is not None else None
     engine = merge_engines(
         before,
@@ -242,8 +244,8 @@ def _refuse_other_columns(models: Sequence[StreamModel], started: Sequence[int])
     first = models[started[0]]
     for place in started[1:]:
         other = models[place]
-        if other.dense_names != first.dense_names:
-            differ = sorted(set(other.dense_names) ^ set(first.dense_names)) or ["another order"]
+        differ = sorted(set(other.dense_names) ^ set(first.dense_names))
+        if differ:
             raise ValueError(
                 f"models must have the same columns of numbers: model {place} and model {started[0]} differ in "
                 f"{', '.join(differ[:5])}"
@@ -255,7 +257,23 @@ def _refuse_other_columns(models: Sequence[StreamModel], started: Sequence[int])
             )
 
 
-def _placed(engine: Engine, layout: Layout, columns: np.ndarray, shifted: bool, classes: np.ndarray) -> Placed:
+def _order(model: StreamModel, first: StreamModel) -> np.ndarray:
+    """Where the model's columns of numbers are among those of the first."""
+    place = {name: number for number, name in enumerate(first.dense_names)}
+    return np.array([place[name] for name in model.dense_names], np.int64)
+
+
+def _in_order(model: StreamModel, first: StreamModel) -> Scaling:
+    """The model's scaling, with columns of numbers in the order of the first."""
+    if model.dense_names in ((), first.dense_names):
+        return model.scaling
+    arrays = dict(model.scaling.arrays)
+    if len(arrays["dense"]):
+        arrays["dense"] = arrays["dense"][np.argsort(_order(model, first))]
+    return Scaling.from_state(model.scaling.description, arrays)
+
+
+def _placed(engine: Engine, dense: np.ndarray, columns: np.ndarray, shifted: bool, classes: np.ndarray) -> Placed:
     none = np.zeros(0, np.int64)
     sparse = np.concatenate([[0], 1 + columns]).astype(np.int64) if shifted else columns
-    return Placed(engine, none, none, np.arange(layout.dense), sparse[: engine.layout.sparse], classes)
+    return Placed(engine, none, none, dense, sparse[: engine.layout.sparse], classes)

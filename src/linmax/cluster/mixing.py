@@ -10,21 +10,28 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, NamedTuple
 
+from linmax.cluster.beforehand import checked_reading, refuse_missing_files, refuse_other_versions
 from linmax.cluster.checkpoints import Folder
-from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started
+from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started, whole_model
+from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
+from linmax.cluster.partitions import label_of
 from linmax.cluster.results import Fit, Pass, Progress
+from linmax.cluster.rows import Rows
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
-from linmax.cluster.tree import Node, children, covered, top
-from linmax.cluster.workers import Workers, workers_of
+from linmax.cluster.tree import Node, children, covered, top, whole_nodes
+from linmax.cluster.workers import TaskOutcome, Workers, workers_of
 from linmax.engine.notation import as_learner
 from linmax.models.streams import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["fit"]
+
+MOST = 16  # passes of which the mixed rows are held
 
 
 def fit(
@@ -53,8 +60,10 @@ def fit(
         Any learner that `linmax.merge` can merge.
     shards
         Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
-        reads; patterns such as "part-*.parquet" too), tables, or a Dask bag of lines or DataFrame, whose partitions
-        are the shards.
+        reads), each a shard; patterns such as "part-*.parquet" and folders, also those that Hive writes, whose names
+        ``class=a`` are a column; addresses that fsspec opens, such as "s3://bucket/part-*.svm", with the credentials
+        that it finds; tables; a Dask bag of lines or DataFrame, whose partitions are the shards, or a pair (X, y) of
+        Dask collections.
     client
         A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
         result to the last bit.
@@ -77,10 +86,14 @@ def fit(
 
     Raises
     ------
-    ValueError
-        Before anything starts, for a learner without a sound mixture.
+    ValueError, TypeError
+        Before anything starts: for a learner without a sound mixture, options of reading that there are not, a
+        checkpoint of another run, workers with other versions of Python, linmax, NumPy or Numba.
     ShardError
-        Names the shards that could not be learned from. Others have been finished, and are kept in ``checkpoint``.
+        Names the shards that could not be learned from. Files that a worker cannot see are named before anything
+        starts; if a shard fails later, others are finished first, and kept in ``checkpoint``.
+    ConnectionError
+        The scheduler has gone away.
 
     Notes
     -----
@@ -118,15 +131,20 @@ def fit(
     whole("passes", passes, 1)
     one_of("mix", mix, HOW)
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
-    parts = shards_of(shards)
+    options, label = checked_reading(reading), label_of(shards)
+    if label is not None:
+        options.setdefault("label", label)
     model = StreamModel(
         described, scale=scale, thresholds=thresholds, hash_bits=hash_bits, tie=tie, update_on_tie=update_on_tie
     )
-    options = dict(reading or {})
-    workers = workers_of(client)
-    plan = Plan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}")
-    job = Job(parts, plan, Folder.opened(checkpoint, boolean("resume", resume)), watch, workers)
-    job.run(job.start(model), passes)
+    workers, folder = workers_of(client), Folder.opened(checkpoint, boolean("resume", resume))
+    parts = shards_of(shards)
+    plan = Plan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}", watch is not None)
+    job = Job(parts, plan, folder, watch, workers)
+    begun = job.start(model)
+    refuse_other_versions(workers)
+    refuse_missing_files(workers, parts)
+    job.run(begun, passes)
     return job.result
 
 
@@ -142,7 +160,6 @@ class Job:
         workers: Workers,
     ) -> None:
         self.shards, self.plan, self.folder, self.watch, self.workers = shards, plan, folder, watch, workers
-        self.sources = [workers.hold(shard.source) for shard in shards]
         self.result: Fit
 
     def settings(self, model: StreamModel) -> dict[str, Any]:
@@ -169,88 +186,126 @@ class Job:
         self.result = result
         if len(result.passes) >= passes:
             return
-        base = self.workers.keep(started(result.model.state(), len(self.shards)))
-        while len(result.passes) < passes:
-            base = self._one_pass(base)
-            if self.folder is not None or len(result.passes) == passes:
-                (mixed,) = self.workers.fetch(base).mixed.values()
-                result.model = StreamModel.from_state(*mixed.state)
-            if self.folder is not None:
-                self.folder.save(result, self.fixed)
+        self.sources = [self.workers.hold(shard.source) for shard in self.shards]
+        group = started(result.model.state(), len(self.shards))
+        start = Start(self.workers.keep(group), report_on(group))
+        try:
+            while len(result.passes) < passes:
+                self._one_pass(start)
+                if self.folder is not None or len(result.passes) == passes:
+                    result.model = self._fetched(start)
+                elif start.long:
+                    start.restart(self._whole(start))
+                if self.folder is not None:
+                    self.folder.save(result, self.fixed)
+        finally:
+            with suppress(Exception):  # a worker that is gone has nothing to forget
+                self.workers.everywhere(forget, self.plan.topic)
 
-    def _one_pass(self, base: Any) -> Any:
-        """Learn from every shard and mix: the task that holds the mixed model."""
-        number, began = len(self.result.passes), time.perf_counter()
+    def _fetched(self, start: Start) -> StreamModel:
+        """The model after the last pass."""
+        (mixed,) = self.workers.fetch(self._whole(start) if len(start.groups) > 1 else start.groups[0]).mixed.values()
+        assert not isinstance(mixed.state, Rows)
+        return StreamModel.from_state(*mixed.state)
+
+    def _whole(self, start: Start) -> Any:
+        given = (len(self.result.passes), start.groups, self.plan.topic, len(self.shards))
+        return self.workers.submit(whole_model, *given, name="whole", again=False)
+
+    def _one_pass(self, start: Start) -> None:
+        """Learn from every shard and mix."""
+        number, size, began = len(self.result.passes), len(self.shards), time.perf_counter()
         kept = Group() if self.folder is None else self.folder.kept(number, self.fixed)
-        holders = self._learn(base, number, kept)
-        learned = time.perf_counter()
-        mixed = self._mixed(base, holders, top(len(self.shards)))
-        self._refuse_columns([self._report(mixed)])
-        counts = {place: one for _, report in holders for place, one in report.counts.items()}
-        self.result.passes.append(
-            Pass([counts[place] for place in sorted(counts)], learned - began, time.perf_counter() - learned)
-        )
-        return mixed
-
-    def _learn(self, base: Any, number: int, kept: Group) -> list[tuple[Any, Report]]:
-        """Groups that together hold every shard, with their reports."""
-        size, done = len(self.shards), covered(kept.mixed, len(self.shards))
-        left = [place for place in range(size) if place not in done]
-        many = max(1, min(self.workers.count, len(left)))
-        runs = [left[len(left) * i // many : len(left) * (i + 1) // many] for i in range(many)]
+        done = covered(kept.mixed, size)
         ended = Counter(number, len(done), size, self.watch)
-        holders: list[tuple[Any, Report]] = [(self.workers.keep(kept), report_on(kept))] if kept.mixed else []
-        with self.workers.watching(self.plan.topic, ended):
-            groups = [self._group(base, number, places, worker) for worker, places in enumerate(runs) if places]
-            outcomes = self.workers.gather([self._told(group) for group in groups])
-        died = [place for places, outcome in zip(runs, outcomes, strict=False) if outcome.error for place in places]
+        with self._watching(ended):
+            runs = self._runs([place for place in range(size) if place not in done])
+            tasks = [self._group(start, number, places, worker) for worker, places in enumerate(runs)]
+            holders = [Holder(task, whole_nodes(places, size)) for task, places in zip(tasks, runs, strict=True)]
+            if kept.mixed:
+                holders.append(Holder(self.workers.keep(kept), list(kept.mixed)))
+            # Mixing is asked for together with learning, so that no worker waits for this process in between.
+            mixed = self._mixed(start, holders, top(size))
+            times = [began] * (len(holders) + 1)
+            *reports, last = self.workers.gather(
+                [self._told(task) for task in (*(holder.task for holder in holders), mixed)],
+                lambda place: times.__setitem__(place, time.perf_counter()),
+            )
+        learned = max(times[: len(tasks)], default=began)
+        if any(outcome.error or outcome.result.failed for outcome in reports):
+            holders = self._one_by_one(start, number, holders, reports, runs)
+            mixed = self._mixed(start, holders, top(size))
+            reports = [TaskOutcome(holder.report) for holder in holders]
+            (last,) = self.workers.gather([self._told(mixed)])
+        ended.finish()
+        found = [outcome.result for outcome in (*reports, last) if not outcome.error]
+        self._refuse_columns(found)
+        if last.error:
+            raise RuntimeError(f"the models could not be mixed: {last.error}")
+        start.add(mixed, last.result)
+        counts = {place: one for report in found for place, one in report.counts.items()}
+        shards = [counts[place] for place in sorted(counts)]
+        mixing = time.perf_counter() - learned
+        self.result.passes.append(Pass(shards, learned - began, mixing, last.result.seconds))
+
+    def _watching(self, ended: Counter) -> AbstractContextManager[None]:
+        return nullcontext() if self.watch is None else self.workers.watching(self.plan.topic, ended)
+
+    def _runs(self, places: Sequence[int]) -> list[list[int]]:
+        """Runs of neighbouring shards, one for each worker."""
+        many = min(self.workers.count, len(places))
+        return [list(places[len(places) * i // many : len(places) * (i + 1) // many]) for i in range(many)]
+
+    def _one_by_one(
+        self,
+        start: Start,
+        number: int,
+        holders: Sequence[Holder],
+        reports: Sequence[TaskOutcome],
+        runs: Sequence[Sequence[int]],
+    ) -> list[Holder]:
+        """Learn again, one by one, the shards of groups whose workers died, to find the one that kills."""
+        good = [holder.told(one.result) for holder, one in zip(holders, reports, strict=True) if not one.error]
+        died = [place for places, one in zip(runs, reports, strict=False) if one.error for place in places]
         failed: dict[int, str] = {}
-        holders += [(group, one.result) for group, one in zip(groups, outcomes, strict=True) if not one.error]
-        for place in died:  # one by one, to find the one that kills
-            group = self._group(base, number, [place], None)
-            (outcome,) = self.workers.gather([self._told(group)])
+        for place in died:
+            task = self._group(start, number, [place], None)
+            (outcome,) = self.workers.gather([self._told(task)])
             if outcome.error:
                 failed[place] = outcome.error
             else:
-                holders.append((group, outcome.result))
-        failed |= {place: why for _, report in holders for place, why in report.failed.items()}
+                good.append(Holder(task, []).told(outcome.result))
+        failed |= {place: why for holder in good if holder.report for place, why in holder.report.failed.items()}
         if failed:
-            self._fail(number, holders, failed)
-        ended.finish()
-        self._refuse_columns([report for _, report in holders])
-        return holders
+            self._fail(number, good, failed)
+        return good
 
-    def _group(self, base: Any, number: int, places: Sequence[int], worker: int | None) -> Any:
+    def _group(self, start: Start, number: int, places: Sequence[int], worker: int | None) -> Any:
         sources = [self.sources[place] for place in places]
-        name = f"pass{number}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
-        return self.workers.submit(learn_group, base, self.plan, list(places), *sources, name=name, worker=worker)
+        name = f"learn-pass{number + 1}-{places[0]}" + (f"to{places[-1]}" if len(places) > 1 else "")
+        given = (number, start.groups, self.plan, list(places), *sources)
+        return self.workers.submit(learn_group, *given, name=name, worker=worker, again=False)
 
     def _told(self, group: Any) -> Any:
-        return self.workers.submit(report_on, group, name="report")
+        return self.workers.submit(report_on, group, name="report", again=False)
 
-    def _report(self, group: Any) -> Report:
-        (outcome,) = self.workers.gather([self._told(group)])
-        if outcome.error:
-            raise RuntimeError(f"the models could not be mixed: {outcome.error}")
-        report: Report = outcome.result
-        return report
-
-    def _mixed(self, base: Any, holders: Sequence[tuple[Any, Report]], node: Node) -> Any:
-        """The task that holds the model of a node: a group, or a mixture of those below."""
+    def _mixed(self, start: Start, holders: Sequence[Holder], node: Node) -> Any:
+        """The task that holds the model of a node: that of a group, or a mixture of those below."""
         size = len(self.shards)
-        for group, report in holders:
-            if node in report.nodes:
-                return group
-        below = [self._mixed(base, holders, child) for child in children(node, size)]
-        groups = list({id(group): group for group in below}.values())
-        return self.workers.submit(mix_groups, base, self.plan, node, *groups, name=f"mix{node[0]}-{node[1]}")
+        for holder in holders:
+            if node in holder.nodes:
+                return holder.task
+        below = [self._mixed(start, holders, child) for child in children(node, size)]
+        tasks = list({id(task): task for task in below}.values())
+        given = (len(self.result.passes), start.groups, self.plan, node, *tasks)
+        return self.workers.submit(mix_groups, *given, name=f"mix-level{node[0]}-{node[1]}", again=False)
 
-    def _fail(self, number: int, holders: Sequence[tuple[Any, Report]], failed: Mapping[int, str]) -> None:
+    def _fail(self, number: int, holders: Sequence[Holder], failed: Mapping[int, str]) -> None:
         kept = ""
         if self.folder is not None:
             good = 0
-            for group, _ in holders:
-                fetched = self.workers.fetch(group)
+            for holder in holders:
+                fetched = self.workers.fetch(holder.task)
                 self.folder.keep(number, fetched, self.fixed)
                 good += len(covered(fetched.mixed, len(self.shards)))
             kept = f"; the results of the other {good} are kept in {self.folder.path}, resume when it is put right"
@@ -266,6 +321,40 @@ class Job:
                 raise ShardError(
                     f"the columns of numbers of {one} and {another} differ: {differ}", {one: f"other columns: {differ}"}
                 )
+
+
+class Holder(NamedTuple):
+    """The task of a group, and the nodes whose models it holds, or will."""
+
+    task: Any
+    nodes: list[Node]
+    report: Report | None = None
+
+    def told(self, report: Report) -> Holder:
+        """The same, once it is known."""
+        return Holder(self.task, report.nodes, report)
+
+
+class Start:
+    """The model from which a pass starts: the tasks that hold a whole model, and what was mixed in the passes since."""
+
+    def __init__(self, group: Any, report: Report) -> None:
+        self.groups, self.sizes = [group], [report.nbytes]
+
+    def restart(self, group: Any) -> None:
+        """Put the task of a whole model in the place of all."""
+        self.groups, self.sizes = [group], self.sizes[:1]
+
+    def add(self, group: Any, report: Report) -> None:
+        """What was mixed in a pass."""
+        if not report.by_rows:
+            self.groups, self.sizes = [], []
+        self.groups, self.sizes = [*self.groups, group], [*self.sizes, report.nbytes]
+
+    @property
+    def long(self) -> bool:
+        """Whether a whole model would be less to hold, and to send to a worker that has none."""
+        return len(self.groups) > MOST or sum(self.sizes[1:]) > self.sizes[0]
 
 
 class Counter:

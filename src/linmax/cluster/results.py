@@ -19,7 +19,10 @@ class Pass:
     shards : list
         What happened in each shard, in their order: trials, mistakes, updates.
     learning, mixing : float
-        Seconds.
+        Seconds until all shards were learned, and until their models were mixed.
+    working : float
+        Of these seconds, those in which the workers learned and mixed: of the one that took longest, and of what had to
+        wait for it. The rest is the driver's, the scheduler's and the network's.
 
     See Also
     --------
@@ -37,6 +40,7 @@ class Pass:
     shards: list[ShardCounts]
     learning: float
     mixing: float
+    working: float = 0.0
 
     @property
     def trials(self) -> int:

@@ -1,31 +1,27 @@
-"""Shards of data, and the task that learns from one: it takes a model and returns a model and counts."""
+"""Shards of data: what users give, and what comes of each."""
 
 from __future__ import annotations
 
-import glob
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linmax.cluster.addresses import Part, fingerprint, listed, parts_of
+from linmax.cluster.partitions import is_collection, is_pair, partitions
 from linmax.cluster.unions import begins_with
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.io.frames import is_table
 from linmax.io.vocabulary import Vocabulary
-from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import weights_of
 from linmax.rules import REGISTRY
 from linmax.rules.quasi_additive import LINKS
 
-__all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "learn_shard", "refuse_untold", "same_names", "shards_of"]
+__all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "refuse_untold", "same_names", "shards_of", "why"]
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
-PATTERN = frozenset("*?[")
 
 
 class ShardError(ValueError):
@@ -63,12 +59,16 @@ class Shard:
     source: Any
 
     @property
-    def fingerprint(self) -> list[int] | None:
+    def path(self) -> str | None:
+        """Of the file, if it is one."""
+        if isinstance(self.source, Part):
+            return self.source.path
+        return self.source if isinstance(self.source, str) else None
+
+    @property
+    def fingerprint(self) -> list[Any] | None:
         """Size and time of the last change of a file that can be seen from here, to know it again."""
-        if not isinstance(self.source, str) or not os.path.isfile(self.source):
-            return None
-        found = os.stat(self.source)
-        return [found.st_size, found.st_mtime_ns]
+        return None if self.path is None else fingerprint(self.path)
 
 
 @dataclass(frozen=True)
@@ -91,31 +91,21 @@ class Refused:
 
 
 def shards_of(given: Any) -> list[Shard]:
-    """Shards from paths, patterns, frames, pairs (X, y), lists of lines, and the partitions of Dask collections."""
-    if isinstance(given, (str, os.PathLike)) or is_table(given) or hasattr(type(given), "to_delayed"):
+    """Shards from paths, patterns, folders, frames, pairs (X, y), lists of lines, and parts of Dask collections."""
+    if isinstance(given, (str, os.PathLike, Part)) or is_table(given) or is_collection(given) or is_pair(given):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
     found: list[Shard] = []
     for item in given:
-        if hasattr(type(item), "to_delayed"):  # of the type: a delayed object claims to have every attribute
-            parts = np.ravel(np.array(item.to_delayed(), dtype=object)).tolist()
-            found += [Shard(f"partition {place}", part) for place, part in enumerate(parts, len(found))]
+        if is_collection(item) or is_pair(item):
+            found += [Shard(f"partition {place}", part) for place, part in enumerate(partitions(item), len(found))]
         elif isinstance(item, (str, os.PathLike)):
-            found += [Shard(path, path) for path in _paths(os.fspath(item))]
+            found += [Shard(str(part), part) for part in parts_of(listed(os.fspath(item)))]
         else:
-            found.append(Shard(f"shard {len(found)}", item))
+            found.append(Shard(str(item) if isinstance(item, Part) else f"shard {len(found)}", item))
     if not found:
         raise ValueError("shards must hold at least one shard, got none")
-    return found
-
-
-def _paths(path: str) -> Sequence[str]:
-    if not PATTERN & set(path) or os.path.exists(path):
-        return [path]
-    found = sorted(glob.glob(path))
-    if not found:
-        raise ValueError(f"shards: no file matches {path}")
     return found
 
 
@@ -137,47 +127,8 @@ def _names(state: State) -> dict[str, np.ndarray]:
     return {part: state[1][f"names.{part}"] for part in ("names", "offsets")}
 
 
-_met: list[Vocabulary] = []  # at most one: a vocabulary that a task of this process has left unchanged
-
-
-def names_of(state: State) -> Vocabulary:
-    """The vocabulary of a state; reuses that of the last task, with its lookup table, if the names are the same."""
-    with suppress(IndexError):  # another thread may have them
-        met = _met.pop()
-        if same_names(state, met):
-            return met
-    return Vocabulary.from_arrays(_names(state), state[0]["hash_bits"])
-
-
-def learn_shard(state: State, source: Any, reading: Mapping[str, Any]) -> tuple[State, ShardCounts] | Refused:
-    """Continue from a state through one shard, once. Depends on its arguments alone and does not change them."""
-    started = time.perf_counter()
-    try:
-        model = StreamModel.from_state(*state, names_of(state))
-        names = len(model.vocabulary)
-        trials = mistakes = unlabelled = 0
-        updates = model.updates
-        rows = stream(source, model=model, prefetch=False, **reading)
-        for batch in rows:
-            labelled = batch.codes >= 0
-            predicted = model.play(model.scaled(batch), batch.codes, weights_of(batch))
-            trials += int(labelled.sum())
-            mistakes += int((predicted[labelled] != batch.codes[labelled]).sum())
-            unlabelled += len(batch) - int(labelled.sum())
-        if not trials and rows.refusals.total:
-            file, line, reason = rows.refusals.first[0]
-            return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
-        if len(model.vocabulary) == names:
-            _met[:] = [model.vocabulary]
-    except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
-        return Refused(_reason(error))
-    counts = ShardCounts(
-        trials, mistakes, model.updates - updates, unlabelled, rows.refusals.total, time.perf_counter() - started
-    )
-    return model.state(), counts
-
-
-def _reason(error: Exception) -> str:
+def why(error: Exception) -> str:
+    """The reason in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["FAN", "Node", "children", "covered", "parent", "top"]
+__all__ = ["FAN", "Node", "children", "covered", "parent", "top", "whole_nodes"]
 
 FAN = 4  # wide enough that each model is read once or twice, narrow enough to hold a node's children in memory
 Node = tuple[int, int]
@@ -52,3 +52,22 @@ def covered(nodes: Iterable[Node], shards: int) -> set[int]:
     for level, number in nodes:
         found |= set(range(number * FAN**level, min(shards, (number + 1) * FAN**level)))
     return found
+
+
+def whole_nodes(places: Iterable[int], shards: int) -> list[Node]:
+    """The fewest nodes that cover these shards and no others; a node over one child stands for the child.
+
+    Examples
+    --------
+    >>> whole_nodes([2, 3, 4, 5, 6, 7], 9), whole_nodes([8], 9)
+    ([(0, 2), (0, 3), (1, 1)], [(1, 2)])
+    """
+    found: dict[Node, None] = {(0, place): None for place in places}
+    last = top(shards)
+    for node in list(found):
+        while node != last and all(child in found for child in children(parent(node), shards)):
+            node = parent(node)
+            for child in children(node, shards):
+                del found[child]
+            found[node] = None
+    return sorted(found, key=lambda node: node[1] * FAN ** node[0])

@@ -6,6 +6,8 @@ were made until they are asked for, and come back in the order in which the task
 
 from __future__ import annotations
 
+import signal
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +17,7 @@ from typing import Any
 __all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may be temporary
+HERE = "this process"
 NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 
 
@@ -36,16 +39,26 @@ class Workers:
         raise NotImplementedError
 
     def hold(self, source: Any) -> Any:
-        """Prepare the rows of a shard; a piece of a Dask collection is computed once, and stays on the workers."""
+        """Prepare the rows of a shard: they are sent, or computed if they are a piece of a Dask collection, once."""
         return source
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
-        """Start a task, if possible on the worker of this number; results of `keep` and `submit` may be arguments."""
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None, again: bool = True
+    ) -> Any:
+        """Start a task, if possible on the worker of this number.
+
+        Results of `keep`, `hold` and `submit` may be arguments, alone or in lists. With ``again`` it is tried once more
+        by itself when it was one of several whose workers died, and its arguments are held until then.
+        """
         raise NotImplementedError
 
     def fetch(self, task: Any) -> Any:
         """The result of one task, which goes on being held."""
         raise NotImplementedError
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What a function returns, or raises, in each process that runs tasks, by their names."""
+        return {HERE: function(*arguments)}
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -86,7 +99,14 @@ class Here(Workers):
     def keep(self, value: Any) -> Any:
         return value
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:  # noqa: ARG002
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        name: str,  # noqa: ARG002
+        worker: int | None = None,  # noqa: ARG002
+        again: bool = True,  # noqa: ARG002
+    ) -> Any:
         return Task(function, arguments)
 
     def fetch(self, task: Any) -> Any:
@@ -107,6 +127,8 @@ class Here(Workers):
 def _computed(argument: Any) -> Any:
     if isinstance(argument, Task):
         return argument()
+    if isinstance(argument, list) and any(isinstance(item, Task) for item in argument):
+        return [_computed(item) for item in argument]
     return argument.compute(scheduler="synchronous") if _lazy(argument) else argument
 
 
@@ -146,37 +168,71 @@ class OnDask(Workers):
         self.client = client
         self.run = uuid.uuid4().hex[:8]  # keeps the tasks of different runs apart
         self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, for another attempt
+        self._addresses: list[str] = []  # one for each thread, when they were last counted
 
     @property
     def count(self) -> int:  # type: ignore[override]
         """Threads of all workers: tasks that run at a time."""
-        return max(1, sum(self.client.nthreads().values()))
+        with self._answered():
+            threads = sorted(self.client.nthreads().items())
+        self._addresses = [address for address, many in threads for _ in range(many)]
+        return max(1, len(self._addresses))
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """Say by name that the scheduler has gone away."""
+        from concurrent.futures import CancelledError
+
+        try:
+            yield
+        except (OSError, TimeoutError, CancelledError, RuntimeError, ValueError) as error:
+            self._refuse_lost(error)
+            raise
+
+    def _refuse_lost(self, error: BaseException | None = None, forgotten: bool = False) -> None:
+        if forgotten or self.client.status != "running":
+            address = getattr(self.client.scheduler, "address", "an unknown address")
+            raise ConnectionError(
+                f"the scheduler at {address} has gone away, and with it what the workers knew; when it is back, "
+                "go on from the checkpoint, if there is one, with resume"
+            ) from error
 
     def keep(self, value: Any) -> Any:
         # As the result of a task, which the scheduler can repeat: data that was only scattered is lost with its worker.
         return self._submitted(_same, value, name="model")
 
     def hold(self, source: Any) -> Any:
-        return self.client.compute(source) if _lazy(source) else source
+        if _lazy(source):
+            return self.client.compute(source)
+        return source if isinstance(source, str) else self._submitted(_same, source, name="shard")
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None) -> Any:
-        given = [self.hold(argument) for argument in arguments]
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None, again: bool = True
+    ) -> Any:
+        given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
         where: dict[str, Any] = {}
-        if worker is not None and (addresses := sorted(self.client.nthreads())):
-            where = {"workers": [addresses[worker % len(addresses)]], "allow_other_workers": True}
+        if worker is not None and self._addresses:
+            where = {"workers": [self._addresses[worker % len(self._addresses)]], "allow_other_workers": True}
         task = self._submitted(function, *given, name=name, **where)
-        self._orders[task.key] = function, arguments, name
+        if again:
+            self._orders[task.key] = function, arguments, name
         return task
 
     def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str, **where: Any) -> Any:
         import dask
 
         key = f"linmax-{name}-{self.run}-{uuid.uuid4().hex[:8]}"
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
+        with self._answered(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES, **where)
 
     def fetch(self, task: Any) -> Any:
-        return task.result()
+        with self._answered():
+            return task.result()
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        with self._answered():
+            found: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+        return found
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -191,31 +247,44 @@ class OnDask(Workers):
         from distributed import as_completed, wait
 
         places = {task.key: place for place, task in enumerate(tasks)}
-        orders = [self._orders.pop(task.key) for task in tasks]
-        found = [TaskOutcome()] * len(tasks)
-        killed = []
+        orders = [self._orders.pop(task.key, None) for task in tasks]
         for task in as_completed(tasks):
-            place = places[task.key]
-            found[place] = self._outcome(task)
-            if found[place].error == DIED:
-                killed.append(place)
-            task.release()  # the worker need not hold the result any more, and another attempt needs a new task
             if watch is not None:
-                watch(place)
-        for place in sorted(killed) if len(killed) > 1 else []:  # one by one, to find the one that kills
-            function, arguments, name = orders[place]
-            again = self.submit(function, *arguments, name=name)
-            del self._orders[again.key]
+                watch(places[task.key])
+        found = self._outcomes(tasks)
+        for task in tasks:
+            task.release()  # the worker need not hold the result any more, and another attempt needs a new task
+        killed = [place for place, outcome in enumerate(found) if outcome.error == DIED]
+        for place in killed if len(killed) > 1 else []:  # one by one, to find the one that kills
+            order = orders[place]
+            if order is None:
+                continue
+            function, arguments, name = order
+            again = self.submit(function, *arguments, name=name, again=False)
             wait(again)
-            found[place] = self._outcome(again)
+            (found[place],) = self._outcomes([again])
             again.release()
         return found
 
-    def _outcome(self, task: Any) -> TaskOutcome:
+    def _outcomes(self, tasks: Sequence[Any]) -> list[TaskOutcome]:
+        """Of tasks that have ended; results are fetched together, those that died with a worker once they are back."""
+        from distributed import wait
+
+        self._refuse_lost()
+        while again := [task for task in tasks if task.status in ("lost", "pending")]:
+            with self._answered():
+                wait(again)
+            self._refuse_lost()
+        good = [task for task in tasks if task.status == "finished"]
+        with self._answered():
+            results = {task.key: result for task, result in zip(good, self.client.gather(good), strict=True)}
+        return [TaskOutcome(results[task.key]) if task.key in results else self._failed(task) for task in tasks]
+
+    def _failed(self, task: Any) -> TaskOutcome:
         from distributed import KilledWorker
 
-        if task.status == "finished":
-            return TaskOutcome(task.result())
+        if task.status == "cancelled":  # by a scheduler that was started again
+            self._refuse_lost(forgotten=True)
         error = task.exception() if task.status == "error" else None
         if isinstance(error, KilledWorker):
             return TaskOutcome(error=DIED)
@@ -287,11 +356,23 @@ def connect(address: str) -> Iterator[Any]:
         finally:
             client.close()
         return
-    with (
-        dask.config.set(QUIET),
-        LocalCluster(
-            n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
-        ) as cluster,
-        Client(cluster, direct_to_workers=True) as client,
-    ):
-        yield client
+    with dask.config.set(QUIET):
+        with _deaf_to_interrupts():
+            cluster = LocalCluster(
+                n_workers=int(number) if number else None, threads_per_worker=1, host="127.0.0.1", silence_logs=50
+            )
+        with cluster, Client(cluster, direct_to_workers=True) as client:
+            yield client
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started meanwhile leave Ctrl-C to this one, which ends them; else each prints a traceback."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

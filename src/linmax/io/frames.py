@@ -143,6 +143,8 @@ class TableReader:
     def _batch(self, given: dict[str, Column], size: int, first: int) -> Batch:
         header, kinds = self.settled["header"], self.settled["kinds"]
         columns = dict(zip(named_columns(list(given)), given.values(), strict=True))
+        if list(columns) != header and sorted(columns) == sorted(header):
+            columns = {name: columns[name] for name in header}
         if list(columns) != header:
             told = f"{', '.join(list(columns)[:5])} ..., not {', '.join(header[:5])} ..."
             raise ValueError(f"{self.name} has other columns than the tables before: {told}")

@@ -7,6 +7,10 @@ nothing ever becomes certain.
 
 Scores have no unit of their own: those of a Perceptron grow as it learns. Their usual size at a trial is the root mean
 square of the scores, centred, of the last trials, the present one included.
+
+Where scores are logarithms of probabilities already, as those of the pool for votes, they have a unit: z is the score
+itself, and what is fitted is mixed with those probabilities: they owe nothing to the chance of the last trials, and are
+all that there is before the first label.
 """
 
 from __future__ import annotations
@@ -14,13 +18,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, types
+from numba import boolean, float64, types
 
 from linmax.core.contract import Labels, Matrix, Vector
 from linmax.engine.record import JUDGED, RING, Record, RecordT, latest
 from linmax.jit.compiling import kernel
 
-__all__ = ["Calibration", "fit_loss", "fit_moment", "fit_probabilities"]
+__all__ = ["Calibration", "fit_loss", "fit_moment", "fit_probabilities", "softmax"]
 
 RECENT = 1000  # trials that are fitted to
 WINDOW = 400  # trials before one from which the usual size of its scores is taken
@@ -28,6 +32,8 @@ LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scor
 CLOSE = 1e-5  # to which the logarithm of the sharpness is found
 LEAST = 1e-6  # guess rate
 FEWEST = 20  # trials by which probabilities are judged
+ALONE = 10.0  # trials after which the learner's own probabilities, all that there is at first, come down to a half
+OWN, LEARNED = 0.45, 150.0  # their share in the end, and the trials after which it has half of that
 
 
 # -- in compiled code ---------------------------------------------------------------------------------------------
@@ -173,16 +179,19 @@ def over_size(scores: np.ndarray, sized: np.ndarray, squares: np.ndarray) -> Non
                 sized[t, c] = -np.inf
 
 
-@kernel(types.void(RecordT, Matrix, float64, float64, Matrix))
-def shares_of(record: Record, scores: np.ndarray, beta: float, guess: float, shares: np.ndarray) -> None:
-    """(1 - e) softmax(beta z) + e / k of each trial, z over the size of the last scores of the record and its own."""
+@kernel(types.void(RecordT, Matrix, boolean, float64, float64, Matrix))
+def shares_of(record: Record, scores: np.ndarray, natural: bool, beta: float, guess: float, shares: np.ndarray) -> None:
+    """(1 - e) softmax(beta z) + e / k of each trial.
+
+    z are the scores over the size of the last ones of the record and their own; where they are ``natural``, themselves.
+    """
     judged, room = record.counts[JUDGED], record.labels.size
     recent, total = min(judged, min(room, WINDOW)), 0.0
     for t in range(judged - recent, judged):
         total += mean_square(record.scores[t % room])
     for t in range(len(scores)):
         row, out = scores[t], shares[t]
-        size = math.sqrt((total + mean_square(row)) / (recent + 1))
+        size = 1.0 if natural else math.sqrt((total + mean_square(row)) / (recent + 1))
         highest, number, whole = largest_of(row), 0, 0.0
         for c in range(row.size):
             out[c] = 0.0
@@ -245,34 +254,38 @@ def fit_moment(judged: int) -> int:
 
 
 class Calibration:
-    """The probabilities that follow from the recent scores of a `Record`."""
+    """The probabilities that follow from the recent scores of a `Record`.
+
+    ``natural`` scores are logarithms of probabilities.
+    """
 
     def __init__(self) -> None:
-        self._moment = -1
+        self._moment = (-1, False)
         self._fitted = 0.0, 1.0  # before any trial everything is guessed
 
-    def fitted(self, record: Record) -> tuple[float, float]:
+    def fitted(self, record: Record, natural: bool = False) -> tuple[float, float]:
         """Sharpness and guess rate, as of the latest moment of a fit."""
         judged = int(record.counts[JUDGED])
         moment = fit_moment(judged)
-        if moment != self._moment:
+        if (moment, natural) != self._moment:
             scores, labels = latest(record)
             until = len(labels) - (judged - moment)
-            self._moment = moment
-            self._fitted = self._fit(scores[:until], labels[:until]) if until > 0 else (0.0, 1.0)
+            self._moment = moment, natural
+            self._fitted = self._fit(scores[:until], labels[:until], natural) if until > 0 else (0.0, 1.0)
         return self._fitted
 
-    def _fit(self, scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        return fit_probabilities(_sized(scores)[-RECENT:], labels[-RECENT:])
+    def _fit(self, scores: np.ndarray, labels: np.ndarray, natural: bool) -> tuple[float, float]:
+        sized = scores if natural else _sized(scores)
+        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
 
-    def probabilities(self, record: Record, scores: np.ndarray) -> np.ndarray:
+    def probabilities(self, record: Record, scores: np.ndarray, natural: bool = False) -> np.ndarray:
         """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
-        beta, guess = self.fitted(record)
+        beta, guess = self.fitted(record, natural)
         shares = np.empty(scores.shape)
-        shares_of(record, np.ascontiguousarray(scores), beta, guess, shares)
-        return shares
+        shares_of(record, np.ascontiguousarray(scores), natural, beta, guess, shares)
+        return _mixed(shares, scores, int(record.counts[JUDGED])) if natural else shares
 
-    def foreseen(self, record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+    def foreseen(self, record: Record, natural: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
         """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
 
         None of fewer than `FEWEST` trials.
@@ -281,11 +294,29 @@ class Calibration:
         half = len(labels) // 2
         if half < FEWEST:
             return None
-        beta, guess = self._fit(scores[:half], labels[:half])
-        sized, known = _sized(scores)[half:], np.isfinite(scores[half:])
-        powers = np.exp(beta * (sized - sized.max(axis=1, keepdims=True)))
-        shares = powers / powers.sum(axis=1, keepdims=True)
-        return (1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True), labels[half:]
+        beta, guess = self._fit(scores[:half], labels[:half], natural)
+        sized, known = (scores if natural else _sized(scores))[half:], np.isfinite(scores[half:])
+        shares = softmax(beta * sized)
+        shares = (1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True)
+        return _mixed(shares, scores[half:], half) if natural else shares, labels[half:]
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """exp(s) / sum of exp(s) over the classes of each trial; -inf gives 0.
+
+    Examples
+    --------
+    >>> softmax(np.log([[0.5, 1.5, 0.0001]])).round(2).tolist()
+    [[0.25, 0.75, 0.0]]
+    """
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _mixed(fitted: np.ndarray, scores: np.ndarray, trials: int) -> np.ndarray:
+    """What was fitted to so many trials, and the learner's own probabilities, whose logarithms are the scores."""
+    own = max(ALONE / (ALONE + trials), OWN * trials / (LEARNED + trials))
+    return (1.0 - own) * fitted + own * softmax(scores)
 
 
 def _sized(scores: np.ndarray) -> np.ndarray:

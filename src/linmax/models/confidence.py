@@ -10,7 +10,7 @@ from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine
 from linmax.engine.pool_nodes import AutoPoolNode
 from linmax.engine.record import JUDGED, Record, new_record
-from linmax.models.calibration import Calibration
+from linmax.models.calibration import Calibration, softmax
 from linmax.models.reliability import Reliability, reliability
 from linmax.util.checks import fraction
 
@@ -27,12 +27,19 @@ class Confidence:
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
-        return self._calibration.probabilities(self.record, scores / self.engine.top.unit(self.engine))
+        scores = scores / self.engine.top.unit(self.engine)
+        return self._calibration.probabilities(self.record, scores, self._natural)
+
+    @property
+    def _natural(self) -> bool:
+        """Whether scores are logarithms of probabilities."""
+        top = self.engine.top
+        return isinstance(top, AutoPoolNode) and top.votes is not None
 
     @property
     def calibration(self) -> tuple[float, float]:
-        """Sharpness, for scores of their usual size, and guess rate of the probabilities."""
-        return self._calibration.fitted(self.record)
+        """Sharpness, for scores of their usual size or logarithms of probabilities, and guess rate."""
+        return self._calibration.fitted(self.record, self._natural)
 
     @property
     def follows(self) -> bool:
@@ -55,7 +62,7 @@ class Confidence:
     @property
     def reliability(self) -> Reliability | None:
         """How far its probabilities can be believed, by recent trials; None if there are too few."""
-        found = self._calibration.foreseen(self.record)
+        found = self._calibration.foreseen(self.record, self._natural)
         return None if found is None else reliability(*found)
 
     @property
@@ -69,8 +76,4 @@ class Confidence:
 
         Those of the pool for votes are logarithms of such; of any other learner they are `probabilities`.
         """
-        top = self.engine.top
-        if not (isinstance(top, AutoPoolNode) and top.votes is not None):
-            return self.probabilities(scores)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return softmax(scores) if self._natural else self.probabilities(scores)

@@ -7,7 +7,9 @@ model of Dawid and Skene with one number a voter; the rank-one form is that of P
     a_i = median over j of r_ij / a_j,
 
 weighted by how often the two spoke together, so that a clique that copies itself deceives only itself as long as most
-voters are outside. A voter who always names the same class tells nothing and keeps the trust of an average one.
+voters are outside. A voter who always names the same class tells nothing and keeps the trust of an average one. Where
+voters do not agree beyond chance, agreement tells nothing of any of them; and what sets one apart from the others
+counts as far as it is more than chance explains (empirical Bayes: a_i is drawn to the mean of all).
 
 Trust is the fifth power of the log-odds of the accuracy that a_i means. Were errors independent, the log-odds
 themselves would be best, and the power costs little; as a rule voters err together, on the same hard instances, and
@@ -22,6 +24,7 @@ Nadler and Kluger (2014), Ranking and combining multiple predictors without labe
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +44,8 @@ LEAST, HIGHEST, LOWEST = 0.1, 0.98, -0.9  # bounds on correlations
 POWER = 5.0
 CONVINCED = 100.0  # rows after which trust is half agreement and half plurality, for a voter who was often compared
 COMPANY = 2.0  # others with whom a voter must be compared for half of that
+AGREED = 4.0  # standard errors by which voters must agree beyond chance for half of it
+DOUBT = 3.0  # times the variance of chance by which a correlation with the truth is drawn to the mean
 STRENGTH = 6.0  # sum of the weights of those who speak in an average row
 
 ROWS, DUE, CREDIT, LIMIT = range(4)  # of `numbers`
@@ -105,14 +110,16 @@ def due(agreement: Agreement, known: int) -> bool:
 
 
 def correlations(agreement: Agreement, known: int) -> tuple[np.ndarray, np.ndarray]:
-    """Correlations of all pairs, drawn towards those of usual voters, and how far each pair was heard together."""
+    """How far every two voters agree beyond what their habits explain, and in how many rows that could have shown."""
     chance = 1.0 / known
     habits = agreement.habits[:, :known]
-    shares = (habits + chance) / (habits.sum(axis=1, keepdims=True) + 1.0)
-    spread = np.sqrt(np.maximum(1e-6, 1.0 - (shares**2).sum(axis=1)) / (1.0 - chance))
+    shares = habits / np.maximum(habits.sum(axis=1, keepdims=True), 1.0)
+    spread = np.sqrt(np.maximum(0.0, 1.0 - (shares**2).sum(axis=1)) / (1.0 - chance))
     beyond = (agreement.agreed - agreement.together * (shares @ shares.T)) / (1.0 - chance)
     weight = agreement.together * np.outer(spread, spread)
-    return (beyond + PRIOR * USUAL**2) / (weight + PRIOR), weight / (weight + PRIOR)
+    for table in (beyond, weight):
+        np.fill_diagonal(table, 0.0)
+    return beyond, weight
 
 
 def competence(table: np.ndarray, heard: np.ndarray) -> np.ndarray:
@@ -128,17 +135,31 @@ def competence(table: np.ndarray, heard: np.ndarray) -> np.ndarray:
     return found
 
 
+def drawn_together(found: np.ndarray, noise: np.ndarray, told: np.ndarray) -> np.ndarray:
+    """The correlations of those who were compared, drawn to their mean as far as chance explains the differences."""
+    compared = told > 0.5
+    if compared.sum() < 2:
+        return found
+    weight = 1.0 / (noise[compared] + 0.01)
+    mean = float(weight @ found[compared] / weight.sum())
+    apart = max(0.0, float(weight @ ((found[compared] - mean) ** 2 - noise[compared]) / weight.sum()))
+    return np.where(compared, mean + (found - mean) * apart / (apart + DOUBT * noise + 1e-12), found)
+
+
 def fit_trust(agreement: Agreement, known: int) -> None:
     """What agreement tells of the weights of voters and of the share of votes."""
     rows = float(agreement.numbers[ROWS])
-    table, heard = correlations(agreement, known)
-    np.fill_diagonal(heard, 0.0)
-    found, told = competence(table, heard), heard.sum(axis=1)
+    beyond, weight = correlations(agreement, known)
+    heard = weight / (weight + PRIOR)
+    found, told = competence((beyond + PRIOR * USUAL**2) / (weight + PRIOR), heard), heard.sum(axis=1)
+    noise = 1.0 / np.maximum((known - 1) * (weight @ found**2), 1e-9)
+    found = drawn_together(found, noise, told)
+    errors = max(0.0, float(beyond.sum())) / math.sqrt(max(float(weight.sum()) * 2.0 / (known - 1), 1e-12))
     right = np.clip(1.0 / known + (1.0 - 1.0 / known) * found, 0.02, 0.98)
     odds = np.log(right / (1.0 - right) * (known - 1))
     weights = np.copysign(np.abs(odds) ** POWER, odds)
     votes = agreement.habits.sum(axis=1)
-    sure = rows**2 / (rows**2 + CONVINCED**2) * told / (told + COMPANY)
+    sure = rows**2 / (rows**2 + CONVINCED**2) * told / (told + COMPANY) * errors**2 / (errors**2 + AGREED**2)
     unit = STRENGTH * rows / max(float(votes @ np.abs(weights)), 1e-12)
     agreement.trust[0, :-1] = sure * unit * weights
     agreement.trust[1, :-1] = 1.0 - sure

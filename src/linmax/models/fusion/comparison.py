@@ -30,6 +30,7 @@ __all__ = [
     "Rival",
     "Tally",
     "plurality",
+    "rival_of",
 ]
 
 FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
@@ -315,12 +316,30 @@ class Tally:
         return Comparison(self.trials, self.mistakes(FUSION), rivals)
 
     def _rival(self, name: str, place: int, random: np.random.Generator) -> Rival:
-        (wins, losses), trials = self._counted.counts[[WINS, LOSSES], place].tolist(), max(1, self.trials)
-        drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
-        low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
-        return Rival(
-            name, float(self.right[place] / trials), wins, losses, (wins - losses) / trials, float(low), float(high)
-        )
+        wins, losses = self._counted.counts[[WINS, LOSSES], place].tolist()
+        return _resampled(name, int(self.right[place]), wins, losses, self.trials, random)
+
+
+def _resampled(name: str, right: int, wins: int, losses: int, trials: int, random: np.random.Generator) -> Rival:
+    """The rival and the interval of the difference, given the counts."""
+    trials = max(1, trials)
+    drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
+    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
+    return Rival(name, right / trials, wins, losses, (wins - losses) / trials, float(low), float(high))
+
+
+def rival_of(name: str, fusion: np.ndarray, rival: np.ndarray, random: np.random.Generator) -> Rival:
+    """A rival of the fusion, given where each of them was right.
+
+    Examples
+    --------
+    >>> fusion, other = np.array([True, True, False]), np.array([True, False, False])
+    >>> found = rival_of("other", fusion, other, np.random.default_rng(0))
+    >>> found.wins, found.losses, round(found.difference, 2)
+    (1, 0, 0.33)
+    """
+    wins, losses = int((fusion & ~rival).sum()), int((rival & ~fusion).sum())
+    return _resampled(name, int(rival.sum()), wins, losses, len(rival), random)
 
 
 # -- what came out ------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from linmax.data.experts import experts
 from linmax.data.side_columns import read_sides
 from linmax.models.asking import Judge, Question, order_by_worth, read_costs
 from linmax.models.fusion.comparison import FIRST_VOTER
+from linmax.models.fusion.few import Few
 from linmax.models.fusion.panel import Panel, panel_of
 from linmax.models.fusion.shares import voter_weights
 from linmax.models.fusion.state import FusionState
@@ -24,9 +25,10 @@ from linmax.util.checks import at_least, finite
 __all__ = ["Frugal"]
 
 AGAINST = 0.5  # share of the weight not yet asked that may speak against the answer, when some accuracy may be given up
-FURTHER = 3  # voters beyond a panel that is enough, who are asked where it is in doubt
+FURTHER = 2  # voters beyond a panel that is enough, who are asked where it is in doubt
 STALE = 0.1  # growth of the trials after which panels are compared afresh
-TRIED = 5.0  # votes of late after which a voter who does better than the panel joins it
+TRIED = 8.0  # votes of late after which a voter who does better than the panel may join it
+SURE = 0.5  # standard errors by which it does better; who joins by chance leaves again
 
 
 class Frugal:
@@ -56,13 +58,15 @@ class Frugal:
             Otherwise only the voters of a `panel` that is enough are asked, and a few more where it is in doubt, and
             those left are not all taken to speak against the answer.
         explore
-            Share of the instances at which one voter from outside the panel is asked as well, the one asked least, so
-            that one that got better is found; not with ``tolerance=0``.
+            Share of the instances at which one voter from outside the panel is asked as well, the one asked least or
+            the one right most often, so that one that got better is found; at half as many no voter of the panel is
+            left out, so that it goes on learning. Not with ``tolerance=0``.
 
         Notes
         -----
         Learn from such a trial with the votes that there are: ``partial_fit({name: [vote] for ...}, [label])``. A voter
-        that is not among the columns has not been asked; it keeps its weight.
+        that is not among the columns has not been asked; it keeps its weight. With a tolerance, instances with the
+        votes of the panel alone are answered, and learned, by a model of the panel; without one by that of all voters.
 
         Examples
         --------
@@ -78,23 +82,57 @@ class Frugal:
         state = self._fitted
         if state.normaliser is not None:
             raise ValueError("ask() needs votes; what raters may still say has no limit")
-        tolerance, explore = at_least("tolerance", tolerance, 0.0), at_least("explore", explore, 0.0)
-        worth, prices = voter_weights(state), read_costs(costs, state.voters)
-        question, held = _read(state, votes)
-        order = order_by_worth(worth, prices)
-        judge, known = judging(state, held), len(state.model.known)
-        if tolerance == 0.0:
-            found = question.next(order.tolist(), worth, judge, known)
-            return None if found is None else state.voters[found]
-        size = len(self._panels(prices).enough(tolerance).voters)
-        chosen = [*_risen(state, order[: size + FURTHER]), *order[: size + FURTHER].tolist()]
-        found = question.next(chosen, worth, judge, known, AGAINST)
-        if found is None and drawn(1, state.tally.trials) < finite("explore", explore):
-            outside = [voter for voter in range(len(worth)) if voter not in chosen]
-            if outside and not question.asked[outside].any():
-                spoke = state.tally.spoke[FIRST_VOTER:]
-                found = min(outside, key=lambda voter: (spoke[voter], voter))
+        tolerance = at_least("tolerance", tolerance, 0.0)
+        explore = finite("explore", at_least("explore", explore, 0.0))
+        prices, (question, held) = read_costs(costs, state.voters), _read(state, votes)
+        if tolerance == 0.0 or state.sides.names:
+            state.few = None  # answers are those of all
+            chosen, found = self._next_of_all(question, held, prices, tolerance)
+        else:
+            chosen, found = self._next_of_few(question, prices, tolerance, explore)
+        if found is None and tolerance > 0.0 and drawn(1, state.tally.trials) < explore:
+            found = _explored(state, [voter for voter in range(len(state.voters)) if voter not in chosen], question)
         return None if found is None else state.voters[found]
+
+    def _next_of_all(
+        self, question: Question, held: np.ndarray, costs: np.ndarray, tolerance: float
+    ) -> tuple[list[int], int | None]:
+        """Who may be asked, and whom to ask next, by the model of all voters."""
+        state = self._fitted
+        worth, judge, known = voter_weights(state), judging(state, held), len(state.model.known)
+        chosen = order_by_worth(worth, costs).tolist()
+        if tolerance == 0.0:
+            return chosen, question.next(chosen, worth, judge, known)
+        chosen = chosen[: len(self._panels(costs).enough(tolerance).voters) + FURTHER]
+        chosen = [*_risen(state, chosen), *chosen]
+        return chosen, question.next(chosen, worth, judge, known, AGAINST)
+
+    def _next_of_few(
+        self, question: Question, costs: np.ndarray, tolerance: float, explore: float
+    ) -> tuple[list[int], int | None]:
+        """The same by a model of the few who may be asked."""
+        state, few = self._fitted, self._few(costs, tolerance, explore)
+        own, weights = Question(question.votes[few.members], question.asked[few.members]), few.weights
+        order = few.order(weights, costs)
+        at = own.next(order, weights, few.judge, len(state.model.known), AGAINST)
+        if at is None and few.explores(state.tally.trials):
+            at = next((member for member in order if not own.asked[member]), None)
+        return few.members, None if at is None else few.members[at]
+
+    def _few(self, costs: np.ndarray, tolerance: float, explore: float) -> Few:
+        """Those to be asked: a panel that is enough, a few more, and whoever proved better of late."""
+        state = self._fitted
+        few, choice, model = state.few, [tolerance, costs.tolist(), explore], state.model
+        if few is None or not few.fits(model) or few.choice != choice or model.trials > (1.0 + STALE) * few.trials:
+            size = len(self._panels(costs).enough(tolerance).voters) + FURTHER
+            members = order_by_worth(voter_weights(state), costs)[:size].tolist()
+            few = Few.fitted(members, [], choice, model, state.recent.rows())
+        first = len(few.members) - few.risen
+        risen = _risen(state, few.members[:first], few.members[first:])
+        if risen != few.members[first:]:
+            few = Few.fitted(few.members[:first], risen, choice, model, state.recent.rows())
+        state.few = few
+        return few
 
     @property
     def recent_rows(self) -> int:
@@ -132,11 +170,29 @@ class Frugal:
         return found
 
 
-def _risen(state: FusionState, chosen: np.ndarray) -> list[int]:
-    """Voters that have been right more often of late than any of these, and have spoken enough to tell."""
-    lately, tried = state.recent.accuracy_lately(), state.recent.lately[1] >= TRIED
-    best = lately[chosen].max(initial=0.0)
-    return [voter for voter in np.flatnonzero(tried & (lately > best)).tolist() if voter not in chosen]
+def _explored(state: FusionState, outside: Sequence[int], question: Question) -> int | None:
+    """One of those outside, unless one was asked: who was asked least, or as often who was right most of late."""
+    if not outside or question.asked[outside].any():
+        return None
+    if drawn(4, state.tally.trials) < 0.5:
+        spoke = state.tally.spoke[FIRST_VOTER:]
+        return min(outside, key=lambda voter: (spoke[voter], voter))
+    right = state.recent.accuracy_lately()
+    return max(outside, key=lambda voter: (right[voter], -voter))
+
+
+def _risen(state: FusionState, chosen: Sequence[int], joined: Sequence[int] = ()) -> list[int]:
+    """Voters that have been right more often of late than any of the chosen ones, by more than chance has it.
+
+    Who has joined for that reason stays as long as it is not behind.
+    """
+    spoke = state.recent.lately[1]
+    right = state.recent.lately[0] / np.maximum(spoke, 1.0)
+    best = right[list(chosen)].max(initial=0.0)
+    sure = right > best + SURE * np.sqrt(best * (1.0 - best) / np.maximum(spoke, 1.0))
+    stays = [voter for voter in joined if right[voter] >= best]
+    found = np.flatnonzero(sure & (spoke >= TRIED)).tolist()
+    return [*stays, *(voter for voter in found if voter not in chosen and voter not in joined)]
 
 
 def _read(state: FusionState, votes: Mapping[Any, Any]) -> tuple[Question, np.ndarray]:

@@ -114,6 +114,13 @@ class Recent:
             self.marks, self.usual, self.lately,
         )  # fmt: skip
 
+    def note(self, votes: np.ndarray, label: int) -> None:
+        """Count who was right in one trial that is not kept."""
+        spoke = np.flatnonzero(votes >= 0)
+        self.lately[:, spoke] *= FORGET
+        self.lately[RIGHT, spoke] += votes[spoke] == label
+        self.lately[SPOKE, spoke] += 1.0
+
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Votes and labels, the oldest first."""
         size = int(self.marks[SIZE])

@@ -262,6 +262,9 @@ def _compared(
         named["best_lately"], spoken["best_lately"] = "best voter lately", "the best voter lately"
     if "soft_voting" in comparison.rivals:
         named["soft_voting"] = spoken["soft_voting"] = "soft voting"
+    if "logit" in comparison.rivals:
+        named["logit"] = comparison.rivals["logit"].name
+        spoken["logit"] = f"the {named['logit']}"
     numbers = ("accuracy", "fusion leads by (95 %)")
     shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):

@@ -14,8 +14,10 @@ from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import Tally
+from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
+from linmax.models.fusion.few import Few
+from linmax.models.fusion.logit import LogitRival
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
 from linmax.models.fusion.shares import unit
@@ -40,6 +42,8 @@ class FusionState:
     tally: Tally = field(default_factory=Tally)
     recent: Recent = field(default_factory=Recent)
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
+    logit: LogitRival = field(default_factory=LogitRival)
+    few: Few | None = None  # where voters are asked one by one and some accuracy may be given up
     _reader: RowReader | None = field(default=None, init=False)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -56,6 +60,7 @@ class FusionState:
             "recent": self.recent.arrays,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": self.diversity.arrays,
+            "logit": self.logit.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
@@ -66,6 +71,8 @@ class FusionState:
             "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
             **self.sides.description,
         }
+        if self.few is not None:
+            description["few"], blocks["few"] = self.few.state()
         return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
 
     @classmethod
@@ -86,6 +93,8 @@ class FusionState:
             Tally.restored(blocks["tally"]),
             Recent.restored(blocks.get("recent", {})),
             RaterDiversity(**blocks["raters"]),
+            LogitRival.restored(blocks.get("logit", {})),
+            Few.restored(description["few"], blocks["few"]) if "few" in description else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -111,13 +120,37 @@ class FusionState:
 
     def advance(self, batch: VoteBatch, labels: np.ndarray) -> None:
         """Learn from these trials, as many at a time as there is room for."""
-        wrong = [np.zeros(0, bool)]
-        for begin in range(0, len(batch), self.sides.stretch()):
-            part = slice(begin, begin + self.sides.stretch())
-            wrong.append(self.model.run(self.laid_out(batch[part]), labels[part], grow=True).wrong)
-        self.sides = self.sides.counted(batch.places)
         told = labels_with_gaps(labels)[1] >= 0
-        self.count(self.tally, batch.taken(told), labels[told], ~np.concatenate(wrong)[told])
+        few = self._of_few(batch) & told
+        wrong = np.zeros(len(batch), bool)
+        rest = np.flatnonzero(~few)
+        for begin in range(0, len(rest), self.sides.stretch()):
+            part = rest[begin : begin + self.sides.stretch()]
+            wrong[part] = self.model.run(self.laid_out(batch.taken(part)), labels[part], grow=True).wrong
+        if few.any():
+            numbers = self.tally.trials + np.cumsum(told) - 1
+            wrong[few] = self._learn_few(batch.taken(few), labels[few], numbers[few])
+        self.sides = self.sides.counted(batch.places)
+        self.count(self.tally, batch.taken(told), labels[told], ~wrong[told], few=few[told])
+
+    def _of_few(self, batch: VoteBatch) -> np.ndarray:
+        """Which trials the model of a few is for: few votes, and all for known classes."""
+        if self.few is None or not self.few.fits(self.model):
+            return np.zeros(len(batch), bool)
+        met = set(self.model.known)
+        strange = np.array([name not in met for name in batch.names] + [False])
+        return self.few.asked(batch.said >= 0) & ~strange[batch.said].any(axis=1)
+
+    def _codes(self, batch: VoteBatch) -> np.ndarray:
+        """Votes by the model's numbers."""
+        place = {name: i for i, name in enumerate(self.model.classes)}
+        return np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
+
+    def _learn_few(self, batch: VoteBatch, labels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        assert self.few is not None
+        place = {name: i for i, name in enumerate(self.model.classes)}
+        trials = zip(self._codes(batch), labels.tolist(), numbers.tolist(), strict=True)
+        return np.array([not self.few.learn(row, place.get(name, -1), number) for row, name, number in trials])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.
@@ -134,9 +167,15 @@ class FusionState:
         if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
         labels = np.array([place], np.int32)
-        right = self.model.play(reader.instances(codes), labels).predictions == labels
+        few = self.few if self.few is not None and self.few.fits(self.model) else None
+        if few is not None and few.asked(codes >= 0)[0]:
+            right = np.array([few.learn(codes[0], place, self.tally.trials)])
+            self.recent.note(codes[0], place)
+        else:
+            right = self.model.play(reader.instances(codes), labels).predictions == labels
+            self.recent.add(codes, labels)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
-        self.recent.add(codes, labels)
+        self.logit.add(codes, labels, right)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:
@@ -150,6 +189,7 @@ class FusionState:
         labels: np.ndarray,
         right: np.ndarray,
         leaders: tuple[int, int] | None = None,
+        few: np.ndarray | None = None,
     ) -> None:
         """Count who was right; what only these voters or labels name is a class too."""
         names = labels.tolist()
@@ -163,8 +203,28 @@ class FusionState:
         tally.add(right, said, told, len(classes), leaders, soft)
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
-            said = np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
-            self.recent.add(said, np.array([place[name] for name in names], np.int64))
+            said, told = self._codes(batch), np.array([place[name] for name in names], np.int64)
+            few = np.zeros(len(told), bool) if few is None else few
+            self.recent.add(said[~few], told[~few])
+            for row, label in zip(said[few], told[few].tolist(), strict=True):
+                self.recent.note(row, label)
+            self.logit.add(said, told, right, batch.logs)
+
+    def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
+        """The fusion beside its rivals, on-line, or on held-out trials and their labels."""
+        random, k = np.random.default_rng(seed), len(self.model.classes)
+        if held is None:
+            comparison, logit = self.tally.compare(self.voters, seed), self.logit.online(k, random)
+        else:
+            batch, labels = held
+            right, tally = self.predict(batch) == labels, Tally(len(self.voters))
+            self.count(tally, batch, labels, right, self.tally.leaders)
+            comparison = tally.compare(self.voters, seed, self.tally.leaders)
+            place = {name: i for i, name in enumerate(self.model.classes)}
+            said = self._codes(batch)
+            told = np.array([place.get(name, -1) for name in labels.tolist()])
+            logit = self.logit.held_out(said, batch.logs, told, right, k, random)
+        return comparison if logit is None else replace(comparison, rivals={**comparison.rivals, "logit": logit})
 
     def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
         """The instances without voters that have not joined yet; votes for classes not met, nor ``more``, abstain."""
@@ -236,7 +296,10 @@ class FusionState:
         known, size = set(self.model.known), self.sides.stretch()
         strange = np.array([name not in known for name in batch.names] + [False])
         guests = strange[batch.said].any(axis=1) if self.model.engine.settings.by_votes else np.zeros(len(batch), bool)
-        usual = np.flatnonzero(~guests)
+        few = self._of_few(batch)
+        if self.few is not None and few.any():
+            yield np.flatnonzero(few), self.few.model, self.few.instances(self._codes(batch.taken(few)))
+        usual = np.flatnonzero(~guests & ~few)
         for begin in range(0, len(usual), size):
             trials = usual[begin : begin + size]
             yield trials, self.model, self.known(self.laid_out(batch.taken(trials)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmax.data.labels import label_array, unique_labels
-from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
+from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY
 from linmax.models.fusion.details import Details
 from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report, Side, Voter
@@ -91,7 +91,7 @@ class Telling(Frugal):
         )
 
     def report(self, votes: Any = None, y: Any = None, *, seed: int = 0) -> Report:
-        """The fusion beside plurality, soft voting and the best voters; who won and by how much.
+        """The fusion beside plurality, soft voting, the best voters and a logit; who won and by how much.
 
         Parameters
         ----------
@@ -115,10 +115,7 @@ class Telling(Frugal):
         test = test_reliability = None
         if votes is not None:
             batch, labels = self._held_out(votes, y)
-            tally = Tally(len(state.voters))
-            state.count(tally, batch, labels, state.predict(batch) == labels, state.tally.leaders)
-            test = tally.compare(state.voters, seed, state.tally.leaders)
-            test_reliability = state.reliability(batch, labels)
+            test, test_reliability = state.compared(seed, (batch, labels)), state.reliability(batch, labels)
         try:
             weights = self.weights()
         except ValueError:  # the learner is no single weight vector
@@ -127,7 +124,7 @@ class Telling(Frugal):
         if state.normaliser is not None:
             held = np.abs(shares(state)).sum(axis=0).tolist() if weights else []
             kinds = dict(zip(state.normaliser.kinds, held, strict=False))
-        online = state.tally.compare(state.voters, seed)
+        online = state.compared(seed)
         lines = voter_lines(state, weights)
         sides, model = side_lines(state, bool(weights)), state.model
         judged = (model.reliability, test_reliability, model.coverage)

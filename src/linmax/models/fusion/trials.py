@@ -10,7 +10,7 @@ import numpy as np
 
 from linmax.data.experts import Experts, experts
 from linmax.data.matching import matched
-from linmax.data.normalisation import Normaliser, soft_votes
+from linmax.data.normalisation import Normaliser, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 
@@ -40,6 +40,7 @@ class VoteBatch:
     names: tuple[Any, ...]
     places: np.ndarray
     soft: np.ndarray | None = None  # what soft voting says of scores: places in ``names``
+    logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
 
     def __len__(self) -> int:
         return len(self.said)
@@ -49,8 +50,8 @@ class VoteBatch:
 
     def taken(self, trials: slice | np.ndarray) -> VoteBatch:
         """Some of the trials."""
-        soft = None if self.soft is None else self.soft[trials]
-        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft)
+        soft, logs = (None if block is None else block[trials] for block in (self.soft, self.logs))
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft, logs)
 
 
 def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
@@ -90,8 +91,8 @@ def make_batch(
             "normalisation"
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
-    shared = soft_votes(table).argmax(axis=1)
-    return VoteBatch(instances, np.where(spread > 0.0, table.argmax(axis=2), -1), fixed, places, shared)
+    said, shared = np.where(spread > 0.0, table.argmax(axis=2), -1), soft_votes(table).argmax(axis=1)
+    return VoteBatch(instances, said, fixed, places, shared, log_shares(table))
 
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:

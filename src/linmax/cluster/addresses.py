@@ -1,0 +1,213 @@
+"""Files of a data set by their address: patterns, folders, ``file://``, and whatever else fsspec opens.
+
+A folder means all files in it and below, in the order of their names, but for those whose names begin with "." or "_".
+Folders called ``name=value``, as Hive and Spark write them, give each row of their files the column ``name``. Addresses
+such as ``s3://bucket/part-*.svm`` are opened by fsspec, with the credentials that it finds for itself.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from linmax.io.formats import make_format
+from linmax.io.formats.base import TableFormat
+from linmax.io.options import ReadOptions
+from linmax.io.reader import open_source
+
+__all__ = ["Part", "fingerprint", "listed", "missing", "opened", "parts_of"]
+
+PATTERN = frozenset("*?[")
+HIDDEN = "._"
+FILE = "file://"
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+NEEDED = "needs the package fsspec and the one for its file system; try pip install 'linmax[cluster]'"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a table, and the columns that its folders give to each of its rows."""
+
+    path: str
+    columns: tuple[tuple[str, str | float | None], ...]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def _remote(path: str) -> bool:
+    return "://" in path
+
+
+def _file_system(path: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    try:
+        from fsspec.core import url_to_fs
+
+        found: tuple[Any, str] = url_to_fs(path)
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"{path} {NEEDED}: {error}") from None
+    return found
+
+
+def listed(path: str) -> list[str]:
+    """The files of a path, a pattern, a folder or an address; what is there no sign of is taken for a file."""
+    path = path.removeprefix(FILE)
+    if not _remote(path):
+        if os.path.isdir(path):
+            return _refuse_empty(path, _walked(path))
+        if not PATTERN & set(path) or os.path.exists(path):
+            return [path]
+        matching = _shown(path, glob.glob(path))
+        found = [file for one in matching for file in (_walked(one) if os.path.isdir(one) else [one])]
+        return _refuse_empty(path, found, "no file matches")
+    system, inside = _file_system(path)
+    if PATTERN & set(inside):
+        found = [file for one in _shown(inside, system.glob(inside)) for file in _found(system, one)]
+        return _refuse_empty(path, [system.unstrip_protocol(one) for one in found], "no file matches")
+    if system.isdir(inside):
+        return _refuse_empty(path, [system.unstrip_protocol(one) for one in _found(system, inside)])
+    return [path]
+
+
+def _shown(pattern: str, found: Sequence[str]) -> list[str]:
+    """In order; a pattern does not mean names that begin with "_" unless it does so itself."""
+    wanted = pattern.rsplit("/", 1)[-1].startswith("_")
+    return sorted(one for one in found if wanted or not one.rsplit("/", 1)[-1].startswith("_"))
+
+
+def _refuse_empty(path: str, found: list[str], why: str = "there is no file in") -> list[str]:
+    if not found:
+        raise ValueError(f"shards: {why} {path}")
+    return found
+
+
+def _walked(folder: str) -> list[str]:
+    found = []
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name[0] not in HIDDEN)
+        found += [os.path.join(path, name) for name in sorted(names) if name[0] not in HIDDEN]
+    return found
+
+
+def _found(system: Any, path: str) -> list[str]:
+    if not system.isdir(path):
+        return [path]
+    below = [(one, one[len(path) :].strip("/").split("/")) for one in sorted(system.find(path))]
+    return [one for one, steps in below if not any(step[0] in HIDDEN for step in steps)]
+
+
+def parts_of(paths: Sequence[str]) -> list[str | Part]:
+    """Paths, and where folders are called ``name=value`` parts with these columns.
+
+    Values are numbers if they are in all folders of this name.
+
+    Examples
+    --------
+    >>> [part.columns for part in parts_of(["d/year=2024/a.parquet", "d/year=2025/a.parquet"])]
+    [(('year', 2024.0),), (('year', 2025.0),)]
+    """
+    pairs = [[step.split("=", 1) for step in path.split("/")[:-1] if "=" in step] for path in paths]
+    values: dict[str, list[str]] = {}
+    for found in pairs:
+        for name, value in found:
+            values.setdefault(name, []).append(value)
+    numbers = {name for name, given in values.items() if all(v == NOTHING or _is_number(v) for v in given)}
+
+    def value_of(name: str, text: str) -> str | float | None:
+        if text == NOTHING:
+            return None
+        return float(text) if name in numbers else unquote(text)
+
+    return [
+        Part(path, tuple((name, value_of(name, text)) for name, text in found)) if found else path
+        for path, found in zip(paths, pairs, strict=True)
+    ]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def fingerprint(path: str) -> list[Any] | None:
+    """Size and time of the last change of a file that can be seen from here, to know it again."""
+    if not _remote(path):
+        if not os.path.isfile(path):
+            return None
+        found = os.stat(path)
+        return [found.st_size, found.st_mtime_ns]
+    try:
+        system, inside = _file_system(path)
+        known: Mapping[str, Any] = system.info(inside)
+    except (OSError, ValueError):
+        return None
+    times = [str(known[name]) for name in ("ETag", "etag", "mtime", "LastModified", "created") if name in known]
+    return [known.get("size"), *times[:1]]
+
+
+def missing(paths: Sequence[str]) -> dict[int, str]:
+    """Those of the paths that cannot be read from here, and why; addresses are left to their file systems."""
+    found = {}
+    for place, path in enumerate(paths):
+        if not _remote(path) and not os.access(path, os.R_OK):
+            found[place] = "No such file" if not os.path.exists(path) else "Permission denied"
+    return found
+
+
+class RemoteFile(io.BufferedReader):
+    """A file of fsspec under its own name, by whose ending the format is recognised."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        super().__init__(file)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[Any]:
+    """What `linmax.stream` reads instead of the source of a shard."""
+    if isinstance(source, Part):
+        with opened(source.path) as file:
+            yield _tables(file, source)
+    elif isinstance(source, str) and _remote(source):
+        system, inside = _file_system(source)
+        with RemoteFile(system.open(inside, "rb"), source) as file:
+            yield file
+    else:
+        yield source
+
+
+def _tables(file: Any, part: Part) -> Iterator[Any]:
+    """The tables of a file with the columns of its folders."""
+    import pyarrow
+
+    source, kind = open_source(file)
+    try:
+        made = make_format(kind, ReadOptions())
+        if not isinstance(made, TableFormat):
+            names = ", ".join(name for name, _ in part.columns)
+            raise ValueError(
+                f"{part.path} is {kind}, and columns by the names of folders ({names}) need Parquet or Arrow files"
+            )
+        for found in made.tables(source):
+            table = found if isinstance(found, pyarrow.Table) else pyarrow.Table.from_batches([found])
+            for name, value in part.columns:
+                if name not in table.column_names:
+                    kinds = pyarrow.float64() if isinstance(value, float) else pyarrow.string()
+                    table = table.append_column(name, pyarrow.array([value] * len(table), kinds))
+            yield table
+    finally:
+        source.close()

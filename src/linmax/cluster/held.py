@@ -1,0 +1,192 @@
+"""The model from which a pass starts, as a process keeps it from pass to pass.
+
+A worker holds it twice: as it is, and once more to learn from a shard. Where the shard changed few rows
+(`linmax.cluster.rows`), these are taken, and the copy gets back what they were; else the copy itself is the result, and
+the next shard gets a new one. After the pass the rows that were mixed are written over both. What is held spares work
+and changes no result: all of it follows from the arguments of a task.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from linmax.cluster.addresses import opened
+from linmax.cluster.rows import Base, Rows, apply_rows, few_rows_change, others_changed
+from linmax.cluster.shards import Refused, ShardCounts, State, same_names, why
+from linmax.io.batches import Batch
+from linmax.io.vocabulary import Vocabulary
+from linmax.models.streams import StreamModel, stream
+from linmax.models.streams.model import weights_of
+
+__all__ = ["Held", "borrowed", "forget"]
+
+
+Learned = tuple[State | Rows, ShardCounts]
+
+
+class Held:
+    """The model from which pass ``number`` starts."""
+
+    def __init__(self, number: int, state: State) -> None:
+        self.number, self.state = number, state
+        self._owned = False  # whether the arrays are ours to change, not those of a task's result
+        self._names: Vocabulary | None = None
+        self._base: Base | None = None
+        self._model: StreamModel | None = None  # the copy to learn with
+        self._described = ""  # what it is, but for its arrays
+
+    def advance(self, mixed: State | Rows) -> None:
+        """Go on to the next pass, which starts from what was mixed in this one."""
+        self.number += 1
+        if not isinstance(mixed, Rows):
+            self.state, self._owned, self._base, self._model = mixed, False, None, None
+            if self._names is not None and not same_names(mixed, self._names):
+                self._names = None
+            return
+        if not self._owned:
+            description, arrays = self.state
+            self.state, self._owned = (dict(description), {name: array.copy() for name, array in arrays.items()}), True
+            self._base = None
+        if apply_rows(mixed, self.base()):
+            self._model = None
+        elif self._model is not None:
+            self._put_back(mixed.columns, self._model.state()[1])
+
+    def base(self) -> Base:
+        """The model as rows are taken from it."""
+        if self._base is None:
+            model = self.looked_at().model
+            assert model is not None
+            self._base = Base(self.state, model)
+        return self._base
+
+    def looked_at(self) -> StreamModel:
+        """The model, not to be changed."""
+        return StreamModel.from_state(*self.state, self._vocabulary(), copied=False)
+
+    def _vocabulary(self) -> Vocabulary:
+        if self._names is None:
+            description, arrays = self.state
+            parts = {part: arrays[f"names.{part}"] for part in ("names", "offsets")}
+            self._names = Vocabulary.from_arrays(parts, description["hash_bits"])
+        return self._names
+
+    def _put_back(self, columns: np.ndarray, target: Mapping[str, np.ndarray]) -> None:
+        base = self.base()
+        base.write(base.rows(columns), target)
+
+    def learn(
+        self, source: Any, reading: Mapping[str, Any], by_rows: bool
+    ) -> tuple[State | Rows, ShardCounts] | Refused:
+        """Go through one shard, once; ``by_rows`` if the rows that it changes may be all that is returned."""
+        began = time.perf_counter()
+        if self._model is None:
+            self._model = StreamModel.from_state(*self.state, self._vocabulary())
+            self._described = json.dumps(self._model.state()[0])
+        model, self._model = self._model, None
+        names, updates, tally = len(model.vocabulary), model.updates, Tally(model)
+        try:
+            with opened(source) as file:
+                rows = stream(file, model=model, prefetch=False, **reading)
+                for batch in rows:
+                    tally.play(batch)
+        except (ValueError, TypeError, OverflowError, FileNotFoundError, IsADirectoryError, ImportError) as error:
+            self._know_again(names)
+            return Refused(why(error))
+        self._know_again(names)
+        if not tally.trials and rows.refusals.total:
+            file, line, reason = rows.refusals.first[0]
+            return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
+        updates = model.updates - updates
+        changed = self._changed(model, tally) if by_rows and self._names is not None else model.state()
+        spent = time.perf_counter() - began
+        return changed, ShardCounts(tally.trials, tally.mistakes, updates, tally.unlabelled, rows.refusals.total, spent)
+
+    def _know_again(self, names: int) -> None:
+        """Keep the lookup table of names unless the shard has added some."""
+        if self._names is not None and len(self._names) != names:
+            self._names = None
+
+    def _changed(self, model: StreamModel, tally: Tally) -> State | Rows:
+        """What the shard changed; the model learns on if it can be put back."""
+        state = model.state()
+        if json.dumps(state[0]) != self._described or not few_rows_change(model.engine):
+            return state
+        columns = tally.columns()
+        if 2 * columns.size >= model.columns:
+            return state
+        base = self.base()
+        rows = base.rows(columns, state[1])
+        rows = Rows(
+            columns, {name: array.copy() if array is state[1][name] else array for name, array in rows.arrays.items()}
+        )
+        if not others_changed(rows, base):
+            self._model = model
+            self._put_back(columns, state[1])
+        return rows
+
+
+class Tally:
+    """Counts of a shard, and the columns that it met."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self.model = model
+        self.trials = self.mistakes = self.unlabelled = 0
+        self.met = np.zeros(model.columns, bool)
+
+    def play(self, batch: Batch) -> None:
+        """Learn from a batch."""
+        labelled = batch.codes >= 0
+        predicted = self.model.play(self.model.scaled(batch), batch.codes, weights_of(batch))
+        many = int(labelled.sum())
+        self.trials += many
+        self.mistakes += int((predicted[labelled] != batch.codes[labelled]).sum())
+        self.unlabelled += len(batch) - many
+        if self.model.columns == self.met.size:
+            self.met[batch.indices] = True
+
+    def columns(self) -> np.ndarray:
+        """Those met, in order."""
+        return np.flatnonzero(self.met)
+
+
+_held: dict[str, list[Held]] = {}  # by run: one for each thread that works for it
+_lock = Lock()
+RUNS = 2  # whose models are held: a driver that was killed leaves one behind
+
+
+@contextmanager
+def borrowed(topic: str, number: int, results: Sequence[State | Rows]) -> Iterator[Held]:
+    """The model from which pass ``number`` of a run starts.
+
+    ``results`` are a whole model and what was mixed in the passes after it, up to the one before this. A model that
+    this process has of one of these passes is brought up to date instead of making it again.
+    """
+    begun = number - len(results) + 1
+    with _lock:
+        mine = _held.get(topic, [])
+        held = mine.pop() if mine else None
+    if held is None or not begun <= held.number <= number:
+        first = results[0]
+        assert not isinstance(first, Rows)
+        held = Held(begun, first)
+    for mixed in results[held.number - begun + 1 :]:
+        held.advance(mixed)
+    yield held
+    with _lock:  # not after an error, which may have left it in between
+        _held[topic] = [*_held.pop(topic, []), held]
+        for other in list(_held)[:-RUNS]:
+            del _held[other]
+
+
+def forget(topic: str) -> None:
+    """The run has ended."""
+    with _lock:
+        _held.pop(topic, None)
