@@ -293,6 +293,7 @@ class LinearThreshold:
             np.array([address_of(rule.spread, SPREAD)]),
             np.array([rule.everywhere], np.int64),
             np.array([rule.gain], np.int64),
+            np.array([rule.only_sign], np.int64),
             np.zeros(1, np.int64),
             np.zeros(1, np.int64),
             np.array([rule.values], float).reshape(1, -1),
