@@ -113,3 +113,12 @@ def test_trace_bound_wants_the_first_trials(problem: MajorityProblem, tmp_path: 
     path = tmp_path / "bound.png"
     trace.plot(path, bound=trace.bound(problem.target, margin=problem.margin))
     assert path.stat().st_size > 1000
+
+
+def test_a_bound_in_the_mean_is_called_so(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = tmp_path / "figures.json"
+    learners = "perceptron;B(gamma=0.5)-perceptron;S-perceptron"
+    assert main(["bounds", str(votes), "--ignore", "noise", "--learners", learners, "--json", str(figures)]) == 0
+    rules = json.loads(figures.read_text())["rules"]
+    assert [rule["expected"] for rule in rules.values()] == [False, True, True]
+    assert capsys.readouterr().out.count("in the mean") == 2

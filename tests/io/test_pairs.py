@@ -25,6 +25,7 @@ def group_of(name: str) -> str:
     return name.partition("^")[0] if "^" in name else name.partition("=")[0]
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("pairs", [["t:b"], ["b:t"], ["t:t"], ["t:b", "b:c"], ["all"], ["t^x:b"], ["t:b", "b:t"]])
 def test_pairs_are_products(pairs: list[str]) -> None:
     for plain, found in zip(rows_of(VW), rows_of(VW, pairs=pairs), strict=True):
@@ -39,11 +40,13 @@ def test_pairs_are_products(pairs: list[str]) -> None:
         assert found == expected
 
 
+@pytest.mark.small
 def test_the_order_is_that_of_the_question() -> None:
     assert "t^x*b^u" in rows_of(VW, pairs=["t:b"])[0]
     assert "b^u*t^x" in rows_of(VW, pairs=["b:t"])[0]
 
 
+@pytest.mark.small
 def test_columns_of_tables() -> None:
     (batch,) = stream(CSV, pairs=["all"], label="y", categorical=["d"])
     assert batch.dense_names == ("n", "m", "n*m")
@@ -85,6 +88,7 @@ def test_arrays_keep_their_pairs(tmp_path: Path) -> None:
         loaded.predict(batch)
 
 
+@pytest.mark.small
 def test_hashed_names() -> None:
     batches = list(stream(VW, pairs=["all"], hash_bits=10))
     assert [len(batch.values) for batch in batches] == [6 + 6 + 6]

@@ -81,6 +81,16 @@ def test_other_formats_share_columns_too() -> None:
     assert pairs.crowded
 
 
+@pytest.mark.parametrize("learner", ["softmax(1)", "robust-softmax(1)", "votes"])
+def test_second_order_learners_keep_a_diagonal_over_many_attributes(
+    learner: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = taught(lines_of(300), StreamModel(learner), rows=100)
+    assert model.features > 3000
+    assert sum(array.nbytes for array in model.state()[1].values()) < 10_000_000  # a matrix has 1.3 GB
+    assert capfd.readouterr() == ("", "")
+
+
 def test_more_classes_leave_room_for_fewer_attributes() -> None:
     model = StreamModel("auto", memory="2MB")
     lines = [f"c{i // 20} |w " + " ".join(f"w{i}x{j}" for j in range(10)) for i in range(1200)]

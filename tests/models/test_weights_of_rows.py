@@ -12,6 +12,7 @@ import pytest
 from linmax.streams import StreamModel, stream
 
 import linmax
+from linmax.cli import main
 from linmax.models.streams.progressive import Progressive
 
 RNG = np.random.default_rng(3)
@@ -81,6 +82,7 @@ def test_a_class_that_weighs_more_is_predicted_more_often(learner: str) -> None:
     assert shares[0] < shares[1] < shares[2]
 
 
+@pytest.mark.small
 def test_a_weighed_step_follows_its_formula() -> None:
     """One row (1, 1 beside the constant) of class a, then one of class b with weight w."""
     cells = {}
@@ -261,3 +263,19 @@ def test_labels_that_come_later_keep_their_weights(learner: str, tmp_path: Path)
     for work in works:
         work.finish_pass(again=False)
     assert arrays_of(works[0].model) == arrays_of(works[1].model)
+
+
+@pytest.mark.parametrize("option", [["--weight", "w"], ["--pairs", "a:b"], ["--memory", "1GB"]])
+def test_options_that_do_not_go_together(option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "data.jsonl").write_text("{}\n")
+    assert main(["learn", str(tmp_path / "data.jsonl"), "--candidates", *option]) == 2
+    assert f"{option[0]} does not go with --candidates" in capsys.readouterr().err
+
+
+def test_the_command_weighs_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join([*as_csv(), "1e9,1,1,1,1,0"]))
+    assert main(["learn", str(data), "--weight", "heft", "--learner", "perceptron"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Rows count as much as 'heft' says." in told
+    assert "Weights beyond 100 count as 100 for this learner; the largest is 1e+09." in told

@@ -151,6 +151,14 @@ def test_a_classifier_learns_the_same_way_however_samples_are_cut(learner: str) 
 
 
 @pytest.mark.small
+def test_what_was_drawn_is_never_taken_for_the_label() -> None:
+    """A heavy sample is shown many times, and a bandit learner may learn from right answers only."""
+    model = linmax.LinearMaxClassifier("B(gamma=1.0)-perceptron", scale="none")
+    model.partial_fit([[1.0]], ["a"], classes=list("abcd"), sample_weight=[50.0], wrong=[True])
+    assert not model.decision_function([[1.0]]).any()
+
+
+@pytest.mark.small
 def test_a_classifier_refuses_what_says_nothing() -> None:
     model = linmax.LinearMaxClassifier("perceptron")
     with pytest.raises(ValueError, match="pass classes="):
@@ -162,3 +170,27 @@ def test_a_classifier_refuses_what_says_nothing() -> None:
         with pytest.raises(ValueError, match="wrong must be a mask"):
             model.partial_fit([[1.0], [0.0]], ["a", "b"], wrong=mask)
     assert model.decision_function([[1.0], [2.0]]).tolist() == before
+
+
+def test_a_fusion_of_models_learns_from_right_or_wrong() -> None:
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.naive_bayes import GaussianNB
+
+    random = np.random.default_rng(4)
+    X = random.normal(size=(300, 4))
+    labels = np.array(CLASSES)[X.argmax(axis=1)]
+    wrong = random.random(300) < 0.4
+    given = np.where(wrong, np.array(CLASSES)[(X.argmax(axis=1) + 1) % 4], labels)
+    models = [("bayes", GaussianNB()), ("linear", SGDClassifier(random_state=0))]
+    fusion = linmax.FusionClassifier(models, "A-perceptron")
+    with pytest.raises(ValueError, match="give samples with labels first"):
+        fusion.partial_fit(X[:5], given[:5], wrong=[True] * 5)
+    fusion.partial_fit(X[:100], given[:100], classes=CLASSES, wrong=wrong[:100])
+    told = linmax.FusionClassifier(models, "A-perceptron")
+    told.partial_fit(X[:100][~wrong[:100]], given[:100][~wrong[:100]], classes=CLASSES)
+    assert fusion.estimators_[0].theta_.tolist() == told.estimators_[0].theta_.tolist()  # what is wrong is not theirs
+    assert fusion._model.trials > told._model.trials
+    before = fusion._model.trials
+    fusion.partial_fit(X[100:], given[100:], wrong=wrong[100:])
+    assert fusion._model.trials == before + 200
+    assert np.mean(fusion.predict(X) == labels) > 0.8

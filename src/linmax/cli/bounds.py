@@ -91,7 +91,7 @@ def _row(certificate: Certificate) -> dict[str, Any]:
         "learner": certificate.learner,
         "margin": certificate.margin,
         "noise": certificate.noise,
-        "bound": f"{shown}{' (says nothing)' if certificate.vacuous else ''}",
+        "bound": f"{shown}{' in the mean' * certificate.expected}{' (says nothing)' if certificate.vacuous else ''}",
         "mistakes": certificate.mistakes,
         "updates": certificate.updates,
     }
@@ -99,12 +99,13 @@ def _row(certificate: Certificate) -> dict[str, Any]:
 
 def _advice(certificates: list[Certificate]) -> str:
     least = min(certificates, key=lambda c: c.bound)
+    mean = ", in the mean" * least.expected
     fewest = min(certificates, key=lambda c: c.mistakes or 0)
     trials = certificates[0].trials
     theory = (
         f"No bound is below the {trials:,} trials: theory recommends nothing here"
         if least.vacuous
-        else f"Theory recommends {least.learner} (at most {least.bound:,.0f} mistakes in {trials:,} trials)"
+        else f"Theory recommends {least.learner} (at most {least.bound:,.0f} mistakes in {trials:,} trials{mean})"
     )
     return f"{theory}; the fewest mistakes were made by {fewest.learner} ({fewest.mistakes:,})."
 
@@ -122,6 +123,7 @@ def _figures(arguments: argparse.Namespace, certificates: list[Certificate]) -> 
                 "mistakes": c.mistakes,
                 "updates": c.updates,
                 "vacuous": c.vacuous,
+                "expected": c.expected,
                 "sampled": c.sampled,
             }
             for c in certificates

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_cluster_options", "run_on_cluster"]
 
-SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot")
+SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot", "memory")
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,8 @@ __all__ = ["learn_choices"]
 
 # Options of `linmax learn` that mean nothing here, and the values that they have when they are not given.
 OTHERS = (
-    "scale hash_bits passes holdout delay checkpoint plot format ignore categorical text ngrams cluster no_thresholds"
+    "scale hash_bits memory passes holdout delay checkpoint plot format weight ignore categorical text ngrams pairs "
+    "cluster no_thresholds"
 )
 NOT_GIVEN = (None, "", False, 0, 1, "auto")
 

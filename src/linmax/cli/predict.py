@@ -109,6 +109,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         **reading_options(arguments),
     )
     screen, counts = Console(stderr=True, highlight=False), Counts()
+    known = unknown = 0
     try:
         with target_of(arguments.out) as target:
             writer = make_form(form, target, what, arguments.top, arguments.id is not None)
@@ -116,6 +117,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
                 codes = model.judge(model.scaled(batch, learn=False))
                 answers = Answers.of(batch, model, what, codes, arguments.reject)
                 names = [*batch.classes, None]
+                known, unknown = known + len(batch.values), unknown + batch.unknown
                 counts.add([names[code] for code in batch.codes.tolist()], answers.predicted)
                 with about(arguments.out or "standard output"):
                     writer.write(answers)
@@ -128,6 +130,8 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         show_refusals(screen, rows.refusals)
         for remark in rows.remarks():
             screen.print(remark, soft_wrap=True)
+    if told := told_of_strangers(known, unknown):
+        screen.print(told, soft_wrap=True)
     if writer.lost:
         screen.print(f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
     figures = counts.figures(arguments.reject) | {
@@ -139,6 +143,16 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     if arguments.json is not None:
         write_json(figures, arguments.json)
     refuse_too_many(arguments, counts.lines, rows.refusals)
+
+
+def told_of_strangers(known: int, unknown: int) -> str:
+    """What to say when most attributes of the data, those by name, are none that the model has learned from."""
+    if unknown <= known:
+        return ""
+    return (
+        f"{unknown:,} of {known + unknown:,} attributes are none that the model has learned from, and were left out; "
+        "is this data of another kind?"
+    )
 
 
 def _none(model: StreamModel, what: str) -> Any:

@@ -99,6 +99,11 @@ class Vocabulary:
         self.names = self.names._replace(**_prefixes(self._heads))
         return len(self._heads) - 1
 
+    @property
+    def heads(self) -> tuple[bytes, ...]:
+        """What names begin with, by the numbers that `prefix` gave."""
+        return tuple(self._heads)
+
     def reserve(self, count: int, size: int) -> None:
         """Make room for that many more names of ``size`` bytes in all."""
         names = self.names

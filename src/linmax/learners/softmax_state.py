@@ -223,6 +223,9 @@ class RunningSoftmax(Running):
 
     def _refit(self) -> None:
         """Newton steps with a line search on the stored trials; the guess rate by expectation maximisation."""
+        if not self.weights.size:  # there is nobody to weigh yet
+            self.sizes[FITTED] = self.sizes[TRIALS]
+            return
         with blas().limit(limits=1, user_api="blas"):
             weights, guess = self.weights, float(self.guess[0])
             value, gradient, curvature = self._posterior(weights, guess)

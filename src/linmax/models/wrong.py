@@ -89,5 +89,6 @@ def run_with_wrong(
         shares = dict(zip(model.known, model.own_probabilities(table)[0].tolist(), strict=True))
         label = another(shares, not_this[0], model.trials)
         if label is not None:
+            once = isinstance(model.engine.top, Exploring)  # shown again, it would take what was drawn for the label
             with denied(model, model.known.index(not_this[0])):
-                model.run(one, [label], grow=True, weights=weights[t : t + 1])
+                model.run(one, [label], grow=True, weights=None if once else weights[t : t + 1])

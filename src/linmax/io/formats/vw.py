@@ -42,6 +42,8 @@ class VowpalWabbit(LineFormat):
         return int(parser.parse_vw(block, work, vocabulary.names, classes.texts.names, self._spaces.names))
 
     def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
-        """Number the namespace like its prefix, less one."""
+        """Number the namespace like its prefix, less one. The vocabulary may have others, from streams before."""
+        for head in vocabulary.heads[len(self._spaces) + 1 :]:
+            self._spaces.numbers([head.removesuffix(b"^") if head.endswith(b"^") else b"\0" + head])
         number = int(self._spaces.numbers([raw])[0])
         assert vocabulary.prefix(raw + b"^") == number + 1

@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import KINDS, Scaling
-from linmax.models.sklearn.passes import Plan, Samples, fit
+from linmax.models.sklearn.passes import PassPlan, Samples, fit
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
@@ -28,7 +28,7 @@ from linmax.models.sklearn.shared import (
 )
 from linmax.models.sklearn.weighting import shares_of, weights_of
 from linmax.models.weights import WeightArrays
-from linmax.models.wrong import mask_of, run_with_wrong
+from linmax.models.wrong import mask_of
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -232,11 +232,7 @@ class LinearMaxClassifier(OnLineClassifier):
         if first:
             self._start(instances, known, declared=classes is not None, discover=classes is None)
             self.n_iter_ = 0
-        if denied.any():
-            self._model = self._model if first else deepcopy(self._model)  # as it was, should a trial be refused
-            run_with_wrong(self._model, instances, y[rows], denied[rows], weights[rows])
-        else:
-            self._learn(instances, y[rows], weights=weights[rows])
+        self._learn_told(instances, y[rows], denied[rows], weights[rows])
         self._scaling, self.classes_ = scaling, known
         self.n_iter_ += 1
         return self
@@ -288,12 +284,12 @@ class LinearMaxClassifier(OnLineClassifier):
             model._unpack(description, arrays)
         return model
 
-    def _check_parameters(self) -> Plan:
+    def _check_parameters(self) -> PassPlan:
         for name in ("thresholds", "shuffle", "warm_start"):
             boolean(name, getattr(self, name))
         if self.scale is not None:
             one_of("scale", self.scale, KINDS)
-        plan = Plan(
+        plan = PassPlan(
             self.max_iter,
             self.tol,
             self.early_stopping,

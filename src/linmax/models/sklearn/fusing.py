@@ -46,6 +46,7 @@ from linmax.models.sklearn.shared import (
     whole_file,
 )
 from linmax.models.sklearn.weighting import Showing, shares_of, weights_of
+from linmax.models.wrong import mask_of
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 
@@ -234,7 +235,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         self._learn(instances[order], y[order], weights=None if hefts is None else hefts[order])
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
 
         The first call starts the models: where all of them have a ``partial_fit``, the samples come in stretches of
@@ -249,6 +250,10 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         sample_weight
             How much each sample counts, 1 by default: for the fusion (`linmax.models.showings`), and as the models' own
             weights.
+        wrong
+            True or False for each sample: whether all that is known is that its label is *not* the one in y. The fusion
+            learns another class in its stead, drawn as probable as it holds it to be; the models learn from the other
+            samples. In the first call these others come first.
 
         Returns
         -------
@@ -258,12 +263,15 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         models = self._checked()
         first = not hasattr(self, "_model")
         y = targets(X, y)
+        denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
+        if first and denied.any():
+            return self._begin_with_wrong(X, y, classes, sample_weight, denied)
         self._check_columns(X, reset=first)
         weights = None if sample_weight is None else weights_of(sample_weight, X)
         if weights is not None:
             refuse_unweighted([(name, model) for name, model in models if goes_on(model)], "partial_fit")
         hefts = np.ones(len(y)) if weights is None else weights
-        known, begin = self._classes_for(y, classes), 0
+        known, begin = self._classes_for(y[~denied], classes), 0
         if first and (self._prefit or not all(goes_on(model) for _, model in models)):
             rows = np.flatnonzero(hefts > 0.0)
             self._fit(models, X, y, weights, rows, known, declared=classes is not None, hefts=hefts)
@@ -275,11 +283,24 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             rows, own = np.flatnonzero(hefts[part] > 0.0), hefts[part]
             outputs = asked(self.estimators_, self.stack_method_, block)
             instances = self._instances(outputs, block, known, learning=True)[rows]
-            self._learn(instances, labels[rows], weights=own[rows])
+            self._learn_told(instances, labels[rows], denied[part][rows], own[rows])
+            if denied[part].any():
+                part = part[~denied[part]]
+                block, labels = _safe_indexing(X, part), y[part]
             for model in self.estimators_:
-                if goes_on(model):
+                if goes_on(model) and len(part):
                     teach(model, block, labels, None if weights is None else weights[part])
         self.classes_ = known
+        return self
+
+    def _begin_with_wrong(self, X: Any, y: np.ndarray, classes: Any, sample_weight: Any, denied: np.ndarray) -> Self:
+        """A first call with samples that say only that an answer was wrong: they come after the others."""
+        if denied.all():
+            raise ValueError("wrong answers alone start no models; give samples with labels first")
+        weights = None if sample_weight is None else weights_of(sample_weight, X)
+        for rows in (np.flatnonzero(~denied), np.flatnonzero(denied)):
+            more = None if weights is None else weights[rows]
+            self.partial_fit(_safe_indexing(X, rows), y[rows], classes, more, wrong=denied[rows])
         return self
 
     def _begin(

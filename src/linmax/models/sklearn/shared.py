@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from functools import wraps
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from linmax.learners.attributes import AttributePool, GroupLearner
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays
+from linmax.models.wrong import run_with_wrong
 from linmax.util import files
 from linmax.util.checks import refuse_masked
 from linmax.util.names import apart
@@ -143,6 +145,14 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Play the trials; returns whether anything was learned."""
         trace = self._model.run(instances, labels, grow=True, first_pass=first_pass, weights=weights)
         return bool(trace.changed.any())
+
+    def _learn_told(self, instances: Experts, labels: np.ndarray, denied: np.ndarray, weights: np.ndarray) -> None:
+        """Play trials of which some say only that the label is not the one given."""
+        if denied.any():
+            self._model = deepcopy(self._model)  # as it was, should a trial be refused
+            run_with_wrong(self._model, instances, labels, denied, weights)
+        else:
+            self._learn(instances, labels, weights=weights)
 
     def _judge(self, instances: Experts) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores in the model's classes."""

@@ -148,7 +148,7 @@ class StreamModel(Known):
             if self._model is not None:
                 raise ValueError(
                     f"the columns of numbers are {_short(batch.dense_names)}, but those learned from were "
-                    f"{_short(self.dense_names)}"
+                    f"{_short(self.dense_names)}; give data of that kind"
                 )
             self.dense_names = batch.dense_names
         if learn and not self.schema and "kinds" in batch.settled:

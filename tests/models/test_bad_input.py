@@ -1,0 +1,109 @@
+"""Data that are not what they seemed: handled as one would expect, or refused with the line, the value and the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from linmax.streams import StreamModel, stream
+
+from linmax.cli import main
+
+RNG = np.random.default_rng(0)
+ROWS = [f"{RNG.normal() + 2 * (i % 2):.3f},{'ab'[i % 2]},{'yes' if i % 2 else 'no'}" for i in range(200)]
+HEADER = "size,letter,label"
+
+
+def taught(lines: list[str]) -> tuple[StreamModel, list[str]]:
+    model = StreamModel("auto")
+    rows = stream(lines, model=model)
+    for batch in rows:
+        model.learn(batch)
+    return model, rows.remarks()
+
+
+def test_a_column_that_turns_from_numbers_to_words() -> None:
+    turned = [f"{'large' if row.endswith('yes') else 'small'},,{row.split(',')[2]}" for row in ROWS[150:]]
+    model, remarks = taught([HEADER, *ROWS[:150], *turned])
+    assert remarks == [
+        "Column 'size' has words among its numbers, the first in line 152; they are taken as categories."
+    ]
+    assert {"size=large", "size=small"} <= set(model.attributes)
+    for lines in (turned, ROWS[:150]):  # what was learned of the numbers is still there
+        (batch,) = stream([HEADER, *lines], model=model, grow=False)
+        assert (model.predict(batch) == batch.labels).mean() > 0.95
+
+
+def test_a_category_never_seen() -> None:
+    model, _ = taught([HEADER, *ROWS])
+    (batch,) = stream([HEADER, "5.5,zebra,", "-3.5,zebra,"], model=model, grow=False)
+    assert batch.unknown == 2
+    assert model.predict(batch).tolist() == ["yes", "no"]
+    assert "letter=zebra" not in model.attributes
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "1e400", "1e101"])
+def test_infinities_cost_their_line(value: str) -> None:
+    for lines in (
+        [HEADER, *ROWS[:20], f"{value},a,no", *ROWS[20:40]],
+        ["yes |f x:1"] * 21 + [f"no |f x:{value}"] + ["yes |f x:1"] * 20,
+        ["1 1:1"] * 21 + [f"2 1:{value}"] + ["1 1:1"] * 20,
+    ):
+        model = StreamModel("auto")
+        rows = stream(lines, model=model)
+        for batch in rows:
+            model.learn(batch)
+        assert [(line, reason) for _, line, reason in rows.refusals.first] == [
+            (22, "a value is not finite, or beyond 1e100")
+        ]
+        assert model.trials == len(lines) - (2 if lines[0] == HEADER else 1)
+        assert np.isfinite(model.weights.arrays.attributes).all()
+
+
+def test_a_budget_smaller_than_one_row() -> None:
+    long = "a |f " + " ".join(f"x{i}" for i in range(20_000))
+    model = StreamModel("auto", memory="200kB")
+    for batch in stream([long, "b |f y0 y1"] * 4, model=model):
+        model.learn(batch)
+    assert model.crowded
+    assert model.features < 2000
+    for batch in stream([long, "b |f y0 y1"], model=model, grow=False):
+        assert model.predict(batch).tolist() == ["a", "b"]
+
+
+def test_what_was_decided_is_saved_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, _ = taught([HEADER, *ROWS])
+    model.save(tmp_path / "model")
+    loaded = StreamModel.load(tmp_path / "model")
+    assert loaded.decided == model.decided
+    assert loaded.decided["attributes are"] == "numbers"
+    assert loaded.schema == {"size": "number", "letter": "category", "label": "label"}
+    main(["show", str(tmp_path / "model")])
+    assert "attributes are numbers" in capsys.readouterr().out
+
+
+def test_namespaces_come_in_another_order() -> None:
+    model, _ = taught(["yes |f good |g here", "no |f bad |g there"] * 20)
+    (batch,) = stream(["|h new |g there |f bad", "|f good"], model=model, grow=False)
+    assert [sorted(row) for row in batch.dicts()] == [["f^bad", "g^there"], ["f^good"]]
+    for batch in stream(["no |h new |g there", "yes |g here |f good"], model=model):
+        model.learn(batch)
+    assert model.attributes[-1] == "h^new"
+
+
+def test_a_model_met_by_data_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, _ = taught([HEADER, *ROWS])
+    (batch,) = stream(["yes |f x"], model=model, grow=False, format="vw")  # columns go before: size=, letter=
+    with pytest.raises(ValueError, match="columns of numbers are none, but those learned from were size; give data of"):
+        model.predict(batch)
+    with pytest.raises(ValueError, match="has no column 'size', which the model learned from; it has width, letter"):
+        list(stream(["width,letter", "1,a"], model=model, grow=False))
+    words, _ = taught(["yes |f good", "no |f bad"] * 20)
+    words.save(tmp_path / "model")
+    (tmp_path / "other.vw").write_text("|g strange words |h here\n|f good\n")
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "other.vw")]) == 0
+    told = capsys.readouterr()
+    assert told.out.split()[1] == "yes"
+    expected = "3 of 4 attributes are none that the model has learned from, and were left out; is this data of"
+    assert expected in " ".join(told.err.split())
