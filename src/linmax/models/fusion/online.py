@@ -21,7 +21,16 @@ from linmax.models.fusion.right_or_wrong import learned_with_wrong
 from linmax.models.fusion.saving import read_fusion, write_fusion
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.telling import Telling
-from linmax.models.fusion.trials import joined, later, make_batch, one_row, read_votes, side_columns
+from linmax.models.fusion.trials import (
+    joined,
+    later,
+    make_batch,
+    one_row,
+    read_votes,
+    side_columns,
+    some_rows,
+    weights_given,
+)
 from linmax.util.checks import fraction, one_of
 
 __all__ = ["OnLineFusion"]
@@ -55,12 +64,12 @@ class OnLineFusion(Telling):
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, y: Any = None) -> Self:
+    def fit(self, votes: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything and learn from these trials, in their order: the same as `partial_fit` on a new one."""
-        self._state = self._learn(None, votes, y)
+        self._state = self._learn(None, votes, y, sample_weight)
         return self
 
-    def partial_fit(self, votes: Any, y: Any = None, *, wrong: Any = None) -> Self:
+    def partial_fit(self, votes: Any, y: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Go on with further trials; voters and classes may join. An error leaves the model as it was.
 
         A class that was not given in ``classes`` is known from its first vote on, or after its first label, so that it
@@ -72,25 +81,37 @@ class OnLineFusion(Telling):
             The trials and their labels. A label that is None, nan or empty means that there is none yet, and no ``y``
             that there are none at all: from such trials the default learner learns how far voters agree. Reports do not
             count them.
+        sample_weight
+            How much each trial counts, 1 by default: one of weight w is predicted and counted once, and learned w
+            times, the rest of a fraction by a draw (see `linmax.models.showings`); 0 leaves it out.
         wrong
             A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
             drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
         if wrong is not None:
-            self._state = learned_with_wrong(self, votes, y, wrong)
+            self._state = learned_with_wrong(self, votes, y, wrong, sample_weight)
             return self
         state = getattr(self, "_state", None)
-        if state is None or self.abstain is not None or not state.learn_row(votes, y):
-            self._state = self._learn(state, votes, y)
+        plain = state is not None and self.abstain is None and sample_weight is None
+        if state is None or not plain or not state.learn_row(votes, y):
+            self._state = self._learn(state, votes, y, sample_weight)
         return self
 
-    def _learn(self, state: FusionState | None, votes: Any, y: Any) -> FusionState:
+    def _learn(self, state: FusionState | None, votes: Any, y: Any, sample_weight: Any) -> FusionState:
         ballots = read_votes(votes, self.by)
         labels = label_array([None] * len(ballots) if y is None else y)
         if labels.shape != (len(ballots),):
             raise ValueError(
                 f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
+        weights = weights_given(sample_weight, len(ballots))
+        if weights is not None and not weights.all():
+            shown = weights > 0.0
+            if not shown.any():
+                if state is None:
+                    raise ValueError("sample_weight: all weights are 0; leave it out, or give some trial more")
+                return state
+            ballots, labels, weights = some_rows(ballots, shown), labels[shown], weights[shown]
         labels = labels_meant(labels, () if state is None else state.model.classes)
         distinct, inverse = labels_with_gaps(labels)
         known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
@@ -117,7 +138,7 @@ class OnLineFusion(Telling):
         for first, last in pairwise([*begins, len(ballots)]):
             state.welcome([column[first:last] for column in held])
             part = state.placed(batch[first:last], [column[first:last] for column in held])
-            state.advance(part, labels[first:last])
+            state.advance(part, labels[first:last], None if weights is None else weights[first:last])
         return state
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:

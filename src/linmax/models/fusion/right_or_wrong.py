@@ -11,7 +11,7 @@ from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
 from linmax.engine.notation import as_learner
 from linmax.models.fusion.state import FusionState
-from linmax.models.fusion.trials import later, read_votes
+from linmax.models.fusion.trials import later, read_votes, some_rows, weights_given
 from linmax.models.wrong import another, denied, mask_of
 from linmax.techniques.exploring import Explored
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["learned_with_wrong"]
 
 
-def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any) -> FusionState:
+def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sample_weight: Any = None) -> FusionState:
     """The state after these trials; an error leaves the fusion as it was."""
     ballots, labels = read_votes(votes, fusion.by), label_array(y)
-    mask = mask_of(wrong, len(ballots))
+    mask, weights = mask_of(wrong, len(ballots)), weights_given(sample_weight, len(ballots))
     if len(labels) != len(ballots):
         raise ValueError(f"y must be one label a trial: {len(ballots)} trials, got {len(labels)}")
     before = getattr(fusion, "_state", None)
@@ -33,9 +33,12 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any) -> 
         begin = 0
         for t in [*np.flatnonzero(mask).tolist(), len(mask)]:
             if t > begin:
-                fusion.partial_fit(_part(ballots, begin, t), labels[begin:t])
-            if t < len(mask):
-                _one(fusion, _part(ballots, t, t + 1), labels[t : t + 1])
+                hefts = None if weights is None else weights[begin:t]
+                if hefts is None or hefts.any():
+                    fusion.partial_fit(some_rows(ballots, slice(begin, t)), labels[begin:t], hefts)
+            if t < len(mask) and (weights is None or weights[t] > 0.0):
+                here = slice(t, t + 1)
+                _one(fusion, some_rows(ballots, here), labels[here], None if weights is None else weights[here])
             begin = t + 1
     except Exception:
         if kept is None:
@@ -48,12 +51,7 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any) -> 
     return fusion._state
 
 
-def _part(ballots: Ballots, begin: int, end: int) -> Ballots:
-    sides = tuple(column[begin:end] for column in ballots.sides) if ballots.sides else ballots.sides
-    return Ballots(ballots.table[begin:end], ballots.names, sides)
-
-
-def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
+def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarray | None) -> None:
     """Learn that one label is not this; where no other class is known, nothing."""
     not_this = wrong.tolist()[0]
     state: FusionState | None = getattr(fusion, "_state", None)
@@ -72,6 +70,6 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray) -> None:
         return
     if state is not None and not_this in shares:
         with denied(state.model, state.model.known.index(not_this)):
-            fusion.partial_fit(row, [label])
+            fusion.partial_fit(row, [label], weight)
     elif not isinstance(as_learner(fusion.learner), Explored):  # which would take what was drawn for the label
-        fusion.partial_fit(row, [label])
+        fusion.partial_fit(row, [label], weight)

@@ -118,15 +118,19 @@ class FusionState:
         """The batch with the values of the side columns as they are numbered now."""
         return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
 
-    def advance(self, batch: VoteBatch, labels: np.ndarray) -> None:
-        """Learn from these trials, as many at a time as there is room for."""
+    def advance(self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Learn from these trials, as many at a time as there is room for; they count as much as ``weights`` say.
+
+        The model of a few knows no weights: with them, the model of all learns every trial.
+        """
         told = labels_with_gaps(labels)[1] >= 0
-        few = self._of_few(batch) & told
+        few = self._of_few(batch) & told & (weights is None)
         wrong = np.zeros(len(batch), bool)
         rest = np.flatnonzero(~few)
         for begin in range(0, len(rest), self.sides.stretch()):
             part = rest[begin : begin + self.sides.stretch()]
-            wrong[part] = self.model.run(self.laid_out(batch.taken(part)), labels[part], grow=True).wrong
+            hefts, instances = None if weights is None else weights[part], self.laid_out(batch.taken(part))
+            wrong[part] = self.model.run(instances, labels[part], grow=True, weights=hefts).wrong
         if few.any():
             numbers = self.tally.trials + np.cumsum(told) - 1
             wrong[few] = self._learn_few(batch.taken(few), labels[few], numbers[few])
@@ -175,7 +179,7 @@ class FusionState:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
             self.recent.add(codes, labels)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
-        self.logit.add(codes, labels, right)
+        self.logit.add_row(codes, labels, right)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:

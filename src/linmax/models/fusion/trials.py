@@ -13,11 +13,23 @@ from linmax.data.matching import matched
 from linmax.data.normalisation import Normaliser, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
+from linmax.util.checks import at_least
 
 if TYPE_CHECKING:
     from linmax.models.fusion.state import FusionState
 
-__all__ = ["VoteBatch", "in_order", "joined", "later", "make_batch", "one_row", "read_votes", "side_columns"]
+__all__ = [
+    "VoteBatch",
+    "in_order",
+    "joined",
+    "later",
+    "make_batch",
+    "one_row",
+    "read_votes",
+    "side_columns",
+    "some_rows",
+    "weights_given",
+]
 
 
 class Options(Protocol):
@@ -52,6 +64,24 @@ class VoteBatch:
         """Some of the trials."""
         soft, logs = (None if block is None else block[trials] for block in (self.soft, self.logs))
         return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft, logs)
+
+
+def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
+    """One weight >= 0 for each of so many trials, or None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=object)
+    if weights.shape != (count,):
+        raise ValueError(f"sample_weight must be one number a trial: got shape {weights.shape} for {count} trials")
+    for t, weight in enumerate(weights.tolist()):
+        at_least(f"sample_weight of trial {t}", weight, 0.0, "0, which leaves it out")
+    return weights.astype(float)
+
+
+def some_rows(ballots: Ballots, rows: slice | np.ndarray) -> Ballots:
+    """Some of the trials; a mask tells which."""
+    picked = np.arange(len(ballots))[rows].tolist()
+    return Ballots(ballots.table[rows], ballots.names, tuple([column[t] for t in picked] for column in ballots.sides))
 
 
 def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
