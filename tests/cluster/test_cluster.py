@@ -9,6 +9,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -326,6 +327,14 @@ def test_workers_hold_no_more_after_many_passes(paths, client):
     assert set(client.run(lambda: len(held._held)).values()) == {0}
 
 
+def wait_for_port(port):
+    for _ in range(600):
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+
+
 def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
     address, python = "tcp://127.0.0.1:18786", [sys.executable, "-m"]
     with (tmp_path / "errors").open("w") as errors:
@@ -337,10 +346,8 @@ def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
             )
         ]
         try:
-            with (
-                dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
-                distributed.Client(address, timeout=60) as connected,
-            ):
+            wait_for_port(18786)
+            with distributed.Client(address, timeout=8) as connected:  # so long it tries to find the scheduler again
                 connected.wait_for_workers(1, timeout=60)
 
                 def kill(progress):
@@ -592,3 +599,11 @@ def test_the_cost_model_adds_up():
     at = estimate(measured, trials=even, shards=8, workers=2)
     assert at.total == pytest.approx(at.serial, rel=1e-6)
     assert estimate(measured, trials=10, shards=1, workers=1).break_even == float("inf")
+
+
+def test_fusions_of_votes_have_the_same_bits_on_workers(client):
+    data = linmax.majority_problem(n=5, r=3, k=3, noise=0.1, trials=300, seed=1)
+    parts = [(data.votes[begin : begin + 60], data.labels[begin : begin + 60]) for begin in range(0, 300, 60)]
+    here, there = (cluster.fit_votes(linmax.VoteFusion(), parts, client=where) for where in (None, client))
+    np.testing.assert_array_equal(here.predict_proba(data.votes), there.predict_proba(data.votes))
+    assert there.report().online.trials == 300

@@ -330,3 +330,40 @@ def test_the_command_merges_fusions(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told == {"learner": "auto", "models": 2, "trials": 2 * HALF, "updates": 2 * HALF, "classes": 4, "voters": 7}
     assert linmax.VoteFusion.load(tmp_path / "both").report().online.trials == 2 * HALF
+
+
+# -- shards -----------------------------------------------------------------------------------------------------------
+
+
+def test_shards_of_votes_are_learned_apart_and_merged(tmp_path):
+    import pandas as pd
+
+    from linmax.cluster import ShardError, fit_votes
+
+    bounds = [(0, 40), (40, 80), (80, 120), (120, 150), (150, 180)]
+    parts = [merge([fused(*bounds[i]) for i in range(4)], "trials"), fused(*bounds[4])]
+    expected = merge(parts, "trials")
+    frames = [pd.DataFrame(columns_of(VOTES[a:b]) | {"label": LABELS[a:b], "id": range(a, b)}) for a, b in bounds]
+    for place, frame in enumerate(frames):
+        frame.to_csv(tmp_path / f"part{place}.csv", index=False)
+    pairs = [(columns_of(VOTES[a:b]), LABELS[a:b]) for a, b in bounds]
+    given: list[Any] = [pairs]
+    for fusion in [
+        fit_votes(VoteFusion(), *given),
+        fit_votes(VoteFusion(), str(tmp_path / "part*.csv"), ignore=["id"]),
+        fit_votes(VoteFusion(), frames, ignore=["id"]),
+    ]:
+        assert isinstance(fusion, VoteFusion)
+        np.testing.assert_array_equal(fusion.predict_proba(columns_of(NEW)), expected.predict_proba(columns_of(NEW)))
+        assert fusion.report().online.trials == 180
+    more = fit_votes(fused(0, 40), pairs[1:])
+    assert more.report().online.trials == 180
+    assert (more.predict(columns_of(NEW)) == expected.predict(columns_of(NEW))).mean() > 0.9
+    with pytest.raises(
+        ShardError, match="1 of 2 shards could not be learned from: shard 1: there is no column 'label'"
+    ):
+        fit_votes(VoteFusion(), [frames[0].drop(columns="id"), {"v0": ["a"]}])
+    with pytest.raises(TypeError, match="fusion must be a VoteFusion, got 'auto'"):
+        fit_votes("auto", pairs)
+    with pytest.raises(ValueError, match="cannot be merged"):
+        fit_votes(VoteFusion("vr-combine"), pairs)

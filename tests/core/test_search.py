@@ -1,4 +1,4 @@
-"""Searching in panels of sixteen: single precision only rules out, so every result is the same bits without it."""
+"""Searching in panels of sixteen: they decide what is beyond doubt, so every result is the same bits without them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 from test_engine import assert_same, everything
 from test_rules import small_problems
 
+import linmax.core.search as search_module
 import linmax.engine.engine as machine_module
 from compare import Problem, problem, problems
 from linmax import experts, run
-from linmax.core.search import doubt, row_of
+from linmax.core.contract import Panel, State
+from linmax.core.member import scratch_for
+from linmax.core.search import doubt, fill_panel, lane_scores, row_of, take_aim
+from linmax.data.arrays import no_instances
 from linmax.jit.compiling import JIT
+from linmax.jit.panels import plain_fill_tables, plain_sum_codes
 
 LEARNERS = [
     "R(s=30, u=4)-perceptron",
+    "V(h=4, w=20, r=20)-combine(R-alma(2.5), AR-alma(2.5), R-winnow(1.1), AR-winnow(1.1))",
     "AR(s=30, u=4)-winnow(1.3)",
     "V(h=4, w=20, r=20)A-alma(3)",
     "A(scale=max)-p-norm(3)",
@@ -112,13 +118,13 @@ def test_one_voter_that_outweighs_all_others() -> None:
 
 @pytest.mark.small
 def test_voters_are_written_as_rows_and_others_as_ratings(panels: list[Any]) -> None:
-    """The label is row 0, the other classes follow in order; -1 abstains, padding takes part in nothing."""
+    """The label is row 0, the other classes follow in order; who abstains and padding are in no row."""
     instances = experts(votes=[[2, 0, None], [1, 1, 2]], classes=range(3))
     run("R-perceptron", instances, [2, 1])
-    size = 3 + 4  # three voters and thresholds in a row of four
-    codes = panels[0].codes.reshape(1, size, 16)
-    assert codes[0, :, 0].tolist() == [0, 1, -1, 1, 2, 0, -1]
-    assert codes[0, :, 1].tolist() == [0, 0, 2, 1, 0, 2, -1]
+    codes = panels[0].codes.reshape(2, 2, 2, 16)  # pairs of rows, groups of four: three voters and four thresholds
+    rows = codes.transpose(3, 0, 2, 1).reshape(16, 4, 2)  # lane, row, group
+    assert rows[0].tolist() == [[0b0001, 0b010], [0b1010, 0b000], [0b0000, 0b001], [0b1010, 0b000]]
+    assert rows[1].tolist() == [[0b0011, 0b001], [0b1000, 0b000], [0b0100, 0b010], [0b1000, 0b000]]
     assert not panels[0].ratings.size
     panels.clear()
     run("R-perceptron", experts(attributes=[[0.5, -2.0]], classes=range(3)), [1])
@@ -157,7 +163,42 @@ def test_no_lead_beyond_doubt_is_false() -> None:
             for i in rng.permutation(size):
                 single += weights.astype(np.float32)[i] * rated.astype(np.float32)[:, i]
             error = abs(float(single[0] - single[1]) - float((rated[0] - rated[1]) @ weights))
-            assert error <= python(doubt)(size, largest)
+            panel = Panel(np.zeros(0, np.int8), np.zeros(1, np.float32), largest)
+            assert error <= python(doubt)(panel, size)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("voters", [3, 20, 130])
+def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a lead in whole steps against its bound."""
+    monkeypatch.setattr(search_module, "fill_tables", plain_fill_tables)
+    monkeypatch.setattr(search_module, "sum_codes", plain_sum_codes)
+    rng = np.random.default_rng(voters)
+    k, trials = 5, 16
+    size = voters + 8
+    state = State(*(np.zeros((1, size)), *(np.zeros((1, 1)),) * 5, np.array([voters, 8, k, 0, 1])))
+    scratch = scratch_for(state, False, k, 1, k, False)
+    for _ in range(20 if JIT else 3):
+        votes, labels = rng.integers(-1, k, (trials, voters), dtype=np.int32), rng.integers(0, k, trials)
+        instances = no_instances(trials)._replace(votes=votes, signs=np.ones(voters), constant=1.0)
+        groups = -(-size // 4)
+        panel = Panel(np.zeros(groups * 6 * 16, np.int8), np.zeros(0, np.float32), 1.0)
+        python(fill_panel)(instances, labels, state, panel)
+        weights = rng.standard_normal(size) * 10.0 ** rng.uniform(-3.0, 0.0, size)
+        weights[voters + k :] = 0.0
+        total = python(take_aim)(weights, panel, scratch.single, scratch.steps, scratch.tables)
+        assert total == pytest.approx(np.abs(weights).sum())
+        python(lane_scores)(panel, 0, k, scratch.single, scratch.tables, scratch.lanes)
+        slack = python(doubt)(panel, size)
+        for t in range(trials):
+            exact = weights[voters : voters + k].copy()
+            for voter, vote in enumerate(votes[t]):
+                if vote >= 0:
+                    exact[vote] += weights[voter]
+            rows = [python(row_of)(cls, labels[t]) for cls in range(k)]
+            found = scratch.lanes[rows, t]
+            assert np.abs((found[:, None] - found) - (exact[:, None] - exact) / total).max() <= slack
+            assert scratch.lanes[5, t] == scratch.lanes[1, t]
 
 
 @pytest.mark.small

@@ -18,7 +18,7 @@ import pytest
 
 from linmax import rules
 from linmax.core.contract import STEP, as_number
-from linmax.jit import compiling
+from linmax.jit import caching, compiling
 from linmax.jit.compiling import JIT, address_of
 
 PACKAGE = Path(compiling.__file__).parents[1]
@@ -131,12 +131,12 @@ print(json.dumps([weights[1], sum(step.compiled.stats.cache_hits.values()), step
 
 
 def test_a_file_depends_on_the_kernels_that_it_calls() -> None:
-    loop = {str(path.relative_to(PACKAGE)) for path in compiling.sources_of(PACKAGE / "engine" / "loop.py")}
+    loop = {str(path.relative_to(PACKAGE)) for path in caching.sources_of(PACKAGE / "engine" / "loop.py")}
     called = {"engine/loop.py", "core/contract.py", "core/member.py", "jit/panels.py", "techniques/recycling.py"}
     assert called | {"jit/compiling.py"} <= loop
     assert "jit/vectors.py" in loop  # it writes code for others
     assert not any(path.startswith("rules") for path in loop)  # which are called by address
-    alma = {path.name for path in compiling.sources_of(PACKAGE / "rules" / "alma.py")}
+    alma = {path.name for path in caching.sources_of(PACKAGE / "rules" / "alma.py")}
     assert alma == {"alma.py", "p_norm.py", "mixing.py", "compiling.py", "contract.py"}
 
 
@@ -144,22 +144,22 @@ def test_a_file_depends_on_the_kernels_that_it_calls() -> None:
 def test_the_cache_folder_follows_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     one, other = tmp_path / "a.py", tmp_path / "b.py"
     one.write_text("1")
-    monkeypatch.setattr(compiling, "_cache_base", lambda: tmp_path / "cache")
-    monkeypatch.setattr(compiling, "sources_of", lambda _: [one, other])
+    monkeypatch.setattr(caching, "_cache_base", lambda: tmp_path / "cache")
+    monkeypatch.setattr(caching, "sources_of", lambda _: [one, other])
     seen = []
-    for state in range(compiling.STATES_KEPT + 2):
+    for state in range(caching.STATES_KEPT + 2):
         other.write_text(str(state))
-        compiling.cache_folder.cache_clear()
-        folder = Path(compiling.cache_folder(str(one)))
-        compiling.cache_folder.cache_clear()
+        caching.cache_folder.cache_clear()
+        folder = Path(caching.cache_folder(str(one)))
+        caching.cache_folder.cache_clear()
         assert folder.parent == tmp_path / "cache"
-        assert Path(compiling.cache_folder(str(one))) == folder
+        assert Path(caching.cache_folder(str(one))) == folder
         folder.mkdir(parents=True)
         os.utime(folder, (state, state))
         seen.append(folder)
-    compiling.cache_folder.cache_clear()
+    caching.cache_folder.cache_clear()
     assert len(set(seen)) == len(seen)
-    assert [folder.exists() for folder in seen] == [False] * 2 + [True] * compiling.STATES_KEPT  # the oldest are gone
+    assert [folder.exists() for folder in seen] == [False] * 2 + [True] * caching.STATES_KEPT  # the oldest are gone
 
 
 def test_addresses() -> None:

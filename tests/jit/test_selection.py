@@ -67,6 +67,22 @@ def test_put_pairs(length):
         assert [one.tobytes() for one in found] == [one.tobytes() for one in wanted]
 
 
+@njit
+def put_votes(index: Any, z: Any, votes: Any, signs: Any, label: int, rival: int) -> int:
+    return selection.put_votes(index, z, votes, signs, label, rival)
+
+
+@pytest.mark.parametrize("voters", LENGTHS)
+def test_put_votes(voters: int) -> None:
+    random = np.random.default_rng(voters)
+    votes, signs = random.integers(-1, 4, voters, dtype=np.int32), random.choice([-1.0, 1.0], voters)
+    for label, rival in ((0, 1), (3, 2), (-1, 2), (1, -1)):
+        found, wanted = ((np.full(voters, -7), np.full(voters, np.nan)) for _ in range(2))
+        count = put_votes(*found, votes, signs, label, rival)
+        assert count == selection.plain_put_votes(*wanted, votes, signs, label, rival)
+        assert all(np.array_equal(one[:count], other[:count]) for one, other in zip(found, wanted, strict=True))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from([0.0, -0.0, 1.0, 5e-324, -3.0]), max_size=150), st.data())
 def test_nonzero_bits(values: list[float], data: st.DataObject) -> None:

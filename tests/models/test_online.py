@@ -156,7 +156,7 @@ def test_one_trial_at_a_time_changes_no_bit(text: str, kind: str, monkeypatch: p
         else:
             rare["attributes"] = {name: np.float32(value) for name, value in rare["attributes"].items()}
         for name, learner in learners.items():
-            monkeypatch.setattr("linmax.models.online.named.JIT", name != "slow")
+            monkeypatch.setattr("linmax.engine.one_trial.choice.JIT", name != "slow")
             given = rare if name == "mixed" and t % 50 == 40 else instance
             if t % 3 == 0:
                 told[name].append(learner.predict(**given))

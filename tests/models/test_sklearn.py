@@ -710,7 +710,9 @@ def test_a_class_that_a_fold_lacks():
     X, y = problem()
     y[0] = 3  # one sample of its own class
     models = [("ridge", RidgeClassifier()), ("bayes", GaussianNB())]
-    with pytest.warns(RuntimeWarning, match="Number of classes in training fold"):
+    with pytest.warns(
+        RuntimeWarning, match="fold 1 of cv holds out all samples of class .*; try fewer folds|rate that"
+    ):
         model = FusionClassifier(models, FAST, cv=KFold(3)).fit(X, y)
     assert model.predict_proba(X).shape == (90, 4)
 

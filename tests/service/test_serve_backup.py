@@ -122,7 +122,7 @@ class TestRetention:
         with Local(tmp_path / "crashed") as again:  # without any the model cannot be had, and that is said
             assert again.call("GET", "/ready").body["quarantined"] == ["m"]
             told = again.call("GET", M).body["error"]["message"]
-            assert "no snapshot reaches that far; restore a backup" in told
+            assert "no snapshot that this linmax can read reaches that far" in told
 
     def test_by_age(self, tmp_path):
         with Local(tmp_path, keep_seconds=0.0) as local:

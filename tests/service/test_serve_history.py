@@ -12,10 +12,13 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from harness import read_log, replayed
 from local import Local
 
+from linmax.service import offline
 from linmax.service.chain import first_hash, next_hash
+from linmax.service.snapshots import SNAPSHOT
+from linmax.util import files
 
 M = "/v1/models/m"
-FIXTURE = Path(__file__).parent / "data" / "version-1"
+FIXTURES = Path(__file__).parent / "data"
 
 
 def made(local, learner="perceptron", name="m", **options):
@@ -197,26 +200,27 @@ def test_the_hash_is_what_the_documents_say(tmp_path):
 
 
 class TestUpgrade:
-    """A folder written by version 1, with snapshots, a tail behind them, and predictions that wait."""
-
-    told = json.loads(FIXTURE.with_suffix(".json").read_text())
+    """Folders written by earlier versions, with snapshots, a tail behind them, and predictions that wait."""
 
     @pytest.mark.parametrize("snapshots", [True, False])
-    def test_everything_goes_on(self, tmp_path, snapshots):
-        data = tmp_path / "data"
-        shutil.copytree(FIXTURE, data)
+    @pytest.mark.parametrize("version", ["version-1", "version-2"])
+    def test_everything_goes_on(self, tmp_path, version, snapshots):
+        data, told = tmp_path / "data", json.loads((FIXTURES / f"{version}.json").read_text())
+        shutil.copytree(FIXTURES / version, data)
         if not snapshots:
             shutil.rmtree(data / "snapshots")
         for _ in range(2):  # upgraded, and then opened as it is
             with Local(data) as local:
-                assert local.call("GET", "/ready").body["incidents"] == []
-                for name, summary in self.told["summaries"].items():
+                said = local.call("GET", "/ready").body["incidents"]
+                assert all("is passed over" in line or "learns otherwise" in line for line in said)
+                assert snapshots or not said
+                for name, summary in told["summaries"].items():
                     shown = local.call("GET", f"/v1/models/{name}").body
                     same = ("trials", "pending", "applied_seq", "created")  # what a newer learner does not change
                     assert {key: shown[key] for key in same} == {key: summary[key] for key in same}
                     assert sorted(shown["classes"]) == sorted(summary["classes"])
-                for path, body, answer in self.told["answers"]:
-                    if body.get("id") != "p9":  # was forgotten
+                for path, body, answer in told["answers"]:
+                    if (version, body.get("id")) not in (("version-1", "p9"), ("version-2", "p2")):  # were forgotten
                         assert local.call("POST", f"/v1/models/{path}", body).body == answer
                 local.call("GET", "/v1/models/words")
         with Local(data) as local:
@@ -231,3 +235,55 @@ class TestUpgrade:
             assert local.service.models["words"].learner.weights == expected.weights
             assert local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"}).body == answer.body
             assert local.call("GET", "/ready").body["quarantined"] == []
+
+    def rewritten(self, data, change):
+        """Every snapshot, changed as another library might have written it."""
+        for path in (data / "snapshots").iterdir():
+            told, arrays = files.read(path, SNAPSHOT)
+            change(told)
+            files.write(path, SNAPSHOT, told, arrays)
+
+    def test_a_library_that_learns_otherwise_is_said_once_and_goes_on_from_the_snapshot(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local)
+            teach(local, 0, 30)
+        self.rewritten(tmp_path, lambda told: told["written_by"].update(linmax="0.0.9", learns="another"))
+        self.rewritten(tmp_path, lambda told: told["account"].update(mistakes=29))  # which a replay would not give
+        report = offline.verify(tmp_path)
+        assert report.good
+        assert any("linmax 0.0.9, which learns otherwise, wrote the snapshot" in line for line in report.lines)
+        for _ in range(2):
+            local = Local(tmp_path).__enter__()
+            said = local.call("GET", "/ready").body["incidents"]
+            assert len(said) == 1
+            assert "snapshot 1-31.linmax of model m was written by linmax 0.0.9, which learns otherwise" in said[0]
+            assert local.call("GET", M).body["mistakes"] == 29
+            local.abandon()
+        with Local(tmp_path) as local:
+            teach(local, 30, 1)
+        assert offline.check(tmp_path, settle=True).good
+        with Local(tmp_path) as local:  # from a snapshot of its own
+            assert local.call("GET", "/ready").body["incidents"] == []
+
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_a_state_that_cannot_be_read_is_replayed_or_quarantined(self, tmp_path, whole):
+        with Local(tmp_path) as local:
+            made(local)
+            teach(local, 0, 30)
+            weights = local.service.models["m"].learner.weights
+        self.rewritten(tmp_path, lambda told: told["learner"].pop("model"))
+        if not whole:
+            database = sqlite3.connect(tmp_path / "log.sqlite")
+            database.execute("DELETE FROM events WHERE seq < 20")
+            database.execute("UPDATE models SET kept = 20")
+            database.commit()
+            database.close()
+        with Local(tmp_path) as local:
+            ready = local.call("GET", "/ready").body
+            assert "snapshot 1-31.linmax of model m is passed over: no 'model'" in ready["incidents"][0]
+            assert ready["quarantined"] == ([] if whole else ["m"])
+            if whole:
+                assert local.service.models["m"].learner.weights == weights
+            else:
+                reason = local.call("GET", M).body["error"]["message"]
+                assert "go back to the linmax that wrote the snapshots, or restore a backup" in reason

@@ -7,17 +7,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 __all__ = ["compiling_beside"]
 
 
 @contextmanager
-def compiling_beside(script: str) -> Iterator[bool]:
-    """Run a script in another process if the loop over trials is not in the cache yet; yields whether it is."""
-    from linmax.engine import loop
+def compiling_beside(script: str, module: ModuleType) -> Iterator[bool]:
+    """Run a script in another process if nothing of a module is in the cache yet; yields whether it does.
+
+    The module is one of which the command itself compiles a function: else it would do so at every run.
+    """
     from linmax.jit import compiling
 
-    first = compiling.JIT and not any(Path(compiling.cache_folder(loop.__file__)).rglob("*.nbc"))
+    first = compiling.JIT and not any(Path(compiling.cache_folder(str(module.__file__))).rglob("*.nbc"))
     if not first:
         yield False
         return

@@ -131,10 +131,11 @@ class Entrant:
 def _prepare() -> None:
     """On a first run, compile the last learner, which takes as long as all others, in a second process."""
     from linmax.data.experts import experts
+    from linmax.engine import loop
     from linmax.models.run import run as play
 
     script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
-    with compiling_beside(script) as first:
+    with compiling_beside(script, loop) as first:
         for learner in LEARNERS[:-1] if first else ():
             play(learner, experts(votes=[[0, 1], [1, 0]]), [0, 1])
 

@@ -46,12 +46,15 @@ LEARNER = "auto"
 STEP = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
 REST = """
-from linmax.learners.softmax_trials import judge_all, survey, walk
-from linmax.engine.loop import judge
-from linmax.techniques.combining import weigh
-for kernel in (walk, survey, weigh, judge_all, judge):
+from linmax.core.linear_max import longest_row
+from linmax.engine.record import keep_table, note_all
+from linmax.learners.softmax_trials import survey, walk
+from linmax.models.calibration import likeliest
+from linmax.models.fusion.comparison import count_trials
+from linmax.models.fusion.recent import keep_trials
+for kernel in (walk, survey, keep_table, likeliest, count_trials, longest_row, keep_trials, note_all):
     kernel.compiled
-"""  # what the default learner needs besides the loop over trials
+"""  # what the command needs besides the loop of the default learner, which takes as long as all of these
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
@@ -135,8 +138,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _learn(screen: Console, fusion: OnLineFusion, trials: Trials, learned: np.ndarray) -> None:
     import numpy as np
 
+    from linmax.learners.votes import mixture
+
     labels = objects(trials.labels)
-    beside = compiling_beside(REST) if str(fusion.learner) == LEARNER else nullcontext()
+    beside = compiling_beside(REST, mixture) if str(fusion.learner) == LEARNER else nullcontext()
     with _progress(screen, len(learned)) as advance, beside:
         for begin in range(0, len(learned), STEP):
             part = learned[begin : begin + STEP]

@@ -23,12 +23,12 @@ from linmax.techniques import average, combine, recycle
 from linmax.techniques.averaging import SCALES
 from linmax.techniques.node import NO_RECYCLING, Chunk, Run
 
-__all__ = ["Apart", "play_group"]
+__all__ = ["EngineApart", "play_group"]
 
 NAMES = {number: name for name, number in SCALES.items()}
 
 
-class Plan(NamedTuple):
+class ApartPlan(NamedTuple):
     """What all parts of an engine have in common."""
 
     layout: Layout
@@ -65,10 +65,10 @@ def written(run: Run) -> str:
     return str(described)
 
 
-class Group(Engine):
+class MembersApart(Engine):
     """Some members of an engine, which keep a record of what they do."""
 
-    def __init__(self, members: Sequence[str], plan: Plan) -> None:
+    def __init__(self, members: Sequence[str], plan: ApartPlan) -> None:
         super().__init__(combine([parse(text) for text in members]), plan.layout, plan.k, plan.settings)
         self.plan = plan
         self.memory, self.logged, self.scored = plan.memory, plan.logged, plan.scored
@@ -107,10 +107,10 @@ class Group(Engine):
 
 
 def play_group(
-    members: Sequence[str], plan: Plan, instances: Instances, labels: np.ndarray
+    members: Sequence[str], plan: ApartPlan, instances: Instances, labels: np.ndarray
 ) -> tuple[list[MemberRecord], dict[str, np.ndarray], str]:
     """Play all trials with some members; returns records, their final state, and what went wrong, if anything."""
-    group = Group(members, plan)
+    group = MembersApart(members, plan)
     try:
         group.run(instances, labels)
     except OverflowError as error:
@@ -118,7 +118,7 @@ def play_group(
     return group.records, group.arrays, ""
 
 
-class Apart(Engine):
+class EngineApart(Engine):
     """An engine whose members play elsewhere, in as many groups as there are workers."""
 
     def __init__(self, workers: Workers, learner: Any, layout: Layout, k: int, settings: Settings) -> None:
@@ -132,7 +132,7 @@ class Apart(Engine):
         if len(self.runs) < 2:
             return super().run(instances, labels, margins, scored)
         size = len(labels)
-        plan = Plan(
+        plan = ApartPlan(
             self.layout, self.k, self.settings, self.memory, self.logged, self.scored,
             self.tracked, max(1, self.slice_length(size)), max(1, self.chunk_length(size), 8 * self.logged),
         )  # fmt: skip

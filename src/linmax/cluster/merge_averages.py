@@ -15,7 +15,7 @@ from linmax.engine.engine import Engine
 __all__ = ["add_averages"]
 
 
-class Sums:
+class AverageSums:
     """The sum behind a member's average: the hypotheses that met a trial.
 
     That is S without its last term, the present hypothesis, which has not met a trial yet (see `linmax.core.averages`).
@@ -58,7 +58,7 @@ def add_averages(
     """The average over all engines: their sums added up, with the base counted once."""
     state = merged.state
     numbers, scalars = state.means[member], state.scalars[member]
-    sums = [Sums(one.engine, member, there) for one, there in spots]
+    sums = [AverageSums(one.engine, member, there) for one, there in spots]
     anchor = max(one.log for one in sums)
     scale = float(scalars[SHIFT] + scalars[GAUGE])
     if kind == RAW and scale > anchor + averages.FAR:
@@ -66,7 +66,7 @@ def add_averages(
     terms = [(one, math.exp(one.log - anchor)) for one in sums]
     ages = sum(one.ages for one in sums)
     if base is not None:
-        before, many = Sums(base.engine, member, base.places(merged)), len(sums) - 1
+        before, many = AverageSums(base.engine, member, base.places(merged)), len(sums) - 1
         terms.append((before, -many * math.exp(before.log - anchor)))
         ages -= many * before.ages
     total, unseen = np.zeros_like(read_existing(merged, state.backlog[member])), 0.0

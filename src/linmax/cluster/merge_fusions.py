@@ -3,7 +3,8 @@
 The models under them are merged like any others: voters, raters, copies for values of side columns and classes are
 joined by name. Around them counts add up, with those of a common base taken once: who was right, how often each value
 of a side column held, how differently raters ranked classes. The trials of several streams have no common order, so
-curves begin afresh; of those kept for panels each fusion gives its latest.
+curves and the logit that reports compare with begin afresh; of the trials kept for panels each fusion gives its latest.
+A model of the few voters to be asked is fitted to these when one is asked for.
 """
 
 from __future__ import annotations

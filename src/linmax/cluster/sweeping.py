@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmax.cluster.apart import Apart
+from linmax.cluster.apart import EngineApart
 from linmax.cluster.shards import Refused, State, refuse_untold
 from linmax.cluster.workers import Here, Workers, workers_of
 from linmax.data.experts import Experts
@@ -182,7 +182,7 @@ def _apart(workers: Workers, learner: Any, instances: Experts, labels: Any) -> T
     """`linmax.run` with the members on other workers."""
     classes = classes_of(instances, distinct_labels(label_array(labels), len(instances))[0])
     settings, model = Settings(), ExpertsModel(learner, instances.layout, classes)
-    model.engine = Apart(workers, learner, model.layout, len(classes), settings)
+    model.engine = EngineApart(workers, learner, model.layout, len(classes), settings)
     trace = model.run(instances, labels)
     model.engine = Engine.restored(learner, model.layout, len(classes), settings, model.engine.arrays)
     return trace

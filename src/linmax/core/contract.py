@@ -162,6 +162,8 @@ class Rule:
     gain
         Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
         the variances (see `linmax.rules.second_order`).
+    only_sign
+        The step asks whether the margin is above REACH, and nothing else of it; then none need be exact.
     rivals
         Which z a trial presents (see `linmax.core.rivals`).
     bounded
@@ -193,6 +195,7 @@ class Rule:
     everywhere: bool = False
     matrix: float = 0.0
     gain: bool = False
+    only_sign: bool = False
     rivals: str = "best"
     bounded: bool = False
     nonnegative: bool = False
@@ -291,7 +294,7 @@ class Instances(NamedTuple):
 class Panel(NamedTuple):
     """Instances written out sixteen abreast for `linmax.core.search`; empty when there are too many ratings."""
 
-    codes: np.ndarray  # int8 [block, coordinate, lane]: the row that a voter votes for, -1 = abstains
+    codes: np.ndarray  # int8 [block, pair of rows, group, row, lane]: a bit for each of four voters that vote for a row
     ratings: np.ndarray  # float32 [block, row, coordinate, lane], when there are other sub-experts than voters
     largest: float  # largest rating
 
@@ -303,6 +306,7 @@ class Members(NamedTuple):
     spreads: np.ndarray  # int64 (B,), 0 = none
     everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
     gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
+    only_sign: np.ndarray  # int64 (B,), 1 = the step asks only whether the margin is above REACH
     rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
     presents: np.ndarray  # int64 (B,), addresses: what presents a trial to several rivals, 0 = the best alone
     params: np.ndarray  # (B, most parameters)
@@ -341,7 +345,7 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        Members(i(1), i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
         State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 

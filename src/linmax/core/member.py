@@ -31,7 +31,8 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel
-from linmax.jit.panels import LANES
+from linmax.jit.panels import LANES, TABLE
+from linmax.jit.selection import put_votes
 
 __all__ = [
     "CHANGED",
@@ -67,8 +68,12 @@ class Scratch(NamedTuple):
     before: np.ndarray
     full_index: np.ndarray  # z on all coordinates, for rules that want it
     full_z: np.ndarray
-    single: np.ndarray  # float32: weights for a panel
-    single_slope: np.ndarray
+    single: np.ndarray  # float32: the weights for a panel of ratings
+    single_mean: np.ndarray  # those of an average, or of a hypothesis that is looked at
+    steps: np.ndarray  # int16: weights in whole steps
+    tables: np.ndarray  # int8: the weights for a panel of votes
+    tables_mean: np.ndarray
+    sums: np.ndarray  # int16: scores of sixteen instances in whole steps
     lanes: np.ndarray  # float32: scores of sixteen instances
     slopes: np.ndarray
     leads: np.ndarray
@@ -84,6 +89,7 @@ class MemberView(NamedTuple):
     tracked: int  # whether its 2-norm is kept
     everywhere: int  # whether the step wants all coordinates
     gain: int  # whether it is of second order
+    only_sign: int  # whether the step asks only whether the margin is above REACH
     rivals: int
     presents: int
     shape: np.ndarray
@@ -106,6 +112,7 @@ def view_of(members: Members, state: State, member: int, tracked: int) -> Member
         tracked,
         members.everywhere[member],
         members.gains[member],
+        members.only_sign[member],
         members.rivals[member],
         members.presents[member],
         state.shape,
@@ -120,6 +127,7 @@ def view_of(members: Members, state: State, member: int, tracked: int) -> Member
 
 def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
     """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes."""
+    groups = -(-state.weights.shape[1] // 4) if rows else 0
     full = state.weights.shape[1] if everywhere else 0
     width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
     size = state.weights.shape[1]
@@ -134,8 +142,12 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
         np.zeros(full),
         np.zeros(size if rows else 0, np.float32),
         np.zeros(size if rows else 0, np.float32),
-        np.zeros((rows, LANES), np.float32),
-        np.zeros((rows, LANES), np.float32),
+        np.zeros(4 * groups, np.int16),
+        np.zeros(TABLE * groups, np.int8),
+        np.zeros(TABLE * groups, np.int8),
+        np.zeros((rows + rows % 2) * LANES, np.int16),
+        np.zeros((rows + rows % 2, LANES), np.float32),
+        np.zeros((rows + rows % 2, LANES), np.float32),
         np.zeros(LANES, np.float32),
         np.zeros(size if rows or voting else 0),
     )
@@ -155,7 +167,7 @@ class EngineArrays(NamedTuple):
 
 EngineArraysT = types.NamedTuple([MembersT, StateT, ScratchT, int64], EngineArrays)
 _line, _table, _shape = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64)
-MemberViewT = typeof(MemberView(0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
+MemberViewT = typeof(MemberView(0, 0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
 PRESENT = int64(MemberViewT, ScratchT, InstancesT, int64, int64)  # see `linmax.core.rivals.present_rivals`
 
 
@@ -254,13 +266,8 @@ def only_votes(instances: Instances) -> bool:
 def difference_of_votes(
     instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
 ) -> int:
-    """`difference` where there are `only_votes`, without branches: which voters agree cannot be foretold."""
-    count = 0
-    for i in range(instances.signs.size):
-        vote, sign = instances.votes[t, i], instances.signs[i]
-        index[count] = i
-        z[count] = sign if vote == label else -sign
-        count += 1 if vote >= 0 and (vote == label or vote == rival) else 0
+    """`difference` where there are `only_votes`."""
+    count = put_votes(index, z, instances.votes[t], instances.signs, label, rival)
     if instances.constant != 0.0:
         count = put(index, z, count, shape[EXPERTS], label, rival, instances.constant)
     return count

@@ -3,8 +3,9 @@
 A mistake-driven rule spends its time predicting with weights that do not change, so predicting is searching: for the
 next trial, and for the next old instance when recycling. Small problems are searched sixteen instances at a time
 through a *panel*: instance t in lane t % 16 of block t // 16, row 0 for its label and the other classes after it in
-order; voters as the row that they vote for, other ratings written out in single precision. The panel only rules
-instances out: what single precision leaves in doubt is looked at in full, so the result is the same bits as without.
+order; voters as bits of the row that they vote for, to be looked up in tables of sums of weights in whole steps; other
+ratings in single precision. The panel only decides what is beyond doubt; the rest is looked at in full, so that the
+result is the same bits as without.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numba import types
 
 from linmax.core.contract import (
     ALL,
+    BEST,
     EXPERTS,
     GAUGE,
     KNOWN,
@@ -36,7 +38,18 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel
-from linmax.jit.panels import add_lanes, next_lane, sum_codes
+from linmax.jit.panels import (
+    TABLE,
+    add_lanes,
+    close_codes,
+    close_lanes,
+    code_place,
+    fill_tables,
+    sum_codes,
+    sum_place,
+    used_below,
+)
+from linmax.jit.selection import lowest_bit
 
 __all__ = [
     "Trials",
@@ -48,8 +61,11 @@ __all__ = [
     "lane_leads",
     "lane_scores",
     "search",
-    "to_single",
+    "sighted",
+    "take_aim",
 ]
+
+STEPS = 16000  # what the magnitudes of the weights add up to in a panel of votes, so that no sum outgrows 16 bits
 
 
 @kernel()
@@ -66,15 +82,20 @@ def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Pan
     voters, raters, dense = instances.signs.size, instances.scores.shape[1], instances.dense.shape[1]
     ratings = panel.ratings
     if panel.codes.size:
-        start = t // LANES * size * LANES + t % LANES
-        for i in range(size):
-            panel.codes[start + i * LANES] = -1
+        groups, rows = (size + 3) // 4, known + known % 2
+        start = t // LANES * groups * rows * LANES + t % LANES
+        for place in range(start, start + groups * rows * LANES, LANES):
+            panel.codes[place] = 0
         for i in range(voters):
             if instances.votes[t, i] >= 0:
-                panel.codes[start + i * LANES] = row_of(instances.votes[t, i], label)
+                panel.codes[start + code_place(row_of(instances.votes[t, i], label), i // 4, groups)] |= 1 << i % 4
         if instances.constant != 0.0:
-            for c in range(known):
-                panel.codes[start + (base + c) * LANES] = row_of(c, label)
+            for i in range(base, base + known):
+                panel.codes[start + code_place(row_of(i - base, label), i // 4, groups)] |= 1 << i % 4
+        if known % 2:  # so that rows come in pairs, which changes no maximum
+            for group in range(groups):
+                again = panel.codes[start + code_place(1, group, groups)]
+                panel.codes[start + code_place(known, group, groups)] = again
         return
     start = t // LANES * known * size * LANES + t % LANES
     for i in range(voters):
@@ -108,29 +129,60 @@ def filled(panel: Panel) -> bool:
     return panel.codes.size + panel.ratings.size > 0
 
 
-@kernel(hot=True, reorders=True)
-def to_single(weights: np.ndarray, single: np.ndarray) -> float:
-    """The weights in single precision, divided by the sum of their magnitudes, which is returned (0: all are 0)."""
+@kernel(reorders=True)
+def magnitude(weights: np.ndarray) -> float:
+    """The sum of the magnitudes."""
     total = 0.0
     for i in range(weights.size):
         total += abs(weights[i])
-    inverse = 1.0 / total if total > 0.0 else 0.0
+    return total
+
+
+@kernel()
+def take_aim(weights: np.ndarray, panel: Panel, single: np.ndarray, steps: np.ndarray, tables: np.ndarray) -> float:
+    """Make weights ready for `lane_scores`, as shares of the sum of their magnitudes; returns that sum.
+
+    It is 0 where there is nothing to go by: all are 0, or one is not finite.
+    """
+    total = magnitude(weights)
+    if not 0.0 < total < np.inf:
+        return 0.0
+    inverse = 1.0 / total
+    if panel.codes.size == 0:
+        for i in range(weights.size):
+            single[i] = weights[i] * inverse
+        return total
+    inverse *= STEPS
     for i in range(weights.size):
-        single[i] = weights[i] * inverse
+        steps[i] = np.int32(weights[i] * inverse + (STEPS + 0.5)) - STEPS
+    fill_tables(steps, tables)
     return total
 
 
 @kernel(hot=True)
-def lane_scores(panel: Panel, block: int, single: np.ndarray, lanes: np.ndarray) -> None:
-    """Scores of a block's sixteen instances: ``lanes[row, lane]``."""
-    rows, size = lanes.shape[0], single.size
+def sighted(view: MemberView, scratch: Scratch, panel: Panel) -> float:
+    """`take_aim` with a member's weights, to be called when they have changed; what `search` takes."""
+    if filled(panel) and view.rivals != ALL:  # where every trial calls for the rule, none is passed over
+        return take_aim(view.weights, panel, scratch.single, scratch.steps, scratch.tables)
+    return 0.0
+
+
+@kernel()
+def lane_scores(
+    panel: Panel, block: int, known: int, single: np.ndarray, tables: np.ndarray, lanes: np.ndarray
+) -> None:
+    """Scores of a block's sixteen instances: ``lanes[row, lane]``; a last row that makes them even is the second."""
     if panel.codes.size:
-        sum_codes(lanes, panel.codes, block * size * LANES, single)
+        length = tables.size // TABLE * lanes.shape[0] * LANES
+        sum_codes(lanes, panel.codes, block * length, tables, np.float32(1.0 / STEPS))
         return
-    for row in range(rows):
+    for row in range(known):
         for lane in range(LANES):
             lanes[row, lane] = 0.0
-        add_lanes(lanes[row], panel.ratings, (block * rows + row) * size * LANES, single)
+        add_lanes(lanes[row], panel.ratings, (block * known + row) * single.size * LANES, single)
+    if known % 2:
+        for lane in range(LANES):
+            lanes[known, lane] = lanes[1, lane]
 
 
 @kernel()
@@ -146,47 +198,56 @@ def lane_leads(lanes: np.ndarray, leads: np.ndarray) -> None:
 
 
 @kernel()
-def doubt(size: int, largest: float) -> float:
-    """A lead above this is a lead: twice the error of a sum of ``size`` products in single precision, weights summing
-    to 1 and ratings up to ``largest``."""
-    return 2.4e-7 * (size + 4) * largest
+def doubt(panel: Panel, size: int) -> float:
+    """A lead above this is a lead: twice the error of a sum over ``size`` coordinates, weights summing to 1.
+
+    Of votes half a step for each, and no coordinate is in two rows; of ratings the rounding of single precision.
+    """
+    return (0.5 * size + 1.0) / STEPS if panel.codes.size else 2.4e-7 * (size + 4) * panel.largest
 
 
 @kernel(hot=True)
-def usable(uses: np.ndarray, begin: int, end: int, limit: int) -> bool:
-    """Whether any of begin..end has been used less than limit times (0: without limit)."""
-    if limit == 0:
-        return True
-    for t in range(begin, end):
-        if uses[t] < limit:
-            return True
-    return False
+def usable(uses: np.ndarray, first: int, begin: int, end: int, limit: int) -> int:
+    """Bits of those of a block's lanes that are in begin..end and have been used less than limit times (0: any)."""
+    bits = ((1 << (min(end - first, LANES))) - 1) & (-1 << max(0, begin - first))
+    return bits & used_below(uses, first, limit) if limit else bits
+
+
+@kernel()
+def in_steps(slack: float) -> int:
+    """A share of the weights' magnitudes in whole steps, rounded up; at most what 16 bits hold."""
+    return int(min(slack * STEPS + 1.0, 32767.0))
 
 
 @kernel(hot=True)
 def next_in_panel(
-    panel: Panel,
-    scratch: Scratch,
-    slack: float,
-    begin: int,
-    end: int,
-    uses: np.ndarray,
-    limit: int,
+    panel: Panel, scratch: Scratch, known: int, slack: float, begin: int, end: int, uses: np.ndarray, limit: int
 ) -> int:
     """The first of begin..end whose label leads by at most slack and which has been used less than limit times."""
-    t = begin
-    while t < end:
-        first = t // LANES * LANES
-        last = min(end, first + LANES)
-        if usable(uses, t, last, limit):
-            lane_scores(panel, first // LANES, scratch.single, scratch.lanes)
-            t = first + next_lane(scratch.lanes, slack, t - first)
-            while t < last:
-                if limit == 0 or uses[t] < limit:
-                    return t
-                t = first + next_lane(scratch.lanes, slack, t + 1 - first)
-        t = last
+    for block in range(begin // LANES, (end + LANES - 1) // LANES):
+        bits = usable(uses, block * LANES, begin, end, limit)
+        if bits != 0:
+            if panel.codes.size:
+                place = block * (scratch.tables.size // TABLE) * scratch.sums.size
+                bits &= close_codes(scratch.sums, panel.codes, place, scratch.tables, in_steps(slack))
+            else:
+                lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.lanes)
+                bits &= close_lanes(scratch.lanes, slack)
+            if bits != 0:
+                return block * LANES + lowest_bit(bits)
     return end
+
+
+@kernel(hot=True)
+def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
+    """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
+    best, top, second = 0, int(sums[sum_place(0, lane)]), -STEPS * STEPS
+    for row in range(1, known):
+        value = int(sums[sum_place(row, lane)])
+        second = max(second, min(top, value))
+        best = row if value > top else best
+        top = max(top, value)
+    return best if top - second > slack else 0
 
 
 @kernel(hot=True)
@@ -223,25 +284,29 @@ def search(
     begin: int,
     end: int,
     limit: int,
+    total: float,
     margins: np.ndarray,
 ) -> tuple[int, int, int, float]:
     """The first of begin..end that calls for the rule: (t, prediction, rival, margin), t = end when there is none.
 
-    ``limit`` 0 takes every instance, else only those used less often. Those passed over are predicted right.
+    ``limit`` 0 takes every instance, else only those used less often. Those passed over are predicted right. ``total``
+    is what `sighted` found when the weights last changed. Where a rule asks for the sign of the margin only, it may be
+    all that the margin tells, and no scores are left in ``scratch``.
     """
     instances, panel, labels, uses = trials.instances, trials.panel, trials.labels, trials.uses
     shape, scores = view.shape, scratch.scores
-    slack = 0.0
-    quick = filled(panel) and view.rivals != ALL  # where every trial calls for the rule, none is passed over
-    if quick:
-        total = to_single(view.weights, scratch.single)
-        slack = doubt(scratch.single.size, panel.largest) + (view.scalars[REACH] / total if total > 0.0 else np.inf)
+    slack = doubt(panel, scratch.single.size) + (view.scalars[REACH] / total if total > 0.0 else 0.0)
     t = begin
     while t < end:
-        if quick:
-            t = next_in_panel(panel, scratch, slack, t, end, uses, limit)
+        if total > 0.0:
+            t = next_in_panel(panel, scratch, shape[KNOWN], slack, t, end, uses, limit)
             if t == end:
                 break
+            if view.only_sign and view.rivals == BEST and panel.codes.size:
+                row = sure_rival(scratch.sums, t % LANES, shape[KNOWN], in_steps(slack))
+                if row > 0:
+                    rival = row - 1 if row <= labels[t] else row
+                    return t, rival, rival, -1.0
         elif limit and uses[t] >= limit:
             t += 1
             continue

@@ -8,7 +8,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 
-__all__ = ["Layout", "concatenate", "cut", "no_instances", "widen", "without"]
+__all__ = ["Layout", "attributes_of", "concatenate", "cut", "no_instances", "widen", "without"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,19 @@ def no_instances(size: int) -> Instances:
         np.zeros(0),
         0.0,
     )
+
+
+_NOTHING = no_instances(1)
+
+
+def attributes_of(instances: Instances, t: int) -> Instances:
+    """The attributes of one trial alone, in memory of their own."""
+    indptr, indices, values = instances.indptr, instances.indices, instances.values
+    if indptr.size:
+        lo, hi = indptr[t], indptr[t + 1]
+        indptr, indices, values = np.array([0, hi - lo], np.int64), indices[lo:hi].copy(), values[lo:hi].copy()
+    dense = instances.dense[t : t + 1].copy()
+    return _NOTHING._replace(dense=dense, indptr=indptr, indices=indices, values=values, constant=instances.constant)
 
 
 def widen(instances: Instances, layout: Layout, k: int) -> Instances:

@@ -11,7 +11,6 @@ The rest of the engine: `linmax.engine.lowering` (from descriptions to members a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -23,45 +22,25 @@ from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instan
 from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
 from linmax.core.search import Trials, fill_panel
 from linmax.data.arrays import Layout, concatenate, cut
-from linmax.engine.coordinates import aligned, largest_rating, most_touched, stride_for
+from linmax.engine.coordinates import largest_rating, most_touched, stride_for
 from linmax.engine.first_state import first_state, members_of
+from linmax.engine.gaps import play_around_gaps
 from linmax.engine.growth import first_values, grow, hosting
 from linmax.engine.loop import MANY, Outputs, judge, judge_by_weights, play_all, start_means
 from linmax.engine.lowering import lower
 from linmax.engine.outcome import Outcome
 from linmax.engine.plain_loop import PlainOutputs, play_plain
-from linmax.techniques.hypothesis_log import NUMBERS, Log
+from linmax.engine.settings import Settings, settings_of
+from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
+from linmax.techniques.hypothesis_log import Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
-from linmax.util.checks import boolean, one_of
 from linmax.util.names import apart
 
-__all__ = ["Engine", "Outcome", "Settings", "settings_of"]
+__all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
 LONGEST = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which they are written out as a panel
-
-
-NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too."""
-
-    largest: bool = False
-    update_on_tie: bool = True
-    discover: bool = False
-    by_votes: bool = False
-
-
-def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:
-    """The same from what users say; ``discover`` is True, False, or what discovers classes: "votes" or "labels"."""
-    one_of("tie", tie, ("smallest", "largest"))
-    if discover not in (True, False, "votes", "labels"):
-        raise TypeError(f"discover must be True or False, 'votes' or 'labels', got {discover!r}")
-    by_votes = bool(discover) and discover != "labels"
-    return Settings(tie == "largest", boolean("update_on_tie", update_on_tie), bool(discover), by_votes)
 
 
 class Engine:
@@ -94,6 +73,7 @@ class Engine:
             if self.tracked and begin:  # not where a state is to be taken over
                 start_means(self.members, self.state, member)
         self.top.prepare(self)
+        self._kept_log: Log | None = None  # while trials are played
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
         self.tail_uses = np.zeros((len(self.runs), 0), np.int32)
@@ -257,7 +237,7 @@ class Engine:
         )
         gaps = labels < 0
         if gaps.any() and not all(node.takes_gaps for node in self.top.walk()):
-            self._play_around_gaps(instances, labels, gaps, outcome)
+            play_around_gaps(self, instances, labels, gaps, outcome)
             return outcome
         if self.plain:
             self._play_plain(instances, labels, outcome)
@@ -278,32 +258,13 @@ class Engine:
         self.state.counts[0, [TRIALS, UPDATES]] += size
         return Outcome(predictions, np.ones(size, np.uint8), None, table[size - scored :] if scored else None)
 
-    def _play_around_gaps(self, instances: Instances, labels: np.ndarray, gaps: np.ndarray, outcome: Outcome) -> None:
-        """Play the stretches with labels, and watch those without."""
-        size, scored = len(labels), 0 if outcome.scores is None else len(outcome.scores)
-        edges = [0, *(np.flatnonzero(np.diff(gaps.astype(np.int8))) + 1).tolist(), size]
-        for first, last in pairwise(edges):
-            part, late = cut(instances, first, last), min(last - first, max(0, last - (size - scored)))
-            scores: np.ndarray | None
-            if gaps[first]:
-                predictions, scores = self.top.watch(self, part, last - first)
-            else:
-                played = self.run(part, labels[first:last], outcome.margins is not None, late)
-                predictions, scores = played.predictions, played.scores
-                outcome.changed[first:last] = played.changed
-                if outcome.margins is not None:
-                    outcome.margins[first:last] = played.margins
-            outcome.predictions[first:last] = predictions
-            if outcome.scores is not None and scores is not None and late:
-                end = last - (size - scored)
-                outcome.scores[end - late : end] = scores[len(scores) - late :]
-
     def _slices(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
         size = len(labels)
         step = self.slice_length(size)
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
+        self._kept_log = None
 
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
@@ -348,7 +309,7 @@ class Engine:
             instances = concatenate(self.tail, instances)
             labels = np.concatenate([self.tail_labels, labels])
         size = len(labels)
-        uses = np.zeros((len(self.runs), size if self.memory else 0), np.int32)
+        uses = np.zeros((len(self.runs), -(-size // LANES) * LANES if self.memory else 0), np.int32)
         if self.memory:
             uses[:, :offset] = self.tail_uses
         panel = NO_PANEL
@@ -366,17 +327,14 @@ class Engine:
             # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
             self.tail = concatenate(cut(instances, size - keep, size), cut(instances, size, size))
             self.tail_labels = labels[size - keep :].copy()
-            self.tail_uses = uses[:, size - keep :].copy()
+            self.tail_uses = uses[:, size - keep : size].copy()
 
     def panel(self, size: int, largest: float, ones: bool) -> Panel:
         """An empty panel for instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
         if not self.small or not 1e-30 < largest < 1e30:  # too small or too large for single precision
             return NO_PANEL
-        places = -(-size // LANES) * self.state.weights.shape[1] * LANES
         voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
-        if voters_only and ones and self.k < 128:
-            return Panel(aligned(places, dtype=np.int8), NO_PANEL.ratings, largest)
-        return Panel(NO_PANEL.codes, aligned(places * self.k, dtype=np.float32), largest)
+        return new_panel(self.state, size, self.k, voters_only and ones, largest)
 
     def chunk_length(self, size: int) -> int:
         """Trials of which hypotheses and scores are kept at a time; 1 when they are too large to be copied."""
@@ -434,18 +392,12 @@ class Engine:
 
     def state_log(self) -> Log:
         """A log of one trial that is the state itself, or none."""
-        count, coordinates = self.state.weights.shape
-        if not self.logged:
-            return Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, NUMBERS)), np.zeros((0, 0), np.int32))
-        weights, backlog = self.state.weights.reshape(count, 1, coordinates), self.state.backlog.reshape(count, 1, -1)
-        return Log(weights, backlog, np.zeros((count, 1, NUMBERS)), np.zeros((count, 1), np.int32))
+        return state_log(self.state) if self.logged else NO_LOG
 
     def _log(self, size: int) -> Log:
-        """An empty log for the hypotheses of a chunk."""
-        count, coordinates = self.state.weights.shape
+        """A log for the hypotheses of a chunk: that of the chunk before, if it was as long."""
         if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
             return self.state_log()
-        versions = np.zeros((count, size), np.int32)
-        backlog = np.zeros((count, size + 1, self.state.backlog.shape[1]))
-        numbers = np.zeros((count, size + 1, NUMBERS))
-        return Log(np.zeros((count, size + 1, coordinates)), backlog, numbers, versions)
+        if self._kept_log is None or self._kept_log.versions.shape[1] != size:
+            self._kept_log = new_log(self.state, size)
+        return self._kept_log

@@ -31,6 +31,7 @@ def members_of(runs: Sequence[Run]) -> Members:
         np.array([address_of(run.rule.spread, SPREAD) for run in runs], np.int64),
         np.array([run.rule.everywhere for run in runs], np.int64),
         np.array([run.rule.gain for run in runs], np.int64),
+        np.array([run.rule.only_sign for run in runs], np.int64),
         np.array([RIVALS[run.rule.rivals] for run in runs], np.int64),
         np.array([presenting(run.rule) for run in runs], np.int64),
         params,

@@ -46,7 +46,7 @@ from linmax.core.member import (
     present_instance,
     view_of,
 )
-from linmax.core.search import Trials, TrialsT, doubt, filled, lane_leads, lane_scores, search, to_single
+from linmax.core.search import Trials, TrialsT, doubt, lane_leads, lane_scores, search, sighted, take_aim
 from linmax.jit.compiling import kernel
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
 from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
@@ -65,6 +65,7 @@ __all__ = [
 ]
 
 MANY = 2**40  # more than there are trials
+FEW = 2  # trials that are looked at in full rather than through a panel
 
 
 @kernel()
@@ -87,6 +88,7 @@ def judge_by_average(
     begin: int,
     end: int,
     origin: int,
+    total: float,
     predictions: np.ndarray,
     tables: np.ndarray,
 ) -> None:
@@ -95,12 +97,17 @@ def judge_by_average(
     It is not inlined, and called often: it takes no larger tuples than it needs.
 
     The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
-    where the label leads beyond doubt.
+    where the label leads beyond doubt; ``total`` is what `linmax.core.search.sighted` found for w.
     """
     sums = view.sums
     weight, idle, fade, age = sums[averages.WEIGHT], sums[averages.IDLE], sums[averages.FADE], sums[averages.AGE]
     g = averages.term(view.kind, view.scalars, sums)
-    if not filled(panel) or tables.shape[0]:
+    m, size = weight + idle * g, 0.0
+    if total > 0.0 and end - begin > FEW and tables.shape[0] == 0:
+        for i in range(view.weights.size):
+            scratch.candidate[i] = m * view.weights[i] - view.backlog[i]
+        size = take_aim(scratch.candidate, panel, scratch.single_mean, scratch.steps, scratch.tables_mean)
+    if size == 0.0:
         for t in range(begin, end):
             factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
             predictions[1, t - origin] = average_scores(view, scratch, instances, t, factor)
@@ -115,21 +122,15 @@ def judge_by_average(
                 for c in range(tables.shape[2]):
                     tables[1, t - origin, c] = scratch.spare[c] / norm if norm > 0.0 else scratch.spare[c]
         return
-    m = weight + idle * g
-    for i in range(view.weights.size):
-        scratch.candidate[i] = m * view.weights[i] - view.backlog[i]
-    size = to_single(scratch.candidate, scratch.single)
-    part = to_single(view.weights, scratch.single_slope)
-    slope = g * part
+    slope, known = g * total, view.shape[KNOWN]
     # Where H is a small difference of its parts, double precision leaves doubt as well.
-    slack = doubt(scratch.single.size, panel.largest) * (1.0 + 1e-8 * m * part / size) if size > 0.0 else np.inf
+    slack = doubt(panel, scratch.single.size) * (1.0 + 1e-8 * m * total / size)
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
-        lane_scores(panel, block, scratch.single, scratch.lanes)
-        lane_scores(panel, block, scratch.single_slope, scratch.slopes)
+        lane_scores(panel, block, known, scratch.single_mean, scratch.tables_mean, scratch.lanes)
+        lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.slopes)
         for lane in range(LANES):
             ahead = averages.coming(max(0, block * LANES + lane - begin), fade, age) * slope
-            total = size + ahead
-            share = ahead / total if total > 0.0 else 0.0
+            share = ahead / (size + ahead)
             for row in range(scratch.lanes.shape[0]):
                 scratch.lanes[row, lane] = (1.0 - share) * scratch.lanes[row, lane] + share * scratch.slopes[row, lane]
         lane_leads(scratch.lanes, scratch.leads)
@@ -169,9 +170,9 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
     version = 0
     if logged:
         take_version(view, log, member, 0, -1, counts[TRIALS] + 1)
-    t = begin
+    t, total = begin, sighted(view, scratch, panel)
     while t < end:
-        event, first, rival, margin = search(view, scratch, given, t, end, 0, margins)
+        event, first, rival, margin = search(view, scratch, given, t, end, 0, total, margins)
         last = min(event, end - 1)
         for q in range(t, last + 1):
             predictions[0, q - begin] = labels[q]
@@ -180,7 +181,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
             predictions[0, event - begin] = first
         if tables.shape[0] > 0:
             for q in range(t, last + 1):
-                if t < event or view.spread != 0:  # else the search has left its scores
+                if t < event or view.spread != 0 or view.only_sign:  # else the search has left its scores
                     score(instances, q, shape, view.weights, scratch.scores)
                 if view.spread != 0 and abs(scratch.scores[top_two(scratch.scores, shape)[0]]) < TINY:
                     rescore(
@@ -191,7 +192,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                 for c in range(tables.shape[2]):
                     tables[0, q - begin, c] = scratch.scores[c] / unit
         if view.kind:
-            judge_by_average(view, scratch, instances, panel, labels, t, last + 1, begin, predictions, tables)
+            judge_by_average(view, scratch, instances, panel, labels, t, last + 1, begin, total, predictions, tables)
             averages.advance(view.kind, last - t, view.sums)
         if logged:
             for q in range(t, last):
@@ -218,8 +219,11 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                 if recycling[KEPT]:
                     given.uses[event] = 1
                     start = max(0, event + 1 - recycling[KEPT])
-                    if not recycle_instances(view, scratch, given, start, event + 1, recycling, counts):
+                    total = recycle_instances(view, scratch, given, start, event + 1, recycling, counts)
+                    if total < 0.0:
                         return event
+                else:
+                    total = sighted(view, scratch, panel)
         averages.advance(view.kind, 1, view.sums)
         if logged:
             if event < end and changes[event - begin]:

@@ -1,6 +1,8 @@
 """The loop over trials for one rule without techniques. Its helpers are inlined, since a call costs more than they do.
 
-`linmax.engine.loop.play` does the same and more; both give the same bits.
+`linmax.engine.loop.play` does the same and more; both give the same bits. It would do for this too, but takes 1.3 times
+as long (the Perceptron on rows of 20 to 50 numbers, 2 to 20 classes): the bookkeeping for averages, recycling and logs
+of hypotheses is still there when there are none.
 """
 
 from __future__ import annotations

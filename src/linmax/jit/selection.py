@@ -43,7 +43,9 @@ __all__ = [
     "plain_lowest_bit",
     "plain_nonzero_bits",
     "plain_put_pairs",
+    "plain_put_votes",
     "put_pairs",
+    "put_votes",
 ]
 
 
@@ -66,7 +68,7 @@ def plain_nonzero_bits(values: np.ndarray, first: int) -> int:
 
 def plain_lowest_bit(bits: int) -> int:
     """Position of the lowest set bit; at least one must be set."""
-    return (bits & -bits).bit_length() - 1
+    return int(bits & -bits).bit_length() - 1
 
 
 def plain_put_pairs(
@@ -90,6 +92,19 @@ def plain_put_pairs(
         index[count], index[count + 1] = at + low, at + high
         z[count], z[count + 1] = value, -value
         count += 2
+
+
+def plain_put_votes(
+    index: np.ndarray, z: np.ndarray, votes: np.ndarray, signs: np.ndarray, label: int, rival: int
+) -> int:
+    """The voters for the label, z = sign, and for the rival, z = -sign, in order; returns how many."""
+    count = 0
+    for i in range(votes.size):
+        if votes[i] >= 0 and (votes[i] == label or votes[i] == rival):
+            index[count] = i
+            z[count] = signs[i] if votes[i] == label else -signs[i]
+            count += 1
+    return count
 
 
 def _write_best_but(builder: Any, scores: Any, known: Any, skip: Any, largest: Any) -> None:
@@ -178,7 +193,42 @@ def _write_pairs(builder: Any, *arguments: Any) -> None:
     builder.ret_void()
 
 
+def _write_votes(builder: Any, index: Any, z: Any, votes: Any, signs: Any, size: Any, label: Any, rival: Any) -> None:
+    """Without branches: which voters agree cannot be foretold."""
+    wanted, other = builder.trunc(label, I32), builder.trunc(rival, I32)
+
+    def put(i: Any, counted: list[Any]) -> list[Any]:
+        (count,) = counted
+        vote, sign = builder.load(builder.gep(votes, [i])), builder.load(builder.gep(signs, [i]))
+        right = builder.icmp_signed("==", vote, wanted)
+        either = builder.or_(right, builder.icmp_signed("==", vote, other))
+        there = builder.and_(either, builder.icmp_signed(">=", vote, ir.Constant(I32, 0)))
+        builder.store(i, builder.gep(index, [count]))
+        flip = builder.shl(builder.zext(builder.not_(right), I64), integer(63))  # a choice would become a branch
+        value = builder.bitcast(builder.xor(builder.bitcast(sign, I64), flip), DOUBLE)
+        builder.store(value, builder.gep(z, [count]))
+        return [builder.add(count, builder.zext(there, I64))]
+
+    _, count = loop(builder, integer(0), 1, size, [integer(0)], put)
+    builder.ret(count)
+
+
 if JIT:
+
+    @intrinsic
+    def put_votes(_, index, z, votes, signs, label, rival):  # type: ignore[no-untyped-def]
+        """See `plain_put_votes`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            size = array_struct(context, builder, sig.args[2], args[2]).nitems
+            for kind, array in zip(sig.args[:4], args[:4], strict=True):
+                inside_array(context, builder, kind, array, integer(0), size)
+            data = [
+                data_pointer(context, builder, kind, array) for kind, array in zip(sig.args[:4], args[:4], strict=True)
+            ]
+            return call_own(builder, "linmax_votes", I64, _write_votes, *data, size, *args[4:])
+
+        return int64(index, z, int32[::1], float64[::1], int64, int64), codegen
 
     @intrinsic
     def best_but(_, scores, known, skip, largest):  # type: ignore[no-untyped-def]
@@ -230,4 +280,4 @@ if JIT:
 
 else:
     best_but, nonzero_bits, lowest_bit = plain_best_but, plain_nonzero_bits, plain_lowest_bit
-    put_pairs = plain_put_pairs
+    put_pairs, put_votes = plain_put_pairs, plain_put_votes

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import cut, no_instances
+from linmax.data.arrays import attributes_of, cut
 from linmax.learners.first_trials import FirstTrials
 from linmax.learners.member_fusion import MemberFusion
 from linmax.learners.mixing import Mixture
@@ -58,15 +58,32 @@ class AtLarge:
     def keep(self, instances: Instances, labels: np.ndarray, begin: int, end: int) -> None:
         """Meet these trials."""
         own = labels[begin:end]
-        self.runs += int(np.count_nonzero(np.diff(own, prepend=self.last)))
+        self.runs += int(own[0] != self.last) + int(np.count_nonzero(own[1:] != own[:-1]))
         self.last = int(own[-1])
         t = begin + -self.trials % self.step
         while t < end:
-            self.rows.append((_copied(cut(instances, t, t + 1)), labels[t : t + 1].copy()))
-            if len(self.rows) > ROWS:
-                self.rows, self.step = self.rows[::2], 2 * self.step
+            self._add(attributes_of(instances, t), labels[t : t + 1].copy())
             t = begin + -(-(self.trials + t + 1 - begin) // self.step) * self.step - self.trials
         self.trials += end - begin
+
+    def _add(self, instance: Instances, label: np.ndarray) -> None:
+        """Take a trial into the sample, which leaves out every other one when there are too many."""
+        self.rows.append((instance, label))
+        if len(self.rows) > ROWS:
+            self.rows, self.step = self.rows[::2], 2 * self.step
+
+    @property
+    def due(self) -> bool:
+        """Whether the next trial is one of the sample."""
+        return self.trials % self.step == 0
+
+    def keep_one(self, instance: Instances | None, label: int) -> None:
+        """Meet one trial, whose attributes, in memory of their own, are needed if it is `due`."""
+        if instance is not None and self.due:
+            self._add(instance, np.array([label], np.int32))
+        self.runs += label != self.last
+        self.last = label
+        self.trials += 1
 
     @property
     def long_runs(self) -> bool:
@@ -103,9 +120,3 @@ class AtLarge:
             self.trials += sign * part.state.at_large.trials
             self.runs += sign * part.state.at_large.runs
         self.step = max(share * part.state.at_large.step for part in mixture.parts)
-
-
-def _copied(instances: Instances) -> Instances:
-    """The attributes alone, in memory of their own."""
-    held = {name: getattr(instances, name).copy() for name in ("dense", "indptr", "indices", "values")}
-    return no_instances(len(instances.dense))._replace(**held, constant=instances.constant)

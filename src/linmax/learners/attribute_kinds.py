@@ -171,6 +171,11 @@ class Kinds:
         self.counts[2] += count * (end - begin)
         return met
 
+    def count(self, values: np.ndarray) -> None:
+        """Count one trial, whose attributes, of these values, have all been met."""
+        self.counts[1] += np.count_nonzero(values)
+        self.counts[2] += 1
+
     def again(self) -> None:
         """The same trials are met once more."""
         self.dense_places[:] = self.sparse_places[:] = -1

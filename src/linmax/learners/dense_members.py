@@ -17,6 +17,7 @@ Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggress
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import boolean, float64, int64, types
@@ -29,7 +30,7 @@ from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Tas
 from linmax.learners.mixing import Apart, Mixture, Spot, mix_by_precision, spot_of
 from linmax.rules.scw import shrinkage, step_size
 
-__all__ = ["DenseMembers"]
+__all__ = ["DenseMembers", "DenseRoom", "DenseRoomT", "play_dense"]
 
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 
@@ -152,6 +153,19 @@ def play_dense(
             learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
 
 
+class DenseRoom(NamedTuple):
+    """What the members work in: their state, and room for one row and its scores."""
+
+    cells: np.ndarray
+    stats: np.ndarray
+    trials: np.ndarray
+    x: np.ndarray
+    scores: np.ndarray
+
+
+DenseRoomT = types.NamedTuple((SingleCube, Matrix, Vector, Single, SingleMatrix), DenseRoom)
+
+
 class DenseMembers(Group):
     """State: the cells, count, mean and squares of each attribute, and the trials."""
 
@@ -216,12 +230,16 @@ class DenseMembers(Group):
             tables.append(table)
         self.stats = pooled_moments(tables, [n for _, n in mixture.counted])
 
-    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
+    def room(self) -> DenseRoom:
+        """What a trial is worked out in."""
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
+        return DenseRoom(self.cells, self.stats, self.trials, x, scores)
+
+    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         play_dense(
-            task.rows, task.met, task.instances.constant, task.labels, task.weights, task.begin, task.known, self.cells,
-            self.stats, self.trials, x, scores, task.learn, votes, place,
+            task.rows, task.met, task.instances.constant, task.labels, task.weights, task.begin, task.known,
+            *self.room(), task.learn, votes, place,
         )  # fmt: skip
 
 

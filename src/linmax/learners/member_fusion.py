@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numba import boolean, float32, int32, types
@@ -20,7 +21,7 @@ from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Mixture, mix_matrices
 
-__all__ = ["MemberFusion"]
+__all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
@@ -156,6 +157,19 @@ def fuse(
             learn_weights(votes[t], label, rival, hefts[t], weights, matrix, room[0], room[1])
 
 
+class FusionRoom(NamedTuple):
+    """What the fusion works in: its state, and room for two vectors."""
+
+    weights: np.ndarray
+    matrix: np.ndarray
+    squares: np.ndarray
+    trials: np.ndarray
+    room: np.ndarray
+
+
+FusionRoomT = types.NamedTuple((Vector, Matrix, Vector, Vector, Matrix), FusionRoom)
+
+
 class MemberFusion:
     """State: the weights of the members and their matrix, the sums of squares of their scores, and the trials."""
 
@@ -212,8 +226,11 @@ class MemberFusion:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
         predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
-        fuse(
-            votes, votes.view(np.int32), labels, np.minimum(hefts, HEFTIEST), shape, self.weights, self.matrix,
-            self.squares, self.trials, learn, predictions, table, np.zeros((2, len(self.weights))),
-        )  # fmt: skip
+        *state, room = self.room()
+        light = np.minimum(hefts, HEFTIEST)
+        fuse(votes, votes.view(np.int32), labels, light, shape, *state, learn, predictions, table, room)
         return predictions, table
+
+    def room(self) -> FusionRoom:
+        """What a trial is worked out in."""
+        return FusionRoom(self.weights, self.matrix, self.squares, self.trials, np.zeros((2, len(self.weights))))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numba import boolean, int64, types
@@ -23,7 +24,7 @@ from linmax.jit.compiling import kernel
 from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task
 from linmax.learners.mixing import Mixture
 
-__all__ = ["NearestRows"]
+__all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
 
 NUMBERS = 1 << 16  # to be compared at a trial
 MOST, FEWEST = 4096, 128  # rows remembered
@@ -117,6 +118,20 @@ def play_nearest(
                 places[NEXT] = (places[NEXT] + 1) % classes.size
 
 
+class NearestRoom(NamedTuple):
+    """What the member works in: its state, and room for the distances of one row and its scores."""
+
+    stats: np.ndarray
+    memory: np.ndarray
+    classes: np.ndarray
+    places: np.ndarray
+    distances: np.ndarray
+    scores: np.ndarray
+
+
+NearestRoomT = types.NamedTuple((Matrix, SingleMatrix, Labels, Indices, Single, Single), NearestRoom)
+
+
 class NearestRows(Group):
     """State: rows remembered, an attribute a row of ``memory``; their classes; how many there are, and the next place.
 
@@ -163,11 +178,13 @@ class NearestRows(Group):
         rows = task.rows
         if rows.shape[1] < len(self.stats):
             rows = np.concatenate([rows, np.zeros((len(rows), len(self.stats) - rows.shape[1]))], axis=1)
-        distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(votes.shape[2], np.float32)
-        play_nearest(
-            rows, task.labels, task.weights, task.begin, task.known, self.stats, self.memory, self.classes,
-            self.places, distances, scores, task.learn, votes, place,
-        )  # fmt: skip
+        room = self.room(votes.shape[2])
+        play_nearest(rows, task.labels, task.weights, task.begin, task.known, *room, task.learn, votes, place)
+
+    def room(self, width: int) -> NearestRoom:
+        """What a trial is worked out in, for so many classes."""
+        distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(width, np.float32)
+        return NearestRoom(self.stats, self.memory, self.classes, self.places, distances, scores)
 
     def mix(self, mixture: Mixture, width: int) -> None:
         """Remember rows of all parts with a share, as many of each as it is; what was counted adds up."""

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
+from linmax.core.contract import Indices, Matrix, Vector
 from linmax.data.features.bins import quantile_edges
-from linmax.learners.members import Group, Task
+from linmax.learners.members import Group, SingleCube, SingleMatrix, Task
 from linmax.learners.mixing import Apart, Mixture, mix_by_precision
 from linmax.learners.pair_features import ACTIVE, BINS, LOW, MEAN, VARIANCE, place_keys, play_pairs
 
-__all__ = ["Bins", "PairMembers"]
+__all__ = ["Bins", "PairMembers", "PairRoom", "PairRoomT"]
 
 LARGEST = 1 << 24  # bytes of a table
 SMALLEST = 1 << 8  # rows of a table
@@ -29,6 +31,28 @@ class Bins(NamedTuple):
     levels: np.ndarray
     silent: np.ndarray  # the bin that says nothing, or -1
     rank: np.ndarray  # attributes, the most telling first
+
+
+class PairRoom(NamedTuple):
+    """What the member works in: its state, and room for the features of one row, their scores and steps."""
+
+    cells: np.ndarray
+    owners: np.ndarray
+    edges: np.ndarray
+    levels: np.ndarray
+    silent: np.ndarray
+    rank: np.ndarray
+    trials: np.ndarray
+    literals: np.ndarray
+    places: np.ndarray
+    scores: np.ndarray
+    steps: np.ndarray
+
+
+PairRoomT = types.NamedTuple(
+    (SingleCube, Indices, Matrix, Matrix, Indices, Indices, Vector, Indices, Indices, SingleMatrix, SingleMatrix),
+    PairRoom,
+)
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
@@ -74,6 +98,7 @@ class PairMembers(Group):
         self.table = np.zeros((0, 2, 0), np.float32)
         self.owners = np.zeros(0, np.int64)  # 1 + keys of the features that came first, or 0
         self.trials = np.zeros(1)
+        self._spare: PairMembers | None = None  # whose table may be used again
 
     def set_bins(self, bins: Bins) -> None:
         """Use these."""
@@ -99,7 +124,17 @@ class PairMembers(Group):
         self._empty_table(int(used[-1]), cells.shape[2])
         self.table[used[:-1]], self.owners[used[:-1]] = cells, arrays["keys"]
 
+    def inherit(self, other: Group) -> None:
+        if isinstance(other, PairMembers):
+            self._spare, other._spare = other, None
+
     def _empty_table(self, rows: int, width: int) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.table.shape == (rows, 2, width):
+            self.table, self.owners = spare.table, spare.owners
+            self.table[np.flatnonzero(self.owners)] = 0.0
+            self.owners[:] = 0
+            return
         self.table = np.zeros((rows, 2, width), np.float32)  # which takes no memory until it is used
         self.owners = np.zeros(rows, np.int64)
 
@@ -132,20 +167,22 @@ class PairMembers(Group):
         rows = 1 << (min(4 * features, most).bit_length() - 1)
         self._empty_table(max(SMALLEST, rows), width)
 
+    def room(self) -> PairRoom:
+        """What a trial is worked out in."""
+        width, columns = self.table.shape[2], len(self.edges)
+        many = 1 + columns + ACTIVE * (ACTIVE - 1) // 2
+        literals, places = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
+        scores, steps = np.zeros((2, width), np.float32), np.zeros((2, width), np.float32)
+        bins = self.edges, self.levels, self.silent, self.rank
+        return PairRoom(self.table, self.owners, *bins, self.trials, literals, places, scores, steps)
+
     def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         if not self.ready:
             return
-        width, columns = self.table.shape[2], len(self.edges)
-        many = 1 + columns + ACTIVE * (ACTIVE - 1) // 2
-        rows = task.rows
+        rows, columns = task.rows, len(self.edges)
         if rows.shape[1] < columns:
             rows = np.concatenate([rows, np.zeros((len(rows), columns - rows.shape[1]))], axis=1)
-        room = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
-        scores, steps = np.zeros((2, width), np.float32), np.zeros((2, width), np.float32)
-        play_pairs(
-            rows, task.labels, task.weights, task.begin, task.known, self.table, self.owners, self.edges, self.levels,
-            self.silent, self.rank, self.trials, *room, scores, steps, task.learn, votes, place,
-        )  # fmt: skip
+        play_pairs(rows, task.labels, task.weights, task.begin, task.known, *self.room(), task.learn, votes, place)
 
     def mix(self, mixture: Mixture, width: int) -> None:
         """Become the mixture, by precision, over the bins of the part with the greatest share that has some.

@@ -79,6 +79,7 @@ class RunningPool(Running):
     def _begin(self) -> None:
         """No group has joined."""
         self.groups: dict[str, Group] = {}
+        self.given_up: dict[str, Group] = {}  # whose room those may use that join in their stead
         self.fusion = MemberFusion()
 
     @property
@@ -119,6 +120,8 @@ class RunningPool(Running):
         self._make_room(words, columns, k)
 
     def _join(self, name: str, group: Group) -> None:
+        if name in self.given_up:
+            group.inherit(self.given_up.pop(name))
         self.groups[name] = group
         self.fusion.join(len(group.members))
 
@@ -164,7 +167,7 @@ class RunningPool(Running):
 
     def _look(self, shape: np.ndarray, k: int) -> None:
         """Look at the trials kept; if that changes anything, learn them from the beginning."""
-        size, changed = len(self.first.labels), self.kinds.decide(self.first.instances)
+        size, changed = self.first.size, self.kinds.decide(self.first.instances)
         studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
         due = size in STUDIES and any(make().studies for make in self.registry.values())
         if changed or (studied and due):
@@ -175,13 +178,16 @@ class RunningPool(Running):
 
     def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
         """Learn the trials kept from the beginning."""
+        before = self.groups
         self._begin()
+        self.given_up = before
         self.kinds.again()
         shape = shape.copy()
         shape[KNOWN] = self.first.known
         kept, given = self.first.instances, Weighed(self.first.labels, self.first.weights)
         for _ in self._played(shape, kept, given, 0, len(given.labels), k, study):
             pass
+        self.given_up = {}
 
     def _meet_both(self, shape: np.ndarray, k: int) -> None:
         """Numbers join words, or words join what came in a dense array and was taken for words."""
@@ -192,7 +198,7 @@ class RunningPool(Running):
                 "the columns of numbers learned from so far were mostly 0 and taken for words, and now there are "
                 "words beside them; give all of them by name from the first row on, or learn by 'attributes(dense)'"
             )
-        self._again(shape, k, len(self.first.labels) >= STUDIES[0])
+        self._again(shape, k, self.first.size >= STUDIES[0])
 
     def _columns(self, instances: Instances) -> int:
         """Dense attributes that the groups have."""

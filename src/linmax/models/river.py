@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ except ImportError as error:
 
 from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
+from linmax.models.river_attributes import PLAIN, categories, is_word, ordered
 from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
@@ -31,6 +33,8 @@ else:
     pd = Later("pandas")
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
+
+Read = tuple[dict[Any, Any] | None, dict[Any, float]]  # attributes with a new maximum among them; as they are learned
 
 
 class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
@@ -191,6 +195,7 @@ class LinearMaxClassifier(OnLineRiver):
         self._kind = scale_for(learner, scale)
         self._maxima: dict[Any, float] = {}
         self._latest: tuple[tuple[Any, ...], list[Any]] = ((), [])
+        self._held: tuple[dict[Any, Any], Read] = ({}, (None, {}))  # what was read last; learning follows predicting
         self._begin(thresholds)
 
     def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
@@ -208,7 +213,7 @@ class LinearMaxClassifier(OnLineRiver):
         numbers, scaled = self._read(x)
         self._learner.learn(scaled, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
         if numbers is not None and w:
-            maxima = self._maxima
+            maxima, self._held = self._maxima, ({}, (None, {}))
             for name, value in scaled.items():
                 if value in (1.0, -1.0):  # the largest so far
                     maxima[name] = abs(numbers[name])
@@ -221,11 +226,20 @@ class LinearMaxClassifier(OnLineRiver):
         """The probability of each class seen so far (see `linmax.models.calibration`)."""
         return self._learner.predict_proba(self._read(x)[1])
 
-    def _read(self, x: dict[Any, Any]) -> tuple[dict[Any, Any] | None, dict[Any, float]]:
+    def _read(self, x: dict[Any, Any]) -> Read:
         """The attributes over their maxima so far, these ones included; and as they are, if there is a new maximum.
 
         They come by name, because sums depend on their order.
         """
+        held, found = self._held
+        with suppress(TypeError, ValueError):  # of values that cannot be compared
+            if x == held:
+                return found
+        found = self._read_anew(x)
+        self._held = x.copy(), found
+        return found
+
+    def _read_anew(self, x: dict[Any, Any]) -> Read:
         names, order = self._latest
         if tuple(x) != names:
             names, order = tuple(x), ordered(x)
@@ -238,31 +252,15 @@ class LinearMaxClassifier(OnLineRiver):
                     return None, scaled
             except (KeyError, TypeError):
                 pass  # an attribute that is new, or was 0 until now, or no number
-        for value in x.values():
-            if value is None or isinstance(value, str):
-                x = categories(x)
-                order = ordered(x)
-                break
+        if not PLAIN.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
+            x = categories(x)
+            order = ordered(x)
         if self._kind == "none":
             return None, {name: x[name] for name in order}
         try:
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
         except TypeError:
             return x, x  # the learner says which is no number
-
-
-def categories(x: dict[Any, Any]) -> dict[Any, Any]:
-    """Words and None as attributes of their own, 1 where they are.
-
-    Examples
-    --------
-    >>> categories({"size": 2.5, "colour": "red", "maker": None})
-    {'size': 2.5, 'colour=red': 1.0, 'maker=None': 1.0}
-    """
-    return {
-        **{name: value for name, value in x.items() if value is not None and not isinstance(value, str)},
-        **{f"{name}={value}": 1.0 for name, value in x.items() if value is None or isinstance(value, str)},
-    }
 
 
 def with_learner(model: Learner, learner: Any) -> Learner:
@@ -275,14 +273,6 @@ def with_learner(model: Learner, learner: Any) -> Learner:
     description, arrays = model.state()
     header = description["model"] | {"learner": written(changed)}
     return Learner.from_state(description | {"model": header}, arrays)
-
-
-def ordered(names: Iterable[Any]) -> list[Any]:
-    """Sorted, by what they look like when they are of several kinds."""
-    try:
-        return sorted(names)
-    except TypeError:
-        return sorted(names, key=repr)
 
 
 class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]

@@ -1,4 +1,10 @@
-"""Two classes: the linear-threshold algorithms themselves, threshold forms of Winnow included."""
+"""Two classes: the linear-threshold algorithms themselves, threshold forms of Winnow included.
+
+This is what the linear-max transformation starts from, and so does not stand on `linmax.models.model.Model`, which is
+what it leads to: there every class has weights and the highest score wins, here there is one weight for each attribute,
+and a threshold that may be fixed, which the transformation does not lift (`Rule.lifts`). Rules and their steps, arrays,
+the reading of instances and `Trace` are those of everything else.
+"""
 
 from __future__ import annotations
 
@@ -287,6 +293,7 @@ class LinearThreshold:
             np.array([address_of(rule.spread, SPREAD)]),
             np.array([rule.everywhere], np.int64),
             np.array([rule.gain], np.int64),
+            np.array([rule.only_sign], np.int64),
             np.zeros(1, np.int64),
             np.zeros(1, np.int64),
             np.array([rule.values], float).reshape(1, -1),

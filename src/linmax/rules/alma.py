@@ -21,6 +21,7 @@ from linmax.util.checks import at_least, boolean, finite, positive
 __all__ = ["alma"]
 
 UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
+LISTED = 64  # p-norms of so many ones are looked up
 FOLD = -100.0  # c^(p-1) below e^-100 is multiplied into Theta, which would outgrow a float: rare
 
 
@@ -36,13 +37,16 @@ def step(
 ) -> bool:
     p, alpha, b, c = params[0], params[1], params[2], params[3]
     normalise, project, bound = params[4] != 0.0, params[5] != 0.0, params[6]
-    largest = 0.0
+    largest, even = 0.0, True
     for j in range(index.size):
         largest = max(largest, abs(z[j]))
+        even &= abs(z[j]) == abs(z[0])
     if largest == 0.0:
         return False
     size = bound
-    if normalise:
+    if normalise and even and index.size < LISTED:  # as those of votes are
+        size = largest * params[7 + index.size]
+    elif normalise:
         total = 0.0
         for j in range(index.size):
             share = abs(z[j]) / largest
@@ -170,10 +174,14 @@ def alma(
             "bound": bound,
         },
         step,
-        values=(p, alpha, margin_constant, step_constant, float(normalise), float(project), bound),
+        values=(
+            *(p, alpha, margin_constant, step_constant, float(normalise), float(project), bound),
+            *(math.pow(m, 1.0 / p) for m in range(LISTED)),
+        ),
         slots=(0.0,),
         scalars=(0.0, 0.0),
         reach=0.0 if alpha == 1.0 else math.inf,
+        only_sign=alpha == 1.0,
         spread=spread,
         mix=mix,
         bound=mistake_bound,

@@ -156,6 +156,7 @@ def balanced_winnow(alpha: float, margin: float = 0.0, thickness: float = 0.0) -
         values=(math.log2(alpha), math.log(alpha), thickness, margin),
         slots=(0.0,),
         reach=margin,
+        only_sign=True,
         mass=2.0,
         thickness=thickness,
         spread=spread,

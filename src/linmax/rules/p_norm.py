@@ -156,4 +156,6 @@ def p_norm(p: float) -> Rule:
     'p-norm(3)'
     """
     p = at_least("p", p, 2.0)
-    return Rule("p_norm", {"p": p}, step, values=(p,), slots=(0.0,), spread=spread, mix=mix, bound=bound)
+    return Rule(
+        "p_norm", {"p": p}, step, values=(p,), slots=(0.0,), spread=spread, only_sign=True, mix=mix, bound=bound
+    )

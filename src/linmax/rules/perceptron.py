@@ -88,6 +88,7 @@ def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
         step,
         values=(float(rate), float(margin)),
         reach=float(margin),
+        only_sign=True,
         mix=mix_weights,
         bound=bound,
         defaults={"rate": 1.0, "margin": 0.0},

@@ -230,6 +230,7 @@ def _positive(
         mass=start,
         thickness=thickness,
         spread=spread,
+        only_sign=True,
         bounded=True,
         mix=mix,
         bound=bound,

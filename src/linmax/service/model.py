@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from linmax import bounds
+from linmax import __version__, bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
@@ -22,7 +22,7 @@ from linmax.service.bodies import ModelOptions, Probability
 from linmax.service.instances import Choices
 from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
 from linmax.service.packing import Instance, Label
-from linmax.service.probing import Footprint, footprint, is_fragile
+from linmax.service.probing import Footprint, footprint, is_fragile, learning_mark
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import Weighing
 
@@ -92,6 +92,10 @@ class ServedModel:
     def footprint(self) -> Footprint:
         """How its size grows; found by trials of another learner, which takes a moment the first time."""
         return footprint(self.options.learner, self.options.kind, self.options.thresholds)
+
+    def learning_mark(self) -> str:
+        """A mark of how such a learner learns here (`probing.learning_mark`)."""
+        return learning_mark(self.options.learner, self.options.kind, self.options.thresholds)
 
     def check(self, instance: Instance, label: Label, field: str = "label") -> None:
         """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
@@ -219,6 +223,7 @@ class ServedModel:
             "unlearned": self.unlearned,
             "late": self.late,
             "options": msgspec.to_builtins(self.options),
+            "written_by": {"linmax": __version__, "learns": self.learning_mark()},
             "account": self.account.state(),
             "learner": description,
         }

@@ -46,7 +46,10 @@ def replay(
     """
     row = log.models[model.number]
     if model.applied < row.kept:
-        message = f"the log begins after event {row.kept}, and no snapshot reaches that far; restore a backup"
+        message = (
+            f"the log begins after event {row.kept}, and no snapshot that this linmax can read reaches that far; go "
+            "back to the linmax that wrote the snapshots, or restore a backup"
+        )
         raise Damaged(row.kept, message)
     names, bulk = row.names, _Bulk(model, row.names, log.answered)
     faults = log_reading.faults(log, model.number, model.applied)

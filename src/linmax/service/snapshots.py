@@ -54,7 +54,11 @@ class Snapshots:
         return path
 
     def restore(self, model: ServedModel, log: EventLog) -> None:
-        """Put the model into the newest state that is intact and part of the log's history."""
+        """Put the model into the newest state that is intact and part of the log's history.
+
+        What this library cannot read, or goes on from in its own way, is said: after an upgrade, figures that follow
+        from the log alone may be others than those before.
+        """
         for seq, path in self.found(model.number):
             try:
                 told, arrays = files.read(path, SNAPSHOT)
@@ -63,9 +67,22 @@ class Snapshots:
                     continue
                 model.restore(told, arrays)
             except UNREADABLE as error:
-                logger.warning("snapshot %s is passed over: %s", path.name, error)
+                words = f"snapshot {path.name} of model {model.name} is passed over: {_words(error)}; the log is"
+                self._say(log, f"{words} replayed, and where another linmax wrote it the figures may differ")
             else:
+                by = told.get("written_by", {})
+                if by.get("learns", "") not in ("", model.learning_mark()):
+                    words = f"snapshot {path.name} of model {model.name} was written by linmax {by['linmax']}, which"
+                    words += " learns otherwise than this one does here: the model goes on from it, and a replay of the"
+                    self._say(log, f"{words} whole log would give other figures")
                 return
+
+    def _say(self, log: EventLog, told: str) -> None:
+        """Note an incident, unless it is noted already and not settled."""
+        if log.run("SELECT 1 FROM incidents WHERE told = ? AND settled IS NULL", (told,)).get is None:
+            log.begin()
+            log.note_incident(told)
+            log.commit()
 
     def sweep(self, log: EventLog) -> None:
         """Set aside the snapshots of models that the log does not have, such as those made after a backup."""
@@ -89,6 +106,10 @@ class Snapshots:
         """Delete all snapshots of a model."""
         for _, path in self.found(number):
             path.unlink()
+
+
+def _words(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def belongs(told: Mapping[str, Any], seq: int, log: EventLog, number: int) -> bool:

@@ -47,7 +47,7 @@ from linmax.core.contract import (
 from linmax.core.contract import RAW as RAW_AVERAGE
 from linmax.core.linear_max import score, top_two
 from linmax.core.member import LANES, EngineArrays, EngineArraysT, MemberView, Scratch, view_of
-from linmax.core.search import Trials, doubt, filled, lane_leads, lane_scores, to_single
+from linmax.core.search import Trials, doubt, filled, lane_leads, lane_scores, take_aim
 from linmax.jit.compiling import kernel
 
 __all__ = [
@@ -281,14 +281,14 @@ def count_right(
 ) -> int:
     """On how many of the trials begin..end these weights predict the label."""
     instances, panel, labels = trials.instances, trials.panel, trials.labels
-    right = 0
+    right, total = 0, 0.0
     if filled(panel):
-        to_single(weights, scratch.single)
-    slack = doubt(weights.size, panel.largest)
+        total = take_aim(weights, panel, scratch.single, scratch.steps, scratch.tables)
+    slack = doubt(panel, weights.size)
     for t in range(begin, end):
-        if filled(panel):
+        if total > 0.0:
             if t == begin or t % LANES == 0:
-                lane_scores(panel, t // LANES, scratch.single, scratch.lanes)
+                lane_scores(panel, t // LANES, shape[KNOWN], scratch.single, scratch.tables, scratch.lanes)
                 lane_leads(scratch.lanes, scratch.leads)
             if scratch.leads[t % LANES] > slack:
                 right += 1

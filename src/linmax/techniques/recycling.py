@@ -16,7 +16,7 @@ import numpy as np
 
 from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES
 from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
-from linmax.core.search import Trials, search
+from linmax.core.search import Trials, search, sighted
 from linmax.jit.compiling import kernel
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.node import NO_RECYCLING, Run
@@ -39,21 +39,22 @@ def recycle_instances(
     end: int,
     recycling: np.ndarray,
     counts: np.ndarray,
-) -> bool:
+) -> float:
     """Look at begin..end, over and over, until nothing has called for an update since each was last looked at.
 
     Without a budget it begins with the oldest. With one it goes on where it stopped the last time, and ends when the
-    look-ups that are left are used up. False when a weight left its range.
+    look-ups that are left are used up. Returns what `linmax.core.search.sighted` found last; -1 when a weight left its
+    range.
     """
     instances, labels, uses, nothing = trials.instances, trials.labels, trials.uses, scratch.z[:0]
     size, budget = end - begin, recycling[BUDGET]
     first = counts[TRIALS] - end  # number of the trial at place 0; the last one played is at end - 1
     left = counts[LEFT] if budget else FOREVER * FOREVER
     t = max(begin, counts[NEXT] - first) if budget else begin
-    quiet, passes = 0, 0
+    quiet, passes, total = 0, 0, sighted(view, scratch, trials.panel)
     while quiet < size and left > 0 and passes < recycling[PASSES]:
         stop = min(end, t + min(left, size - quiet))
-        found, _, rival, margin = search(view, scratch, trials, t, stop, recycling[USES], nothing)
+        found, _, rival, margin = search(view, scratch, trials, t, stop, recycling[USES], total, nothing)
         looked = min(found + 1, stop) - t
         quiet += looked
         if found < stop:
@@ -63,12 +64,13 @@ def recycle_instances(
                 outcome = present_instance(view, scratch, instances, found, labels[found], rival, margin)
                 steps = -1 if outcome == FAILED else int(outcome == CHANGED)
             if steps < 0:
-                return False
+                return -1.0
             if steps > 0:
                 uses[found] += 1
                 counts[UPDATES] += steps
                 counts[RECYCLED] += steps
                 quiet = 0
+                total = sighted(view, scratch, trials.panel)
         left -= looked
         t += looked
         if t == end:
@@ -76,7 +78,7 @@ def recycle_instances(
             passes += 1
     if budget:
         counts[LEFT], counts[NEXT] = left, first + t
-    return True
+    return total
 
 
 @dataclass(frozen=True)

@@ -8,4 +8,6 @@ itself. A path lays everything out once, in memory, and has two built-in functio
 - `path`: what the paths have in common
 - `one_rule`: a rule without techniques
 - `with_techniques`: a rule with recycling and averaging, the best of several, and a vote over either
+- `numbers`: the pool for attributes, where they are numbers
+- `choice`: which of them there is for an engine
 """

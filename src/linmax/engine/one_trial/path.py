@@ -28,7 +28,8 @@ class OneTrialPath:
     path, and the path no longer than the arrays of the engine: when the engine grows, there must be a new one.
     """
 
-    remembers = False  # whether it keeps recent instances that the engine will need
+    remembers = False  # whether it keeps recent instances that the engine will need, or must not miss a trial
+    asked: np.ndarray | None = None  # (1, k): the scores of the instance asked about last, where it has them
 
     def __init__(self, engine: Engine, names: Names, trial: Any, keep: Any, ask: Native, teach: Native) -> None:
         self._engine, self._names, self._trial = engine, names, trial  # which must live as long as their addresses

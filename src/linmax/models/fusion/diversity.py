@@ -12,7 +12,7 @@ from linmax.data.votes import Ballots
 
 __all__ = ["RaterDiversity"]
 
-SAMPLE = 1000  # trials from which the diversity of raters is taken; then as many of each time as many trials again
+SAMPLED = 1000  # trials from which the diversity of raters is taken; then as many of each time as many trials again
 
 
 @dataclass
@@ -37,7 +37,7 @@ class RaterDiversity:
         self.apart, self.together = (np.pad(matrix, (0, new)) for matrix in (self.apart, self.together))
         pairs = np.ix_(present, present)
         trials = before + np.arange(len(ballots))
-        strides = 1 << np.log2(np.maximum(trials // SAMPLE, 1)).astype(np.int64)
+        strides = 1 << np.log2(np.maximum(trials // SAMPLED, 1)).astype(np.int64)
         for stride in np.unique(strides).tolist():
             sample = ballots.table[(strides == stride) & (trials % stride == 0)]
             if len(sample):

@@ -75,6 +75,16 @@ class LogitRival:
             self.marks[SIZE], begin = place.stop, end
         self.marks[ADDED] += len(labels)
 
+    def add_row(self, votes: np.ndarray, labels: np.ndarray, right: np.ndarray) -> None:
+        """`add` for one trial of votes; at once where there is room for it."""
+        size = int(self.marks[SIZE])
+        if size == len(self.labels) or votes.shape[1] != self.votes.shape[1] or self.scores.shape[1]:
+            self.add(votes, labels, right)
+            return
+        self.votes[size], self.labels[size], self.right[size] = votes[0], labels[0], right[0]
+        self.marks[SIZE] = size + 1
+        self.marks[ADDED] += 1
+
     def _drop(self, count: int) -> None:
         """Forget the oldest."""
         size = int(self.marks[SIZE]) - count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,8 +44,10 @@ class RowReader:
         """The place of the only label, or -1."""
         if not isinstance(y, (list, tuple, np.ndarray)) or len(y) != 1:
             return -1
-        label = y[0].item() if isinstance(y[0], np.generic) else y[0]
-        return self.places.get(label, -1) if isinstance(label, Hashable) else -1
+        try:
+            return self.places.get(y[0].item() if isinstance(y[0], np.generic) else y[0], -1)
+        except TypeError:  # no label at all
+            return -1
 
     def codes(self, votes: Any) -> np.ndarray | None:
         """One row of votes as places among the classes, or None if it is anything but one plain row."""

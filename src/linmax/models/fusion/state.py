@@ -179,7 +179,7 @@ class FusionState:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
             self.recent.add(codes, labels)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
-        self.logit.add(codes, labels, right)
+        self.logit.add_row(codes, labels, right)
         return True
 
     def laid_out(self, batch: VoteBatch) -> Experts:

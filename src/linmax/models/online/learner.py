@@ -218,13 +218,12 @@ class Learner(Trials):
             names = choices(self, candidates)
             rated = judge_candidates(self, names, (attributes, votes, scores))[1]
             return dict(zip(names, rated.tolist(), strict=True))
-        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
-        return dict(zip(model.known, table[0].tolist(), strict=False))
+        model, table = self._rated(attributes, votes, scores)
+        return dict(zip(model.known, table[0].tolist(), strict=True))
 
     def predict_proba(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
         """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
-        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
-        table = table[:, : len(model.known)]
+        model, table = self._rated(attributes, votes, scores)
         return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
     def predict_set(
@@ -240,8 +239,7 @@ class Learner(Trials):
         >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
         (('umbrella', 'hat'), ('umbrella',))
         """
-        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
-        table = table[:, : len(model.known)]
+        model, table = self._rated(attributes, votes, scores)
         return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
     def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:

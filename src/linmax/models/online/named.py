@@ -11,10 +11,9 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
 from linmax.data.normalisation import Normaliser
 from linmax.engine.engine import Engine
+from linmax.engine.one_trial.choice import may_have_path
 from linmax.engine.one_trial.objects import refuse
 from linmax.engine.one_trial.path import OneTrialPath
-from linmax.engine.one_trial.with_techniques import has_path
-from linmax.jit.compiling import JIT
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.candidates import NeedsCandidates
@@ -51,7 +50,7 @@ class Named:
         self._known = {name: self._places[name] for name in self.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
-        self._short = JIT and (self._engine.plain or has_path(self._engine))  # whether there can be a path
+        self._short = may_have_path(self._engine)
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse

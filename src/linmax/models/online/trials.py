@@ -13,9 +13,8 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
 from linmax.data.labels import no_label
 from linmax.engine.engine import Engine
+from linmax.engine.one_trial.choice import path_for
 from linmax.engine.one_trial.objects import LARGE, REFUSED, Names
-from linmax.engine.one_trial.one_rule import OneRulePath
-from linmax.engine.one_trial.with_techniques import TechniquesPath
 from linmax.models.model import Model
 from linmax.models.online.named import Named
 from linmax.models.online.reading import UNSET, Given, check_places, check_rows, numbered
@@ -54,6 +53,16 @@ class Trials(Named):
         model = self._model.visited(layout, [*voted, *rated], voted)
         places = {name: place for place, name in enumerate(model.classes)}
         return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
+
+    def _rated(self, attributes: Any, votes: Any, scores: Any) -> tuple[Model, np.ndarray]:
+        """The model that judges an instance, and its scores of the classes that may be predicted."""
+        path = self._path
+        if self._short and scores is None and (path is None or path.asked is not None):
+            answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
+            if answered and self._path is not None and self._path.asked is not None:
+                return self._model, self._path.asked[:, : len(self._known)].copy()
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        return model, table[:, : len(model.known)]
 
     def _guests(
         self, known: Sequence[dict[Any, int]], blocks: Sequence[Mapping[Any, Any]]
@@ -201,13 +210,11 @@ class Trials(Named):
             self._attributes, self._voters, self._chosen, self._known, self.classes,
             numbered(self._attributes), numbered(self._voters),
         )  # fmt: skip
-        longest = max(32, 2 * count)
-        if engine.plain:
-            self._path = OneRulePath(engine, names, self._model.record, longest)
-        else:
-            self._settle()
-            self._path = TechniquesPath(engine, names, self._model.record, longest, 2.0 * largest)
-        self._ask, self._teach = self._path.ask, self._path.teach
+        self._settle()
+        path = path_for(engine, names, self._model.record, count, largest)
+        if path is None:
+            return False
+        self._path, self._ask, self._teach = path, path.ask, path.teach
         return True
 
     def _settle(self) -> None:

@@ -2,24 +2,124 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 
 from linmax.models.sklearn.shared import OnLineClassifier
 
 METHODS = ("predict_proba", "decision_function", "predict")
-Said = tuple[np.ndarray, Any]  # classes, and what a model says of them
+Folds = list[tuple[np.ndarray, np.ndarray]]  # samples that are learned, and those that are held out
 
 
-def asked(models: Sequence[Any], methods: Sequence[str], X: Any) -> list[Said]:
-    """What each model says of the samples, and of which classes."""
-    return [(model.classes_, getattr(model, method)(X)) for model, method in zip(models, methods, strict=True)]
+class FoldModels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One model fitted on all samples, and others like it that lack a fold each; they answer together.
+
+    The mean of what several say varies less than what one says, and what each of the others says of its own fold is
+    what the fusion learned from. Whatever else is asked of it is answered by the one fitted on all samples.
+    """
+
+    def __init__(self, whole: Any, others: Sequence[Any]) -> None:
+        self.whole = whole
+        self.others = others
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "whole" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.whole, name)
+
+    @property
+    def models(self) -> list[Any]:
+        """All of them."""
+        return [self.whole, *self.others]
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Those of the model that was fitted on all samples."""
+        return np.asarray(self.whole.classes_)
+
+    def together(self, X: Any, method: str) -> np.ndarray:
+        """The mean of their ratings in [0, 1], or of their votes."""
+        classes = self.classes_
+        tables = [rated(model.classes_, getattr(model, method)(X), classes, method) for model in self.models]
+        return np.asarray(np.mean(tables, axis=0))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @available_if(lambda self: hasattr(self.whole, "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The mean of their probabilities."""
+        return self.together(X, "predict_proba")
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class that they find likeliest, or vote for most."""
+        method = "predict_proba" if hasattr(self.whole, "predict_proba") else "predict"
+        return self.classes_[self.together(X, method).argmax(axis=1)]
+
+
+def ratings(models: Sequence[Any], methods: Sequence[str], X: Any, classes: np.ndarray) -> list[Any]:
+    """What each model says of the samples: ratings of all classes, (samples, classes), or votes."""
+    found = []
+    for model, method in zip(models, methods, strict=True):
+        if isinstance(model, FoldModels) and method != "predict":
+            found.append(placed(model.classes_, model.together(X, method), classes))
+        elif method == "predict":
+            found.append(np.asarray(model.predict(X)))
+        else:
+            found.append(rated(model.classes_, getattr(model, method)(X), classes, method))
+    return found
+
+
+def placed(names: np.ndarray, table: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Ratings of some classes among those of all; others have 0."""
+    wide = np.zeros((len(table), len(classes)))
+    wide[:, np.searchsorted(classes, names)] = table
+    return wide
+
+
+def out_of_fold(
+    model: Any, method: str, data: tuple[Any, np.ndarray, dict[str, Any]], folds: Folds, verbose: int
+) -> tuple[Any, Any]:
+    """What models like this one say of samples that they were not fitted on; and they, with one fitted on all."""
+    X, y, options = data
+    classes, others = np.unique(y), []
+    said = np.empty(len(y), y.dtype) if method == "predict" else np.zeros((len(y), len(classes)))
+    for number, (learned, held) in enumerate(folds):
+        if verbose:
+            print(f"fold {number + 1} of {len(folds)}: {type(model).__name__}")
+        own = {name: _part(value, learned, len(y)) for name, value in options.items()}
+        other = clone(model).fit(_safe_indexing(X, learned), y[learned], **own)
+        said[held] = ratings([other], [method], _safe_indexing(X, held), classes)[0]
+        others.append(other)
+    return said, FoldModels(clone(model).fit(X, y, **options), others)
+
+
+def _part(value: Any, rows: np.ndarray, size: int) -> Any:
+    """A parameter of `fit` for some of the samples, if it has an item for each."""
+    by_sample = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == size
+    return _safe_indexing(value, rows) if by_sample else value
+
+
+def checked_folds(splits: Any, y: np.ndarray) -> Folds:
+    """The splits, which must hold out each sample once."""
+    folds = [(np.asarray(learned), np.asarray(held)) for learned, held in splits]
+    held = np.sort(np.concatenate([part for _, part in folds])) if folds else np.zeros(0)
+    if not np.array_equal(held, np.arange(len(y))):
+        raise ValueError("cv must hold out every sample exactly once, as KFold does; this one does not")
+    for number, (learned, _) in enumerate(folds):
+        lacking = np.setdiff1d(y, y[learned])
+        if len(lacking):
+            told = f"fold {number + 1} of cv holds out all samples of class {lacking[0]!r}"
+            warnings.warn(f"{told}: models fitted without it rate that class 0; try fewer folds", RuntimeWarning, 4)
+    return folds
 
 
 def rated(names: np.ndarray, said: Any, classes: np.ndarray, method: str) -> np.ndarray:
@@ -61,11 +161,16 @@ def between(values: np.ndarray) -> np.ndarray:
 
 def goes_on(model: Any) -> bool:
     """Whether a model can learn more; one in a ``FrozenEstimator`` is not to."""
-    return hasattr(model, "partial_fit") and not isinstance(model, FrozenEstimator)
+    one = model.whole if isinstance(model, FoldModels) else model
+    return hasattr(one, "partial_fit") and not isinstance(one, FrozenEstimator)
 
 
 def teach(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray | None = None) -> None:
     """Let one model go on learning; samples of a class that it cannot take in are left out."""
+    if isinstance(model, FoldModels):
+        for one in model.models:
+            teach(one, X, y, weights, classes)
+        return
     options: dict[str, Any] = {} if classes is None else {"classes": classes}
     if classes is None and not isinstance(model, OnLineClassifier):
         kept = np.flatnonzero(np.isin(y, model.classes_))
@@ -89,8 +194,3 @@ def doubling(begin: int, size: int) -> Iterator[np.ndarray]:
         end = min(2 * begin, size) if begin else size
         yield np.arange(begin, end)
         begin = end
-
-
-def fitted_like(model: Any, X: Any, y: np.ndarray, options: dict[str, Any]) -> Any:
-    """A model like this one, fitted."""
-    return clone(model).fit(X, y, **options)

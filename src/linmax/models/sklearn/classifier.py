@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import KINDS, Scaling
-from linmax.models.sklearn.passes import Plan, Samples, fit
+from linmax.models.sklearn.passes import PassPlan, Samples, fit
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
@@ -284,12 +284,12 @@ class LinearMaxClassifier(OnLineClassifier):
             model._unpack(description, arrays)
         return model
 
-    def _check_parameters(self) -> Plan:
+    def _check_parameters(self) -> PassPlan:
         for name in ("thresholds", "shuffle", "warm_start"):
             boolean(name, getattr(self, name))
         if self.scale is not None:
             one_of("scale", self.scale, KINDS)
-        plan = Plan(
+        plan = PassPlan(
             self.max_iter,
             self.tol,
             self.early_stopping,

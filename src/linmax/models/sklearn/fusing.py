@@ -7,48 +7,32 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import MetaEstimatorMixin, TransformerMixin, clone, is_classifier
-from sklearn.ensemble._stacking import _VisualBlock  # where all versions have it
-from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.pipeline import _name_estimators
-from sklearn.utils import Bunch, _safe_indexing, check_array, check_random_state, get_tags
-from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
-    _check_feature_names_in,
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
-from linmax.data.experts import Experts, experts
-from linmax.data.normalisation import log_shares
-from linmax.data.scaling import Scaling
 from linmax.models.model import chosen
 from linmax.models.sklearn.base_models import (
-    METHODS,
-    Said,
-    asked,
+    checked_folds,
     doubling,
-    fitted_like,
     goes_on,
-    rated,
-    refuse_unweighted,
+    out_of_fold,
+    placed,
+    ratings,
     teach,
 )
-from linmax.models.sklearn.shared import (
-    DEFAULT_LEARNER,
-    OnLineClassifier,
-    all_or_nothing,
-    scale_for,
-    targets,
-    whole_file,
-)
+from linmax.models.sklearn.class_weights import from_arrays, to_arrays
+from linmax.models.sklearn.composition import Composition
+from linmax.models.sklearn.saying import WhatModelsSay
+from linmax.models.sklearn.shared import DEFAULT_LEARNER, OnLineClassifier, all_or_nothing, targets, whole_file
 from linmax.models.sklearn.weighting import Showing, shares_of, weights_of
 from linmax.models.wrong import mask_of
 from linmax.util import files
-from linmax.util.checks import boolean, one_of, refuse_masked
 
 __all__ = ["FusionClassifier"]
 
@@ -56,7 +40,7 @@ __all__ = ["FusionClassifier"]
 FIRST = 16  # samples that start models which have seen none
 
 
-class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, OnLineClassifier):  # type: ignore[misc]
+class FusionClassifier(Composition, WhatModelsSay):
     """Base models fused on-line: one weight for each, learned from predictions made before the label was seen.
 
     A model with ``predict_proba`` or ``decision_function`` rates every class, a model with ``predict`` votes for one;
@@ -75,6 +59,10 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         samples are new to them.
     stack_method
         "auto" (the first that a model has), "predict_proba", "decision_function" or "predict".
+    ensemble
+        Whether the models that were fitted on all folds but one are kept, and answer together with the one that was
+        fitted on everything (`CalibratedClassifierCV` has this word): fewer errors, and predicting takes as many times
+        longer as there are folds, and one. False: only the latter answers, as in ``StackingClassifier``.
     passthrough
         Give the fusion the attributes as well, each divided by its largest magnitude so far: a hybrid of models and
         attributes.
@@ -86,7 +74,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     Attributes
     ----------
     estimators_, named_estimators_, stack_method_
-        The fitted models, the same by name, and the method that each is asked by.
+        The fitted models, the same by name, and the method that each is asked by. With ``ensemble`` each stands for
+        several that answer together; whatever else is asked of it is told by the one that was fitted on everything.
     weights_
         The weight of each model by name; the magnitudes add up to 1. Only of learners that are one weight vector.
     mistakes_
@@ -101,7 +90,8 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
 
     Decision values are brought to [0, 1] sample by sample, the lowest class at 0 and the highest at 1. A model with
     ``predict_proba`` rates twice, by its probabilities and by their logarithms (see `linmax.normalisation`); its weight
-    is the sum of both.
+    is the sum of both. For the default learner ``fit`` adds a rater with a weight for each model, class rated and class
+    predicted (`linmax.models.sklearn.class_weights`), from which it learns how far such detail pays.
 
     References
     ----------
@@ -129,6 +119,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         *,
         cv: Any = None,
         stack_method: str = "auto",
+        ensemble: bool = True,
         passthrough: bool = False,
         shuffle: bool = True,
         random_state: Any = 0,
@@ -139,46 +130,17 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         self.learner = learner
         self.cv = cv
         self.stack_method = stack_method
+        self.ensemble = ensemble
         self.passthrough = passthrough
         self.shuffle = shuffle
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    # -- parameters, as scikit-learn's composite estimators have them --
-
-    @property
-    def named_estimators(self) -> Bunch:
-        """The models as given, by name."""
-        return Bunch(**dict(self.estimators))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, those of the models included: ``name__parameter``."""
-        return super()._get_params("estimators", deep=deep)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, replace or drop a model by its name."""
-        self._set_params("estimators", **params)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        models = [item[1] for item in self.estimators if isinstance(item, (tuple, list)) and hasattr(item[1], "fit")]
-        tags.input_tags.sparse = all(get_tags(model).input_tags.sparse for model in models)
-        tags.input_tags.allow_nan = not self.passthrough and all(get_tags(m).input_tags.allow_nan for m in models)
-        return tags
-
-    def _sk_visual_block_(self) -> _VisualBlock:
-        """The models side by side, then what fuses them, for the HTML representation."""
-        names, models = zip(*self.estimators, strict=True)
-        parallel = _VisualBlock("parallel", models, names=names, dash_wrapped=False)
-        return _VisualBlock("serial", (parallel, str(self.learner)), dash_wrapped=False)
-
     # -- learning --
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Fit the models and learn to fuse them.
 
         Parameters
@@ -188,8 +150,11 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         y
             The class of each sample.
         sample_weight
-            A weight for each sample. It goes to every model (one that takes none is refused) and to the fusion, where
-            only the ratios of weights count (see `LinearMaxClassifier`).
+            A weight for each sample. It goes to every model (one that takes none is refused; with scikit-learn's
+            metadata routing, to those that request it) and to the fusion, where only the ratios of weights count (see
+            `LinearMaxClassifier`).
+        **params
+            With metadata routing: what the models and the splitter request, such as ``groups``.
 
         Returns
         -------
@@ -200,37 +165,45 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         y = targets(X, y)
         self._check_columns(X, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        shares = shares_of(weights, None, X, y)
         random = check_random_state(self.random_state) if self.shuffle else None
-        order = Showing(np.flatnonzero(shares > 0.0), shares, random).order()
-        self._fit(models, X, y, weights, order, np.unique(y), declared=False)
+        part = shares_of(weights, None, X, y)
+        order = Showing(np.flatnonzero(part > 0.0), part, random).order()
+        routed = self._routed("fit", models, weights, params) if not self._prefit else {}
+        self._fit(models, (X, y, weights), order, routed, np.unique(y), declared=False)
         return self
 
     def _fit(
         self,
         models: list[tuple[str, Any]],
-        X: Any,
-        y: np.ndarray,
-        weights: np.ndarray | None,
+        data: tuple[Any, np.ndarray, np.ndarray | None],
         order: np.ndarray,
+        routed: dict[str, dict[str, Any]],
         classes: np.ndarray,
         declared: bool,
         hefts: np.ndarray | None = None,
     ) -> None:
         """Fit the models, and let the fusion learn from what they say of samples that they have not seen."""
+        X, y, weights = data
         methods = [self._method(name, model) for name, model in models]
         if self._prefit:
             fitted, classes = self._taken(models, classes)
-            outputs = asked(fitted, methods, X)
+            said = ratings(fitted, methods, X, classes)
         else:
-            options = {} if weights is None else {"sample_weight": weights}
-            if weights is not None:
-                refuse_unweighted(models, "fit")
-            outputs = [(np.unique(y), said) for said in self._out_of_fold(models, methods, X, y, options)]
-            fitted = Parallel(n_jobs=self.n_jobs)(delayed(fitted_like)(model, X, y, options) for _, model in models)
+            splitter, (X,) = check_cv(self.cv, y=y, classifier=True), indexable(X)
+            folds = checked_folds(splitter.split(X, y, **routed["splitter"]), y)  # the same for all, whatever it draws
+            found = Parallel(n_jobs=self.n_jobs)(
+                delayed(out_of_fold)(model, method, (X, y, routed[name]), folds, self.verbose)
+                for (name, model), method in zip(models, methods, strict=True)
+            )
+            said = [
+                answers if method == "predict" else placed(np.unique(y), answers, classes)
+                for (answers, _), method in zip(found, methods, strict=True)
+            ]
+            fitted = [model if self.ensemble else model.whole for _, model in found]
         self._adopt(models, fitted, methods)
         self._keep_scale(X, known=True)
-        instances = self._instances(outputs, X, classes)
+        detail = self._fit_detail(said, y, weights, classes)
+        instances = self._instances(said, X, classes, detail)
         self._start(instances, classes, declared=declared, discover=False)
         self._learn(instances[order], y[order], weights=None if hefts is None else hefts[order])
 
@@ -268,28 +241,30 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             return self._begin_with_wrong(X, y, classes, sample_weight, denied)
         self._check_columns(X, reset=first)
         weights = None if sample_weight is None else weights_of(sample_weight, X)
-        if weights is not None:
-            refuse_unweighted([(name, model) for name, model in models if goes_on(model)], "partial_fit")
+        begins = first and (self._prefit or not all(goes_on(model) for _, model in models))
+        learning = [(name, model) for name, model in models if begins or goes_on(model)]
+        routed = self._routed("fit" if begins else "partial_fit", learning, weights, {})
         hefts = np.ones(len(y)) if weights is None else weights
         known, begin = self._classes_for(y[~denied], classes), 0
-        if first and (self._prefit or not all(goes_on(model) for _, model in models)):
+        if begins:
             rows = np.flatnonzero(hefts > 0.0)
-            self._fit(models, X, y, weights, rows, known, declared=classes is not None, hefts=hefts)
+            self._fit(models, (X, y, weights), rows, routed, known, declared=classes is not None, hefts=hefts)
             known, begin = self.classes_, len(y)
         elif first:
-            begin = self._begin(models, X, y, weights, known, declared=classes is not None)
+            begin = self._begin(models, (X, y), routed, known, declared=classes is not None)
         for part in doubling(begin, len(y)):
             block, labels = _safe_indexing(X, part), y[part]
-            rows, own = np.flatnonzero(hefts[part] > 0.0), hefts[part]
-            outputs = asked(self.estimators_, self.stack_method_, block)
-            instances = self._instances(outputs, block, known, learning=True)[rows]
-            self._learn_told(instances, labels[rows], denied[part][rows], own[rows])
+            rows, own_hefts = np.flatnonzero(hefts[part] > 0.0), hefts[part]
+            said = ratings(self.estimators_, self.stack_method_, block, known)
+            instances = self._instances(said, block, known, self._detailed(said, known), learning=True)[rows]
+            self._learn_told(instances, labels[rows], denied[part][rows], own_hefts[rows])
             if denied[part].any():
                 part = part[~denied[part]]
                 block, labels = _safe_indexing(X, part), y[part]
-            for model in self.estimators_:
+            for name, model in self.named_estimators_.items():
                 if goes_on(model) and len(part):
-                    teach(model, block, labels, None if weights is None else weights[part])
+                    own = routed.get(name, {}).get("sample_weight")
+                    teach(model, block, labels, None if own is None else own[part])
         self.classes_ = known
         return self
 
@@ -306,39 +281,27 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
     def _begin(
         self,
         models: list[tuple[str, Any]],
-        X: Any,
-        y: np.ndarray,
-        weights: np.ndarray | None,
+        data: tuple[Any, np.ndarray],
+        routed: dict[str, dict[str, Any]],
         known: np.ndarray,
         declared: bool,
     ) -> int:
         """Start models that have seen nothing with the first samples, and a fusion that has seen none; how many."""
+        X, y = data
         head = np.arange(min(FIRST, max(1, len(y) // 2)))
         fitted = [clone(model) for _, model in models]
-        for model in fitted:
+        for (name, _), model in zip(models, fitted, strict=True):
             names = None if isinstance(model, OnLineClassifier) and not declared else known
-            teach(model, _safe_indexing(X, head), y[head], None if weights is None else weights[head], names)
+            own = routed[name].get("sample_weight")
+            teach(model, _safe_indexing(X, head), y[head], None if own is None else own[head], names)
         methods = [self._method(name, model) for name, model in models]
         self._adopt(models, fitted, methods)
         self._keep_scale(X, known=False)
-        silent = [(known, known[:0] if method == "predict" else np.zeros((0, len(known)))) for method in methods]
-        nothing = self._instances(silent, _safe_indexing(X, np.arange(0)), known)
+        self._detail = None
+        silent = [known[:0] if method == "predict" else np.zeros((0, len(known))) for method in methods]
+        nothing = self._instances(silent, _safe_indexing(X, np.arange(0)), known, None)
         self._start(nothing, known, declared=declared, discover=False)
         return len(head)
-
-    def _out_of_fold(
-        self, models: list[tuple[str, Any]], methods: list[str], X: Any, y: np.ndarray, options: dict[str, Any]
-    ) -> list[np.ndarray]:
-        """What each model says of samples that it was not fitted on."""
-        folds = list(check_cv(self.cv, y=y, classifier=True).split(X, y))  # the same for all, whatever it draws
-        return list(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(cross_val_predict)(
-                    clone(model), X, y, cv=folds, method=method, params=options, verbose=self.verbose
-                )
-                for (_, model), method in zip(models, methods, strict=True)
-            )
-        )
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
         """For each sample the classes that hold the right one as often as ``coverage`` says, the likeliest first.
@@ -349,47 +312,9 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         table = self._judge(self._instances_of(X))[1]
         return chosen(table, self._model.sets(table, coverage), self._model.classes)
 
-    # -- what the models say --
-
-    def transform(self, X: Any) -> Any:
-        """What the models say of each sample: k ratings of each, a vote being 1 for its class; then the attributes,
-        if they pass through."""
-        check_is_fitted(self)
-        self._check_columns(X, reset=False)
-        blocks = [
-            rated(names, said, self.classes_, method)
-            for (names, said), method in zip(
-                asked(self.estimators_, self.stack_method_, X), self.stack_method_, strict=True
-            )
-        ]
-        if not self.passthrough:
-            return np.hstack(blocks)
-        refuse_masked("X", X)
-        attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
-        if sparse.issparse(attributes):
-            return sparse.hstack([*blocks, attributes], format="csr")
-        return np.hstack([*blocks, attributes])
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The columns of `transform`: model_class, then the attributes if they pass through."""
-        check_is_fitted(self)
-        given = _check_feature_names_in(self, input_features, generate_names=self.passthrough)
-        names = [f"{model}_{label}" for model in self.named_estimators_ for label in self.classes_.tolist()]
-        return np.array([*names, *given] if self.passthrough else names, dtype=object)
-
     @property
-    def weights_(self) -> dict[str, float]:
-        """The weight of each model, the heaviest first; the magnitudes add up to 1. Of a pool, about its worth."""
-        found = self._shown("weights_")
-        voters, raters = iter(found.voters.tolist()), iter(found.raters.tolist())
-        copies = {"predict_proba": 2}  # the probabilities and their logarithms
-        named = {
-            name: next(voters) if method == "predict" else sum(next(raters) for _ in range(copies.get(method, 1)))
-            for name, method in zip(self.named_estimators_, self.stack_method_, strict=True)
-        }
-        total = sum(map(abs, named.values())) or 1.0
-        heaviest = sorted(named.items(), key=lambda item: -abs(item[1]))
-        return {name: weight / total for name, weight in heaviest}
+    def _extra(self) -> dict[str, np.ndarray]:
+        return to_arrays(self._detail, self.classes_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fusion to a file that is safe to open: arrays and plain data (see `linmax.util.files`).
@@ -408,7 +333,7 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
         description, arrays = files.read(path, cls.__name__)
         with whole_file(path):
             model = cls(estimators, cv="prefit", **description["parameters"])
-            model._unpack(description, arrays)
+            model._detail = from_arrays(model._unpack(description, arrays), model.classes_)
             names = description["models"]
         kept = model._checked()
         if [name for name, _ in kept] != names:
@@ -418,94 +343,3 @@ class FusionClassifier(TransformerMixin, MetaEstimatorMixin, _BaseComposition, O
             raise ValueError(f"estimators know classes beyond {model.classes_.tolist()}; give the models of {path}")
         model._adopt(kept, fitted, model.stack_method_)
         return model
-
-    def _instances_of(self, X: Any) -> Experts:
-        self._check_columns(X, reset=False)
-        return self._instances(asked(self.estimators_, self.stack_method_, X), X, self.classes_)
-
-    def _instances(self, outputs: list[Said], X: Any, classes: np.ndarray, *, learning: bool = False) -> Experts:
-        """What the models said, and the attributes if they pass through, as voters, raters and attributes."""
-        said = list(zip(outputs, self.stack_method_, strict=True))
-        votes = [output for (_, output), method in said if method == "predict"]
-        ratings = []
-        for (names, output), method in said:
-            if method != "predict":
-                ratings.append(rated(names, output, classes, method))
-            if method == "predict_proba":  # what is surely wrong shows in the logarithm alone
-                ratings.append(log_shares(ratings[-1]))
-        attributes = None
-        if self.passthrough:
-            refuse_masked("X", X)
-            attributes = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
-            attributes = self._like_the_first(attributes)
-        instances = experts(
-            votes=np.column_stack(votes) if votes else None,
-            scores=np.stack(ratings, axis=1) if ratings else None,
-            attributes=attributes,
-            classes=classes.tolist(),
-        )
-        return self._scaling.apply(instances, learning) if self.passthrough else instances
-
-    def _check_columns(self, X: Any, reset: bool) -> None:
-        """Their number and names; what they hold is for the models to check."""
-        refuse_masked("X", X)
-        if getattr(X, "ndim", 2) == 1:
-            check_array(X)  # which says how to reshape it
-        validate_data(self, X, skip_check_array=True, reset=reset)
-
-    def _keep_scale(self, X: Any, known: bool) -> None:
-        """Begin the scale of attributes that pass through."""
-        if self.passthrough:
-            refuse_masked("X", X)
-            attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
-            self._sparse = sparse.issparse(attributes)
-            self._scaling = Scaling(scale_for(self.learner, None))
-            if known:
-                self._scaling.apply(experts(attributes=attributes))
-
-    # -- the models --
-
-    @property
-    def _prefit(self) -> bool:
-        return isinstance(self.cv, str)
-
-    def _checked(self) -> list[tuple[str, Any]]:
-        """The models that are not dropped, by name."""
-        boolean("passthrough", self.passthrough)
-        boolean("shuffle", self.shuffle)
-        one_of("stack_method", self.stack_method, ["auto", *METHODS])
-        if self._prefit:
-            one_of("cv", self.cv, ["prefit"])
-        models = list(self.estimators)
-        for item in models:
-            if not (isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)):
-                remedy = f"; try {_name_estimators([item])}" if hasattr(item, "fit") else ""
-                raise ValueError(f"estimators must be a list of (name, classifier), got {item!r} in it{remedy}")
-        if not models:
-            raise ValueError("estimators must be a list of (name, classifier), got none")
-        self._validate_names([name for name, _ in models])
-        kept = [(name, model) for name, model in models if not isinstance(model, str) or model != "drop"]
-        for name, model in kept:
-            if not is_classifier(model):
-                raise ValueError(f"estimators: {name!r} must be a classifier or 'drop', got {model!r}")
-        if not kept:
-            raise ValueError("estimators: all are dropped; keep at least one")
-        return kept
-
-    def _method(self, name: str, model: Any) -> str:
-        wanted = METHODS if self.stack_method == "auto" else (self.stack_method,)
-        found = next((method for method in wanted if hasattr(model, method)), None)
-        if found is None:
-            raise ValueError(f"estimators: {name!r} has no {' or '.join(wanted)}; try stack_method='auto'")
-        return found
-
-    def _taken(self, models: list[tuple[str, Any]], classes: np.ndarray) -> tuple[list[Any], np.ndarray]:
-        """Models that are fitted already, and all classes that they or the labels name."""
-        fitted = [model for _, model in models]
-        for model in fitted:
-            check_is_fitted(model)
-        return fitted, np.unique(np.concatenate([classes, *(model.classes_ for model in fitted)]))
-
-    def _adopt(self, models: list[tuple[str, Any]], fitted: list[Any], methods: list[str]) -> None:
-        self.estimators_, self.stack_method_ = list(fitted), methods
-        self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))

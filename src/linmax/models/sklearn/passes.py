@@ -25,7 +25,7 @@ FEWEST = 12  # samples, of which none are held out
 
 
 @dataclass(frozen=True)
-class Plan:
+class PassPlan:
     """When a fit ends, in scikit-learn's words."""
 
     max_iter: int
@@ -79,7 +79,7 @@ class Fitted:
 class Decline:
     """Whether a loss still falls: it has, by more than ``tol``, within the last passes."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PassPlan) -> None:
         self.plan, self.losses, self.best, self.idle = plan, list[float](), np.inf, 0
 
     def goes_on(self, loss: float) -> bool:
@@ -117,7 +117,7 @@ def one_pass(model: ExpertsModel, samples: Samples, order: np.ndarray, first: bo
     return bool(trace.changed.any()), float(trace.mistakes[-1]) / len(order)
 
 
-def fit(begin: Callable[[], ExpertsModel], samples: Samples, plan: Plan) -> Fitted:
+def fit(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan) -> Fitted:
     """Learn the samples until the loss no longer falls, and fit the probabilities to samples that were held out.
 
     ``begin`` gives a model to go on from, the same each time.
@@ -148,7 +148,7 @@ def fit(begin: Callable[[], ExpertsModel], samples: Samples, plan: Plan) -> Fitt
     return Fitted(kept, best, decline.losses)
 
 
-def by_mistakes(model: ExpertsModel, samples: Samples, plan: Plan) -> Fitted:
+def by_mistakes(model: ExpertsModel, samples: Samples, plan: PassPlan) -> Fitted:
     """Passes over all samples, until mistakes, each made before the label was seen, become no fewer."""
     decline, showing, going = Decline(plan), samples.showing(samples.rows), True
     while going:
@@ -157,7 +157,7 @@ def by_mistakes(model: ExpertsModel, samples: Samples, plan: Plan) -> Fitted:
     return Fitted(model, len(decline.losses), decline.losses)
 
 
-def held_out(begin: Callable[[], ExpertsModel], samples: Samples, plan: Plan) -> list[Pilot]:
+def held_out(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan) -> list[Pilot]:
     """Models that have parts of the samples held out: one of a fraction, or of few samples several, of all parts."""
     rows = samples.rows
     if len(rows) < FEWEST:

@@ -268,10 +268,16 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaling = self._scaling.arrays if hasattr(self, "_scaling") else {}
         arrays = {f"model.{name}": array for name, array in state.items()}
         arrays |= {f"scaling.{name}": array for name, array in scaling.items()}
+        arrays |= {f"extra.{name}": array for name, array in self._extra.items()}
         files.write(path, type(self).__name__, description, arrays)
 
-    def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over what `_pack` wrote."""
+    @property
+    def _extra(self) -> dict[str, np.ndarray]:
+        """Further arrays that are learned."""
+        return {}
+
+    def _unpack(self, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Take over what `_pack` wrote; returns the further arrays."""
         classes, parts = description["classes"], apart(arrays)
         self._model = ExpertsModel.from_state(description["model"], parts["model"])
         if description["scaling"] is not None:
@@ -282,6 +288,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in description["plain"].items():
             if name in PLAIN:
                 setattr(self, name, value)
+        return parts.get("extra", {})
 
 
 PLAIN = ("n_features_in_", "n_iter_", "stack_method_", "_declared", "_sparse")

@@ -1,0 +1,71 @@
+"""One instance at a time through River's interface: microseconds to predict and learn, beside River's own classifier.
+
+    python benchmarks/river_speed.py [--json FILE]
+
+CPU time a sample of `predict_one` and then `learn_one`, from the first instance on, and once more over the same data;
+the default learner, `A-perceptron`, and River's LogisticRegression (one against all where there are more classes), on
+data sets that ship with River. Compiled code is made ready before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from river import datasets, linear_model, multiclass
+
+from linmax import river
+
+SETS = {"Phishing": datasets.Phishing, "ImageSegments": datasets.ImageSegments, "Bananas": datasets.Bananas}
+ROUNDS = 3
+
+
+def microseconds(model: Any, rows: list[tuple[dict[str, float], Any]], asked: str = "predict_one") -> float:
+    """CPU time a sample."""
+    ask = getattr(model, asked)
+    begin = time.process_time()
+    for x, y in rows:
+        ask(x)
+        model.learn_one(x, y)
+    return (time.process_time() - begin) / len(rows) * 1e6
+
+
+def logistic(classes: int) -> Any:
+    """River's own."""
+    model = linear_model.LogisticRegression()
+    return model if classes == 2 else multiclass.OneVsRestClassifier(model)
+
+
+def measure(rows: list[tuple[dict[str, float], Any]]) -> dict[str, float]:
+    """Of one data set."""
+    classes = len({y for _, y in rows})
+    for ready in river.LinearMaxClassifier(), river.LinearMaxClassifier("A-perceptron"):
+        microseconds(ready, rows[:600], "predict_proba_one")
+    again = river.LinearMaxClassifier()
+    found = {
+        "default": microseconds(again, rows),
+        "default, once more": microseconds(again, rows),
+        "default, probabilities": microseconds(river.LinearMaxClassifier(), rows, "predict_proba_one"),
+        "A-perceptron": min(microseconds(river.LinearMaxClassifier("A-perceptron"), rows) for _ in range(ROUNDS)),
+        "River": min(microseconds(logistic(classes), rows) for _ in range(ROUNDS)),
+    }
+    return found | {"A-perceptron / River": found["A-perceptron"] / found["River"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    found = {}
+    for name, load in SETS.items():
+        found[name] = measure(list(load()))
+        print(name, *(f"{what} {value:.2f}" for what, value in found[name].items()), sep="  ")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

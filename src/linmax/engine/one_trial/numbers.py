@@ -1,0 +1,281 @@
+"""One trial at a time for the pool for attributes, where these are numbers.
+
+The kernels are those that play many trials; they are called by their addresses, on arrays that stay in place.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, int32, int64, types
+
+from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.data.arrays import attributes_of
+from linmax.engine.engine import Engine
+from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
+from linmax.engine.one_trial.objects import (
+    LARGE,
+    NO,
+    NOT_READ,
+    REFUSED,
+    Names,
+    Reader,
+    ReaderT,
+    answer,
+    answer_no,
+    new_reader,
+    place_of_label,
+    read_instance,
+    to_whole,
+)
+from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
+from linmax.engine.record import Record, RecordT
+from linmax.jit.compiling import address_of, kernel
+from linmax.learners.attribute_kinds import COLUMNS, DENSE
+from linmax.learners.dense_members import DenseMembers, DenseRoom, DenseRoomT, play_dense
+from linmax.learners.member_fusion import FusionRoom, FusionRoomT, fuse
+from linmax.learners.nearest_rows import NearestRoom, NearestRoomT, NearestRows, play_nearest
+from linmax.learners.pair_features import play_pairs
+from linmax.learners.pair_members import PairMembers, PairRoom, PairRoomT
+from linmax.learners.running_pool import RunningPool
+
+__all__ = ["NumbersPath", "NumbersTrial", "NumbersTrialT", "plays_numbers"]
+
+GROUPS = ("dense", "pairs8", "pairs16", "nearest")  # those of numbers alone
+COARSE, FINE, NEAREST = 3, 4, 5  # the places of their members, after the three of the first
+
+MOST = 0  # of the settings: attributes of an instance; then the addresses of compiled functions
+DENSE_AT, PAIRS_AT, NEAREST_AT, FUSES = range(1, 5)
+
+
+class NumbersTrial(NamedTuple):
+    """Everything that a trial is played with."""
+
+    instances: Instances  # one of them
+    places: np.ndarray  # of its attributes among those met
+    rows: np.ndarray  # (1, attributes met)
+    met: np.ndarray  # int64 (1,): how many these are
+    labels: np.ndarray  # int32 (1,)
+    weights: np.ndarray  # (1,): 1; trials of another weight are left to Python
+    shape: np.ndarray
+    counts: np.ndarray
+    dense: DenseRoom
+    coarse: PairRoom
+    fine: PairRoom
+    nearest: NearestRoom
+    votes: np.ndarray  # float32 (1, members, classes)
+    bits: np.ndarray  # the same as integers
+    fusion: FusionRoom
+    predictions: np.ndarray  # int32 (1,)
+    table: np.ndarray  # (1, k)
+    settings: np.ndarray
+    reader: Reader
+    record: Record
+
+
+NumbersTrialT = types.NamedTuple(
+    [
+        InstancesT,
+        Indices,
+        Matrix,
+        Indices,
+        Labels,
+        Vector,
+        Indices,
+        int64[:, ::1],
+        DenseRoomT,
+        PairRoomT,
+        PairRoomT,
+        NearestRoomT,
+        float32[:, :, ::1],
+        int32[:, :, ::1],
+        FusionRoomT,
+        Labels,
+        Matrix,
+        Indices,
+        ReaderT,
+        RecordT,
+    ],
+    NumbersTrial,
+)
+
+kept = keeper(NumbersTrialT)
+call_dense, call_pairs = calling(play_dense.signature), calling(play_pairs.signature)
+call_nearest, call_fuse = calling(play_nearest.signature), calling(fuse.signature)
+
+
+@kernel(types.void(int64, NumbersTrialT))
+def keep_trial(address: int, trial: NumbersTrial) -> None:
+    """Write a trial to memory."""
+    keep(address, trial)
+
+
+@kernel()
+def read_row(trial: NumbersTrial, arguments: int) -> bool:
+    """Write the instance at the address of the arguments as a row; False if it is refused, as is a new attribute."""
+    instances, row = trial.instances, trial.rows[0]
+    if not read_instance(trial.reader, arguments, instances, 0, trial.settings[MOST]):
+        return False
+    for f in range(row.size):
+        row[f] = 0.0
+    for j in range(instances.indptr[1]):
+        column, value = instances.indices[j], instances.values[j]
+        if value != 0.0:
+            if column >= trial.places.size or trial.places[column] < 0:
+                return False
+            row[trial.places[column]] += value
+    return True
+
+
+@kernel()
+def play(trial: NumbersTrial, learn: bool) -> None:
+    """Let all members score the row, and fuse them."""
+    rows, labels, one, votes, settings = trial.rows, trial.labels, trial.weights, trial.votes, trial.settings
+    known, constant = trial.shape[KNOWN], trial.instances.constant
+    for m in range(votes.shape[1]):
+        for c in range(votes.shape[2]):
+            votes[0, m, c] = 0.0
+    d, n, f = trial.dense, trial.nearest, trial.fusion
+    call_dense(
+        settings[DENSE_AT],
+        (
+            rows, trial.met, constant, labels, one, 0, known, d.cells, d.stats, d.trials, d.x, d.scores, learn, votes,
+            0,
+        ),
+    )  # fmt: skip
+    for member in (COARSE, FINE):
+        p = trial.coarse if member == COARSE else trial.fine
+        call_pairs(
+            settings[PAIRS_AT],
+            (
+                rows, labels, one, 0, known, p.cells, p.owners, p.edges, p.levels, p.silent, p.rank, p.trials,
+                p.literals, p.places, p.scores, p.steps, learn, votes, member,
+            ),
+        )  # fmt: skip
+    call_nearest(
+        settings[NEAREST_AT],
+        (
+            rows, labels, one, 0, known, n.stats, n.memory, n.classes, n.places, n.distances, n.scores, learn, votes,
+            NEAREST,
+        ),
+    )  # fmt: skip
+    call_fuse(
+        settings[FUSES],
+        (
+            votes, trial.bits, labels, one, trial.shape, f.weights, f.matrix, f.squares, f.trials, learn,
+            trial.predictions, trial.table, f.room,
+        ),
+    )  # fmt: skip
+
+
+def ask(itself: int, arguments: int, _: int) -> int:
+    """(attributes, votes) -> the class predicted, or REFUSED."""
+    trial = kept(to_whole(itself))
+    objects = trial.reader.objects
+    if not read_row(trial, arguments):
+        return answer_no(objects, NO)
+    play(trial, False)
+    return answer(objects, trial.predictions[0])
+
+
+def teach(itself: int, arguments: int, _: int) -> int:
+    """(attributes, votes, label) -> the class predicted before the label was seen, or REFUSED."""
+    trial = kept(to_whole(itself))
+    objects = trial.reader.objects
+    label = place_of_label(objects, word_at(arguments + 16))
+    if label == NOT_READ or not read_row(trial, arguments):
+        return answer_no(objects, NO)
+    trial.labels[0] = label
+    play(trial, True)
+    trial.counts[0, TRIALS] += 1
+    trial.counts[0, UPDATES] += 1
+    known = trial.shape[KNOWN]
+    return note_and_answer(objects, trial.record, trial.predictions[0], label, trial.table[0], known)
+
+
+def plays_numbers(pool: RunningPool) -> bool:
+    """Whether a pool can be taught on this path by now."""
+    width, groups = pool.kinds.width, pool.groups
+    if pool.kinds.kind != DENSE or int(pool.kinds.counts[0]) > COLUMNS or tuple(groups) != GROUPS:
+        return False
+    return all(_columns(group) == width for group in groups.values())
+
+
+def _columns(group: Any) -> int:
+    """Attributes that a group has; -1 before it has seen the first trials."""
+    if isinstance(group, PairMembers):
+        return len(group.edges) if group.ready else -1
+    return len(group.stats)
+
+
+@cache
+def addresses() -> tuple[int, ...]:
+    """The addresses of the compiled functions that `ask` and `teach` call."""
+    return tuple(address_of(function, function.signature) for function in (play_dense, play_pairs, play_nearest, fuse))
+
+
+class NumbersPath(OneTrialPath):
+    """The path of an engine whose learner is a pool that `plays_numbers`, for at most ``longest`` attributes."""
+
+    remembers = True
+
+    def __init__(self, engine: Engine, pool: RunningPool, names: Names, record: Record, longest: int) -> None:
+        dense, coarse, fine, nearest = (pool.groups[name] for name in GROUPS)
+        assert isinstance(dense, DenseMembers)
+        assert isinstance(coarse, PairMembers)
+        assert isinstance(fine, PairMembers)
+        assert isinstance(nearest, NearestRows)
+        width = pool.kinds.width
+        votes = np.zeros((1, len(pool.fusion.weights), dense.cells.shape[2]), np.float32)
+        trial = NumbersTrial(
+            instances=blank_instances(engine.layout, 1, longest),
+            places=pool.kinds.sparse_places,
+            rows=np.zeros((1, width)),
+            met=np.array([int(pool.kinds.counts[0])], np.int64),
+            labels=np.zeros(1, np.int32),
+            weights=np.ones(1),
+            shape=engine.state.shape,
+            counts=engine.state.counts,
+            dense=dense.room(),
+            coarse=coarse.room(),
+            fine=fine.room(),
+            nearest=nearest.room(votes.shape[2]),
+            votes=votes,
+            bits=votes.view(np.int32),
+            fusion=pool.fusion.room(),
+            predictions=np.zeros(1, np.int32),
+            table=np.zeros((1, engine.k)),
+            settings=np.array([longest, *addresses()], np.int64),
+            reader=new_reader(names, LARGE),
+            record=record,
+        )
+        super().__init__(engine, names, trial, keep_trial, ask, teach)
+        self._longest, self._pool, self._large, self._open = longest, pool, pool.at_large, True
+        self._asks, self._teaches = self.ask, self.teach
+        self.ask, self.teach, self.asked = self._ask, self._teach, trial.table
+
+    def _ask(self, attributes: Any, votes: Any) -> Any:
+        return self._asks(attributes, votes) if self._open and not self._large.long_runs else REFUSED
+
+    def _teach(self, attributes: Any, votes: Any, label: Any) -> Any:
+        first, large, trial = self._pool.first, self._large, self._trial
+        if not self._open or (first.open and first.until == 1):  # the pool looks at the first trials after this one
+            return REFUSED
+        predicted = self._teaches(attributes, votes, label)
+        if predicted is not REFUSED:
+            instance = None
+            if first.open or large.due:
+                instance = attributes_of(trial.instances, 0)
+            if first.open and instance is not None:
+                first.add(instance, trial.labels.copy(), trial.weights)
+                self._pool.kinds.count(instance.values)
+            large.keep_one(instance, int(trial.labels[0]))
+        return predicted
+
+    def has_room(self, count: int, largest: float) -> bool:  # noqa: ARG002
+        return self._open and count <= self._longest
+
+    def settle(self) -> None:
+        self._open = False  # whoever has the engine may move its arrays

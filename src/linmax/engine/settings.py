@@ -1,0 +1,28 @@
+"""How an engine treats ties and classes that it does not know yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linmax.util.checks import boolean, one_of
+
+__all__ = ["Settings", "settings_of"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too."""
+
+    largest: bool = False
+    update_on_tie: bool = True
+    discover: bool = False
+    by_votes: bool = False
+
+
+def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:
+    """The same from what users say; ``discover`` is True, False, or what discovers classes: "votes" or "labels"."""
+    one_of("tie", tie, ("smallest", "largest"))
+    if discover not in (True, False, "votes", "labels"):
+        raise TypeError(f"discover must be True or False, 'votes' or 'labels', got {discover!r}")
+    by_votes = bool(discover) and discover != "labels"
+    return Settings(tie == "largest", boolean("update_on_tie", update_on_tie), bool(discover), by_votes)

@@ -1,0 +1,37 @@
+"""Attributes as River's users give them: numbers, words and None by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["PLAIN", "categories", "is_word", "ordered"]
+
+PLAIN = {float, int, bool}  # types of numbers
+
+
+def is_word(value: Any) -> bool:
+    """Whether a value is a category."""
+    return value is None or isinstance(value, str)
+
+
+def categories(x: dict[Any, Any]) -> dict[Any, Any]:
+    """Words and None as attributes of their own, 1 where they are.
+
+    Examples
+    --------
+    >>> categories({"size": 2.5, "colour": "red", "maker": None})
+    {'size': 2.5, 'colour=red': 1.0, 'maker=None': 1.0}
+    """
+    return {
+        **{name: value for name, value in x.items() if not is_word(value)},
+        **{f"{name}={value}": 1.0 for name, value in x.items() if is_word(value)},
+    }
+
+
+def ordered(names: Iterable[Any]) -> list[Any]:
+    """Sorted, by what they look like when they are of several kinds."""
+    try:
+        return sorted(names)
+    except TypeError:
+        return sorted(names, key=repr)
