@@ -39,7 +39,7 @@ from rich.table import Table
 from linmax import cluster, stream
 from linmax.cluster import Fit
 from linmax.cluster.costs import Measured, estimate
-from linmax.cluster.groups import Plan
+from linmax.cluster.groups import RunPlan
 from linmax.cluster.merging import merge_since
 from linmax.cluster.mixing import Job
 from linmax.cluster.shards import shards_of
@@ -250,7 +250,7 @@ def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, Any]:
         for count in (shards, 4 * shards):
             some = [parts[place % shards] for place in range(count)]
             for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
-                plan = Plan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
+                plan = RunPlan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
                 job = Job(shards_of(some), plan, None, None, workers_of(client))
                 job.run(Fit(model, []), passes)
                 later = job.result.passes[2:]  # in the first pass the workers get the model

@@ -96,7 +96,7 @@ def test_the_order_of_merging_only_rounds(learner, how):
 
 @pytest.mark.small
 def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
-    from linmax.learners.votes.mixture import KEPT, RIDGE
+    from linmax.learners.votes.mixture import MEMORIES, RIDGE
 
     options = {"learner": "votes", "classes": list(CLASSES)}
     parts = [learned(0, HALF, **options), learned(HALF, 2 * HALF, **options)]
@@ -108,7 +108,10 @@ def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
             information.append(precision - RIDGE[m] * np.eye(len(precision)))
             pull.append(precision @ pool.weights[m] - RIDGE[m] * pool.home[m])
             home.append(pool.home[m])
-        memory = [trials if KEPT[m] == 1.0 else (1 - KEPT[m] ** trials) / (1 - KEPT[m]) for trials in (HALF, 2 * HALF)]
+        memory = [
+            trials if MEMORIES[m] == 1.0 else (1 - MEMORIES[m] ** trials) / (1 - MEMORIES[m])
+            for trials in (HALF, 2 * HALF)
+        ]
         share = memory[1] / (2 * memory[0])
         np.testing.assert_allclose(information[2], share * (information[0] + information[1]), atol=1e-9)
         np.testing.assert_allclose(pull[2], share * (pull[0] + pull[1]), atol=1e-8)

@@ -9,7 +9,7 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import cluster
 from linmax.cluster import held as holding
-from linmax.cluster.groups import Plan
+from linmax.cluster.groups import RunPlan
 from linmax.cluster.held import Held
 from linmax.cluster.mixing import Job
 from linmax.cluster.rows import Rows, few_rows_change
@@ -40,7 +40,7 @@ def learned(learner, scale="none", rows=400):
 def mixed(model, parts, passes, count=1, mix="uniform", **given):
     workers = Here()
     workers.count = count
-    plan = Plan(len(parts), mix, "log", {}, "test")
+    plan = RunPlan(len(parts), mix, "log", {}, "test")
     job = Job(shards_of(parts), plan, None, None, workers)
     job.run(cluster.Fit(StreamModel.from_state(*model.state()), [], **given), passes)
     return job.result.model

@@ -7,13 +7,13 @@ import sys
 import numpy as np
 from rich.console import Console
 
-from linmax.util.tables import Column, table
+from linmax.util.tables import Heading, table
 
 ROWS = [
     {"learner": "winnow(1.1)", "mistakes": 12345, "error": 0.25},
     {"learner": "[bold]", "mistakes": np.int64(7), "error": None},
 ]
-COLUMNS = [Column("learner"), Column("mistakes", format=",d"), Column("error", "late error", ".3f")]
+COLUMNS = [Heading("learner"), Heading("mistakes", format=",d"), Heading("error", "late error", ".3f")]
 
 
 def rich_text(renderable, width=80):
@@ -43,7 +43,7 @@ class TestTable:
 
     def test_plain_table_needs_neither_rich_nor_matplotlib(self, environment):
         code = (
-            "import sys; from linmax.util.tables import *; str(table([{'a': 1}], [Column('a')]));"
+            "import sys; from linmax.util.tables import *; str(table([{'a': 1}], [Heading('a')]));"
             "print([m for m in ('rich', 'matplotlib') if m in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

@@ -58,12 +58,12 @@ def run(arguments: argparse.Namespace) -> None:
     certificates = [certify(instances, labels, learner) for learner in _learners(arguments, instances)]
     rows = [_row(certificate) for certificate in certificates]
     columns = [
-        tables.Column("learner", "learner"),
-        tables.Column("margin", "margin", ".4g"),
-        tables.Column("noise", "noise", ".4g"),
-        tables.Column("bound", "bound"),
-        tables.Column("mistakes", "mistakes", ","),
-        tables.Column("updates", "updates", ","),
+        tables.Heading("learner", "learner"),
+        tables.Heading("margin", "margin", ".4g"),
+        tables.Heading("noise", "noise", ".4g"),
+        tables.Heading("bound", "bound"),
+        tables.Heading("mistakes", "mistakes", ","),
+        tables.Heading("updates", "updates", ","),
     ]
     screen.print(tables.table(rows, columns))
     screen.print(_advice(certificates))

@@ -33,7 +33,7 @@ LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
-PAUSE = 0.03  # seconds for each frame: the learners are too fast to watch
+FRAME = 0.03  # seconds for each frame: the learners are too fast to watch
 PLOT = "linmax-demo.png"
 
 
@@ -204,7 +204,7 @@ def _watch(screen: Console, arguments: argparse.Namespace) -> tuple[MajorityProb
         for problem, entrants in _race(arguments):
             if entrants[0].wrong:
                 live.update(_frame(entrants, len(problem.labels)))
-                time.sleep(PAUSE)
+                time.sleep(FRAME)
     return problem, entrants
 
 
@@ -232,13 +232,13 @@ def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:
 
 
 def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
-    from linmax.util.tables import Column, table
+    from linmax.util.tables import Heading, table
 
     columns = [
-        Column("learner"),
-        Column("mistakes", format=",d"),
-        Column("late_error", f"error, last {min(LATE, trials):,d}", ".3f"),
-        Column("updates", format=",d"),
+        Heading("learner"),
+        Heading("mistakes", format=",d"),
+        Heading("late_error", f"error, last {min(LATE, trials):,d}", ".3f"),
+        Heading("updates", format=",d"),
     ]
     return table(rows, columns, title=f"Majority problem, {trials:,d} trials")
 

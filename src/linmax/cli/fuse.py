@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
 from linmax.cli.beside import compiling_beside
-from linmax.cli.fuse_trials import Trials, counted, read_trials
+from linmax.cli.fuse_trials import FuseTable, counted, read_trials
 from linmax.cli.fusion_table import objects
 from linmax.cli.output import add_json_option, console
 from linmax.cli.reading import add_format_option, shown_name
@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> None:
         outputs.write_json(figures, arguments.json)
 
 
-def _learn(screen: Console, fusion: OnLineFusion, trials: Trials, learned: np.ndarray) -> None:
+def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np.ndarray) -> None:
     import numpy as np
 
     from linmax.learners.votes import mixture
@@ -162,7 +162,7 @@ def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
     return OnLineFusion.load(arguments.start)
 
 
-def _new(arguments: argparse.Namespace, trials: Trials) -> OnLineFusion:
+def _new(arguments: argparse.Namespace, trials: FuseTable) -> OnLineFusion:
     from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
     # Votes alone do not tell all classes; the columns of scores do.
@@ -171,7 +171,9 @@ def _new(arguments: argparse.Namespace, trials: Trials) -> OnLineFusion:
     return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=list(trials.sides) or None)
 
 
-def _asked(arguments: argparse.Namespace, fusion: OnLineFusion, trials: Trials, rows: np.ndarray) -> Simulation | None:
+def _asked(
+    arguments: argparse.Namespace, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray
+) -> Simulation | None:
     """What asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
@@ -238,7 +240,7 @@ def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion, 
         screen.print(f"Reliability plot saved as {arguments.reliability}", soft_wrap=True, markup=False)
 
 
-def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: Trials, rows: np.ndarray) -> None:
+def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray) -> None:
     """Write class and probabilities of rows without a label."""
     import io
     from pathlib import Path
@@ -269,7 +271,7 @@ def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, advance=done, description="learning")
 
 
-def _headline(arguments: argparse.Namespace, trials: Trials) -> str:
+def _headline(arguments: argparse.Namespace, trials: FuseTable) -> str:
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
     by = "".join(f", by {name} ({counted(len(set(v) - {None}), 'value')})" for name, v in trials.sides.items())
     rows = counted(len(trials.labels), "row")

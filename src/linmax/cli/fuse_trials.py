@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["Trials", "counted", "read_trials"]
+__all__ = ["FuseTable", "counted", "read_trials"]
 
 MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
     ("1", "1.0", "true", "yes"), True
@@ -23,7 +23,7 @@ MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dic
 
 
 @dataclass
-class Trials:
+class FuseTable:
     """What the table holds: votes or scores, side columns, classes, labels (None where there is none), remarks."""
 
     voters: Columns
@@ -52,7 +52,7 @@ def counted(number: int, what: str) -> str:
     return f"{number:,d} {what}{'s' if number != 1 else ''}"
 
 
-def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> Trials:
+def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> FuseTable:
     """Voters, side columns and labels of the file; None is an abstention or a missing value."""
     name, ignored = shown_name(arguments.votes), cells_listed(arguments.ignore)
     by = list(dict.fromkeys(cells_listed(arguments.by)))
@@ -74,13 +74,13 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> T
     scored = read_scores(name, voters)
     if scored is not None and not by:
         classes = list(fusion.classes_) if fusion is not None else _alike(scored[1], labels)
-        return Trials({}, scored[0], {}, labels, classes, _unlabelled(labels, label), first, wrong)
+        return FuseTable({}, scored[0], {}, labels, classes, _unlabelled(labels, label), first, wrong)
     if arguments.abstain is not None:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     classes, remarks = _classes(arguments, voters, labels, fusion)
-    return Trials(voters, None, sides, labels, classes, _unlabelled(labels, label) + remarks, first, wrong)
+    return FuseTable(voters, None, sides, labels, classes, _unlabelled(labels, label) + remarks, first, wrong)
 
 
 def _label_among(columns: Columns, others: Collection[str]) -> str | None:

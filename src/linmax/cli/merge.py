@@ -66,12 +66,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _loaded(path: str, kind: str) -> Any:
     from linmax.models.fusion.online import OnLineFusion
-    from linmax.models.fusion.saving import KIND as FUSIONS
+    from linmax.models.fusion.saving import FUSION_KIND
     from linmax.models.online import KIND, Learner
-    from linmax.models.streams.model import KIND as STREAMS
-    from linmax.models.streams.model import StreamModel
+    from linmax.models.streams.model import STREAM_KIND, StreamModel
 
-    readers = {KIND: Learner.load, STREAMS: StreamModel.load, FUSIONS: OnLineFusion.load}
+    readers = {KIND: Learner.load, STREAM_KIND: StreamModel.load, FUSION_KIND: OnLineFusion.load}
     if kind not in readers:
         told = " or ".join(f"a {known!r}" for known in readers)
         raise ValueError(f"{path} holds a {kind!r}, which cannot be merged; {told} can")

@@ -1,4 +1,4 @@
-"""The forms in which ``linmax predict`` writes: plain lines, CSV, JSON lines and Parquet."""
+"""The forms in which ``linmax predict`` writes: plain lines, CSV, JSON lines and ParquetForm."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Plain(Form):
         self._put("".join(f"{name} {tag}\n" if tag else f"{name}\n" for name, tag in pairs))
 
 
-class Columns(Form):
+class ColumnForm(Form):
     """What has columns: the line, the tag, the class, and numbers."""
 
     headed = False
@@ -116,7 +116,7 @@ class Columns(Form):
         return found
 
 
-class Csv(Columns):
+class CsvForm(ColumnForm):
     """A table with a header."""
 
     def write(self, answers: Answers) -> None:
@@ -135,7 +135,7 @@ class Csv(Columns):
             self.write(answers)
 
 
-class JsonLines(Form):
+class JsonLinesForm(Form):
     """One object for each row."""
 
     def write(self, answers: Answers) -> None:
@@ -153,8 +153,8 @@ class JsonLines(Form):
             self._put(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-class Parquet(Columns):
-    """A Parquet file."""
+class ParquetForm(ColumnForm):
+    """A ParquetForm file."""
 
     writer: Any = None
 
@@ -168,7 +168,7 @@ class Parquet(Columns):
             import pyarrow
             from pyarrow import parquet
         except ImportError:
-            raise ValueError("Parquet needs the package pyarrow; try pip install 'linmax[parquet]'") from None
+            raise ValueError("ParquetForm needs the package pyarrow; try pip install 'linmax[parquet]'") from None
         if self.writer is None:
             self.tagged |= answers.tags is not None
         names = self.names(answers)
@@ -191,7 +191,7 @@ class Parquet(Columns):
         self.writer.close()
 
 
-FORMS: dict[str, type[Form]] = {"plain": Plain, "csv": Csv, "jsonl": JsonLines, "parquet": Parquet}
+FORMS: dict[str, type[Form]] = {"plain": Plain, "csv": CsvForm, "jsonl": JsonLinesForm, "parquet": ParquetForm}
 
 
 def make_form(form: str, target: BinaryIO, what: str, top: int, tagged: bool) -> Form:

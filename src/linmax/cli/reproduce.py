@@ -174,7 +174,7 @@ def _error(cell: Mapping[str, Any]) -> str:
 
 def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> Any:
     """One group of Table I, with the paper's entries beside ours."""
-    from linmax.util.tables import Column, table
+    from linmax.util.tables import Heading, table
 
     rows: list[dict[str, object]] = []
     for noise, cells in ours.items():
@@ -197,13 +197,13 @@ def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping
                 | {"mistakes": other["mistakes"], "agrees": "(yes)" if other["agrees"] else "(no)"}
             )
     columns = [
-        Column("noise"),
-        *([Column("printed", "paper")] if group != "vr_combine" else []),
-        Column("printed_error", "error" if group != "vr_combine" else "paper"),
-        *([Column("name", "ours")] if group != "vr_combine" else []),
-        Column("error", "error" if group != "vr_combine" else "ours"),
-        Column("mistakes", format=".1f"),
-        Column("agrees"),
+        Heading("noise"),
+        *([Heading("printed", "paper")] if group != "vr_combine" else []),
+        Heading("printed_error", "error" if group != "vr_combine" else "paper"),
+        *([Heading("name", "ours")] if group != "vr_combine" else []),
+        Heading("error", "error" if group != "vr_combine" else "ours"),
+        Heading("mistakes", format=".1f"),
+        Heading("agrees"),
     ]
     return table(rows, columns, title)
 
@@ -232,7 +232,7 @@ def _legend(runs: int) -> str:
 def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     from linmax.experiments import figure5, majority
     from linmax.util import plots, tables
-    from linmax.util.tables import Column
+    from linmax.util.tables import Heading
 
     options = {"runs": majority.RUNS, "trials": majority.TRIALS} | _given(arguments, runs="runs", trials="trials")
     with _progress(screen) as progress:
@@ -249,10 +249,10 @@ def _figure5(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
     ]
     late = min(figure5.LATE, options["trials"])
     columns = [
-        Column("group"),
-        Column("learner"),
-        Column("mistakes"),
-        Column("late_error", f"error, last {late:,d}", ".4f"),
+        Heading("group"),
+        Heading("learner"),
+        Heading("mistakes"),
+        Heading("late_error", f"error, last {late:,d}", ".4f"),
     ]
     title = f"Figure 5: mistakes in {options['trials']:,d} trials at noise .05, {options['runs']} runs"
     _print(screen, tables.table(rows, columns, title))
@@ -272,7 +272,7 @@ def _curve_name(group: str, name: str) -> str:
 def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) -> dict[str, Any]:
     from linmax.experiments import figure4
     from linmax.util import plots, tables
-    from linmax.util.tables import Column
+    from linmax.util.tables import Heading
 
     options: dict[str, Any] = {"trials": figure4.FIGURE4_TRIALS, "test": figure4.FIGURE4_TEST}
     options |= _given(arguments, trials="trials", test="test")
@@ -285,7 +285,7 @@ def _figure4(screen: Console, arguments: argparse.Namespace, plot: Path | None) 
         {"what": "largest fall from one trial to the next", "value": f"{result['largest_fall']:.3f}"},
         {"what": "jumps of 5 points and more", "value": f"{result['jumps']}"},
     ]
-    columns = [Column("what", f"last {half:,d} trials"), Column("value", "")]
+    columns = [Heading("what", f"last {half:,d} trials"), Heading("value", "")]
     title = f"Figure 4: {result['learner']} on forest cover, spruce against the rest"
     _print(screen, tables.table(rows, columns, title))
     _print_claims(screen, result["claims"])

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from linmax.cluster.groups import Group, Mixed
+from linmax.cluster.groups import Mixed, ShardGroup
 from linmax.cluster.results import Fit, Pass
 from linmax.cluster.rows import Rows
 from linmax.cluster.shards import ShardCounts
@@ -66,7 +66,7 @@ class Folder:
         for path in self.path.glob(KEPT):
             path.unlink()
 
-    def keep(self, number: int, group: Group, settings: Mapping[str, Any]) -> None:
+    def keep(self, number: int, group: ShardGroup, settings: Mapping[str, Any]) -> None:
         """Keep the models of some shards and subtrees, and the counts of their shards."""
         for (level, place), mixed in group.mixed.items():
             described, arrays = (None, mixed.state.stored) if isinstance(mixed.state, Rows) else mixed.state
@@ -82,9 +82,9 @@ class Folder:
             name = f"shard-{shards[0]}" if not level else f"shards-{shards[0]}-{shards[-1]}"
             files.write(self.path / f"{name}.linmax", RESULT, description, arrays)
 
-    def kept(self, number: int, settings: Mapping[str, Any]) -> Group:
+    def kept(self, number: int, settings: Mapping[str, Any]) -> ShardGroup:
         """What was kept of this pass."""
-        found = Group()
+        found = ShardGroup()
         for path in sorted(self.path.glob(KEPT)):
             description, arrays = files.read(path, RESULT)
             if description["pass"] == number:

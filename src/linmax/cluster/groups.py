@@ -21,10 +21,20 @@ from linmax.cluster.tree import FAN, Node, children, parent, top
 from linmax.cluster.workers import tell
 from linmax.models.streams import StreamModel
 
-__all__ = ["Group", "Mixed", "Plan", "Report", "learn_group", "mix_groups", "report_on", "started", "whole_model"]
+__all__ = [
+    "GroupReport",
+    "Mixed",
+    "RunPlan",
+    "ShardGroup",
+    "learn_group",
+    "mix_groups",
+    "report_on",
+    "started",
+    "whole_model",
+]
 
 
-class Plan(NamedTuple):
+class RunPlan(NamedTuple):
     """What all tasks of a run have in common."""
 
     shards: int
@@ -47,7 +57,7 @@ class Mixed:
 
 
 @dataclass
-class Group:
+class ShardGroup:
     """Models by node, the counts of shards learned here, and those that failed."""
 
     mixed: dict[Node, Mixed] = field(default_factory=dict)
@@ -57,7 +67,7 @@ class Group:
     seconds: float = 0.0  # spent here
 
 
-class Report(NamedTuple):
+class GroupReport(NamedTuple):
     """What the driver must know of a group, without its models."""
 
     nodes: list[Node]
@@ -69,14 +79,16 @@ class Report(NamedTuple):
     nbytes: int  # of all models
 
 
-def started(state: State, shards: int) -> Group:
+def started(state: State, shards: int) -> ShardGroup:
     """The model from which a pass starts, as the group that the pass before would have left."""
-    return Group({top(shards): Mixed(state)})
+    return ShardGroup({top(shards): Mixed(state)})
 
 
-def learn_group(number: int, groups: list[Group], plan: Plan, places: Sequence[int], *sources: Any) -> Group:
+def learn_group(
+    number: int, groups: list[ShardGroup], plan: RunPlan, places: Sequence[int], *sources: Any
+) -> ShardGroup:
     """Learn the shards at these places, each from the model from which the pass starts (see `borrowed`)."""
-    began, group = time.perf_counter(), Group()
+    began, group = time.perf_counter(), ShardGroup()
     with borrowed(plan.topic, number, [_only(one).state for one in groups]) as held:
         for place, source in zip(places, sources, strict=True):
             outcome = held.learn(source, plan.reading, by_rows=plan.shards > 1)
@@ -95,10 +107,10 @@ def learn_group(number: int, groups: list[Group], plan: Plan, places: Sequence[i
     return group
 
 
-def mix_groups(number: int, groups: list[Group], plan: Plan, node: Node, *parts: Group) -> Group:
+def mix_groups(number: int, groups: list[ShardGroup], plan: RunPlan, node: Node, *parts: ShardGroup) -> ShardGroup:
     """The model of a node from groups that hold those of its children."""
     began = time.perf_counter()
-    gathered = Group({child: mixed for group in parts for child, mixed in group.mixed.items()})
+    gathered = ShardGroup({child: mixed for group in parts for child, mixed in group.mixed.items()})
     gathered.mixed = {child: gathered.mixed[child] for child in children(node, plan.shards) if child in gathered.mixed}
     gathered.columns = next((group.columns for group in parts if group.columns), None)
     if gathered.columns is None:
@@ -109,26 +121,26 @@ def mix_groups(number: int, groups: list[Group], plan: Plan, node: Node, *parts:
     return gathered
 
 
-def whole_model(number: int, groups: list[Group], topic: str, shards: int) -> Group:
+def whole_model(number: int, groups: list[ShardGroup], topic: str, shards: int) -> ShardGroup:
     """The model from which a pass starts, in one piece."""
     with borrowed(topic, number, [_only(one).state for one in groups]) as held:
         description, arrays = held.state
         return started((description, {name: array.copy() for name, array in arrays.items()}), shards)
 
 
-def report_on(group: Group) -> Report:
+def report_on(group: ShardGroup) -> GroupReport:
     """What it holds, counts and failures."""
     states = [mixed.state for mixed in group.mixed.values()]
     by_rows = all(isinstance(state, Rows) for state in states)
     nbytes = sum(state.nbytes if isinstance(state, Rows) else _bytes(state) for state in states)
-    return Report(list(group.mixed), group.counts, group.failed, group.columns, group.seconds, by_rows, nbytes)
+    return GroupReport(list(group.mixed), group.counts, group.failed, group.columns, group.seconds, by_rows, nbytes)
 
 
 def _bytes(state: State) -> int:
     return sum(array.nbytes for array in state[1].values())
 
 
-def _only(group: Group) -> Mixed:
+def _only(group: ShardGroup) -> Mixed:
     (mixed,) = group.mixed.values()
     return mixed
 
@@ -140,7 +152,7 @@ def _model(learned: State | Rows, held: Held, start: StreamModel) -> StreamModel
     return StreamModel.from_state(*state, names, copied=False)
 
 
-def _mix_whole(group: Group, held: Held, plan: Plan, node: Node) -> None:
+def _mix_whole(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
     """Mix upwards as long as all children of the node above are here."""
     last = top(plan.shards)
     while node != last and not group.columns:
@@ -150,7 +162,7 @@ def _mix_whole(group: Group, held: Held, plan: Plan, node: Node) -> None:
         _mix(group, held, plan, node)
 
 
-def _mix(group: Group, held: Held, plan: Plan, node: Node) -> None:
+def _mix(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
     """Put one model in the place of those of the node's children."""
     below = [child for child in children(node, plan.shards) if child in group.mixed]
     parts = [group.mixed[child] for child in below]

@@ -61,7 +61,7 @@ def add_averages(
     sums = [AverageSums(one.engine, member, there) for one, there in spots]
     anchor = max(one.log for one in sums)
     scale = float(scalars[SHIFT] + scalars[GAUGE])
-    if kind == RAW and scale > anchor + averages.FAR:
+    if kind == RAW and scale > anchor + averages.LARGEST_G:
         anchor = scale
     terms = [(one, math.exp(one.log - anchor)) for one in sums]
     ages = sum(one.ages for one in sums)

@@ -14,7 +14,7 @@ from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
 from linmax.engine.loop import start_means
-from linmax.learners.mixing import Apart, Mixture
+from linmax.learners.mixing import Mixture, Placement
 from linmax.rules.mixing import mixture_of
 
 __all__ = ["merge_engines"]
@@ -100,9 +100,9 @@ def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
 def _mix_nodes(base: Placed | None, placed: Sequence[Placed], merged: Engine, shares: np.ndarray) -> None:
     """What stands above the rules, and the learners that are none: each node from those in its place."""
 
-    def walked(one: Placed) -> list[Apart]:
+    def walked(one: Placed) -> list[Placement]:
         maps = (one.voters, one.raters, one.dense, one.sparse, one.classes)
-        return [Apart(node, *maps) for node in one.engine.top.walk()]
+        return [Placement(node, *maps) for node in one.engine.top.walk()]
 
     walks, start = [walked(one) for one in placed], None if base is None else walked(base)
     for place, node in enumerate(merged.top.walk()):

@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 
 from linmax.cluster.beforehand import checked_reading, refuse_missing_files, refuse_other_versions
 from linmax.cluster.checkpoints import Folder
-from linmax.cluster.groups import Group, Plan, Report, learn_group, mix_groups, report_on, started, whole_model
+from linmax.cluster.groups import (
+    GroupReport,
+    RunPlan,
+    ShardGroup,
+    learn_group,
+    mix_groups,
+    report_on,
+    started,
+    whole_model,
+)
 from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
 from linmax.cluster.partitions import label_of
@@ -139,7 +148,7 @@ def fit(
     )
     workers, folder = workers_of(client), Folder.opened(checkpoint, boolean("resume", resume))
     parts = shards_of(shards)
-    plan = Plan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}", watch is not None)
+    plan = RunPlan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}", watch is not None)
     job = Job(parts, plan, folder, watch, workers)
     begun = job.start(model)
     refuse_other_versions(workers)
@@ -154,7 +163,7 @@ class Job:
     def __init__(
         self,
         shards: list[Shard],
-        plan: Plan,
+        plan: RunPlan,
         folder: Folder | None,
         watch: Callable[[Progress], None] | None,
         workers: Workers,
@@ -215,7 +224,7 @@ class Job:
     def _one_pass(self, start: Start) -> None:
         """Learn from every shard and mix."""
         number, size, began = len(self.result.passes), len(self.shards), time.perf_counter()
-        kept = Group() if self.folder is None else self.folder.kept(number, self.fixed)
+        kept = ShardGroup() if self.folder is None else self.folder.kept(number, self.fixed)
         done = covered(kept.mixed, size)
         ended = Counter(number, len(done), size, self.watch)
         with self._watching(ended):
@@ -313,7 +322,7 @@ class Job:
         told = "; ".join(f"{name}: {why}" for name, why in list(named.items())[:5])
         raise ShardError(f"{len(failed)} of {len(self.shards)} shards failed in pass {number + 1}: {told}{kept}", named)
 
-    def _refuse_columns(self, reports: Sequence[Report]) -> None:
+    def _refuse_columns(self, reports: Sequence[GroupReport]) -> None:
         for report in reports:
             if report.columns is not None:
                 place, other, differ = report.columns
@@ -328,9 +337,9 @@ class Holder(NamedTuple):
 
     task: Any
     nodes: list[Node]
-    report: Report | None = None
+    report: GroupReport | None = None
 
-    def told(self, report: Report) -> Holder:
+    def told(self, report: GroupReport) -> Holder:
         """The same, once it is known."""
         return Holder(self.task, report.nodes, report)
 
@@ -338,14 +347,14 @@ class Holder(NamedTuple):
 class Start:
     """The model from which a pass starts: the tasks that hold a whole model, and what was mixed in the passes since."""
 
-    def __init__(self, group: Any, report: Report) -> None:
+    def __init__(self, group: Any, report: GroupReport) -> None:
         self.groups, self.sizes = [group], [report.nbytes]
 
     def restart(self, group: Any) -> None:
         """Put the task of a whole model in the place of all."""
         self.groups, self.sizes = [group], self.sizes[:1]
 
-    def add(self, group: Any, report: Report) -> None:
+    def add(self, group: Any, report: GroupReport) -> None:
         """What was mixed in a pass."""
         if not report.by_rows:
             self.groups, self.sizes = [], []

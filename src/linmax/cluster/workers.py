@@ -74,7 +74,7 @@ class Workers:
         raise NotImplementedError
 
 
-class Task:
+class HeldTask:
     """A task of this process: computed when it is first needed, and held."""
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
@@ -107,7 +107,7 @@ class Here(Workers):
         worker: int | None = None,  # noqa: ARG002
         again: bool = True,  # noqa: ARG002
     ) -> Any:
-        return Task(function, arguments)
+        return HeldTask(function, arguments)
 
     def fetch(self, task: Any) -> Any:
         return _computed(task)
@@ -125,9 +125,9 @@ class Here(Workers):
 
 
 def _computed(argument: Any) -> Any:
-    if isinstance(argument, Task):
+    if isinstance(argument, HeldTask):
         return argument()
-    if isinstance(argument, list) and any(isinstance(item, Task) for item in argument):
+    if isinstance(argument, list) and any(isinstance(item, HeldTask) for item in argument):
         return [_computed(item) for item in argument]
     return argument.compute(scheduler="synchronous") if _lazy(argument) else argument
 

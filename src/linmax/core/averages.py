@@ -44,7 +44,7 @@ __all__ = [
 
 WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM, IDLE, START, UNSEEN, ANCHOR, FADE, AGE = range(12)
 NUMBERS = 12
-FAR = 200.0  # logarithm of a g that is too large to add up
+LARGEST_G = 200.0  # logarithm of a g that is too large to add up
 LONG = 1e4  # WEIGHT over g beyond which S would lose digits
 CANCELLED = 1e-6  # a sum this much smaller than its parts has lost digits
 
@@ -199,7 +199,7 @@ def rescaled(kind: int, factor: float, weights: np.ndarray, backlog: np.ndarray,
 def raise_anchor(scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
     """Bring a raw S to the scale of the weights, where it is far below: O(n), rare. IDLE must be 0."""
     scale = scalars[SHIFT] + scalars[GAUGE]
-    if scale <= means[ANCHOR] + FAR:
+    if scale <= means[ANCHOR] + LARGEST_G:
         return
     rebase(RAW, weights, backlog, means)
     factor = math.exp(means[ANCHOR] - scale)

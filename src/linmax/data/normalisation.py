@@ -39,7 +39,7 @@ __all__ = [
     "soft_votes",
 ]
 
-FAINT = 1e-6  # share of a score that counts as none in its logarithm
+NO_SHARE = 1e-6  # share of a score that counts as none in its logarithm
 STRETCH = 2**22  # ratings ranked or compared at a time, to bound memory
 
 
@@ -100,7 +100,7 @@ def log_shares(scores: np.ndarray) -> np.ndarray:
     """
     shares = np.where(scores.min(axis=-1, keepdims=True) < 0.0, _softmax(scores, 1.0), _shares(scores))
     silent = ~shares.any(axis=-1, keepdims=True)
-    return np.where(silent, 0.0, 1.0 + np.log(np.maximum(shares, FAINT)) / -np.log(FAINT))
+    return np.where(silent, 0.0, 1.0 + np.log(np.maximum(shares, NO_SHARE)) / -np.log(NO_SHARE))
 
 
 def _onehot(scores: np.ndarray) -> np.ndarray:

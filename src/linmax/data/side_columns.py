@@ -17,7 +17,7 @@ from linmax.data.experts import Experts
 
 __all__ = ["Sides", "read_sides"]
 
-MOST = 8192  # columns of voters and copies
+MOST_COLUMNS = 8192  # columns of voters and copies
 CELLS = 1 << 24  # votes laid out at a time
 VOTER = -1  # in place of a value: the voter itself
 
@@ -51,13 +51,13 @@ class Sides:
         """These and the new values of further trials; ``held`` gives the values of each side column."""
         met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)
         values = tuple(dict.fromkeys([*self.values, *met]))
-        if voters * (1 + len(values)) > MOST:
+        if voters * (1 + len(values)) > MOST_COLUMNS:
             counts = [sum(i == j for j, _ in values) for i in range(len(self.names))]
             widest = int(np.argmax(counts)) if counts else 0
             told = f"by: {self.names[widest]!r} has {counts[widest]:,d} values" if counts else "votes"
             raise ValueError(
-                f"{told}; with {voters} voters that makes {voters * (1 + len(values)):,d} columns, and {MOST:,d} are "
-                "the most; take columns with fewer values"
+                f"{told}; with {voters} voters that makes {voters * (1 + len(values)):,d} columns, and "
+                f"{MOST_COLUMNS:,d} are the most; take columns with fewer values"
             )
         wanted = [(v, side) for side in (VOTER, *range(len(values))) for v in range(voters)]
         there = set(map(tuple, self.columns.tolist()))

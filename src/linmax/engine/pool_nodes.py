@@ -11,7 +11,7 @@ from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
 from linmax.learners.attributes import KINDS
-from linmax.learners.mixing import Apart, Mixture
+from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.running_pool import RunningPool, slots
 from linmax.learners.votes import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
@@ -277,7 +277,7 @@ class AutoPoolNode(Node):
         if self.votes is not None:
             self.votes.mix(mixture.map(self._with_members).of(lambda node: node.votes))
 
-    def _with_members(self, part: Apart) -> Apart:
+    def _with_members(self, part: Placement) -> Placement:
         """The part with the places of all raters of its pool for voters and raters, members among them."""
         there = {column: place for place, column in enumerate(self.columns.tolist())}
         own = [int(part.raters[column]) if column >= 0 else column for column in part.state.columns.tolist()]

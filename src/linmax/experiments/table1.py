@@ -81,7 +81,7 @@ def table1(
     settings = [MajorityRun(noise, first, trials, tuple(READINGS)) for noise in noises for first, _ in pairs]
     with JobPool(jobs, progress) as workers:
         played = workers.map("learning", play, settings)
-        rows = [Row(noise, played[place * runs : (place + 1) * runs]) for place, noise in enumerate(noises)]
+        rows = [NoiseLevel(noise, played[place * runs : (place + 1) * runs]) for place, noise in enumerate(noises)]
         exams = [
             Exam(row.noise, second, test, row.weights(number))
             for row in rows
@@ -103,7 +103,7 @@ def _listed(noises: Iterable[float]) -> str:
     return ", ".join(f"{noise:g}" for noise in noises)
 
 
-class Row:
+class NoiseLevel:
     """One noise level: the learners shown, and their results in every run."""
 
     def __init__(self, noise: float, played: Sequence[Mapping[Place, Mapping[str, RunResult]]]) -> None:

@@ -17,7 +17,7 @@ from linmax.jit.compiling import kernel
 __all__ = ["BAD", "GOOD", "HARD", "WILD", "eight_digits", "number", "plain_number", "powers", "whole_number"]
 
 GOOD, BAD, WILD, HARD = range(4)  # what `number` found: a number; none; nan or infinite; one for Python to round
-FULL = 10**17  # a mantissa beyond takes no further digit
+FULL_MANTISSA = 10**17  # a mantissa beyond takes no further digit
 LOWEST, HIGHEST = -342, 308  # powers of ten in the table
 
 
@@ -149,7 +149,7 @@ def number(block: np.ndarray, place: int, tens: np.ndarray, table: np.ndarray) -
     mantissa, exponent, dropped = 0, 0, 0
     digit = byte(block, at) - 48
     while 0 <= digit <= 9:
-        if mantissa < FULL:
+        if mantissa < FULL_MANTISSA:
             mantissa = mantissa * 10 + digit
         else:
             exponent += 1
@@ -162,7 +162,7 @@ def number(block: np.ndarray, place: int, tens: np.ndarray, table: np.ndarray) -
         begin = at
         digit = byte(block, at) - 48
         while 0 <= digit <= 9:
-            if mantissa < FULL:
+            if mantissa < FULL_MANTISSA:
                 mantissa = mantissa * 10 + digit
                 exponent -= 1
             else:

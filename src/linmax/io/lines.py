@@ -23,7 +23,7 @@ from linmax.io.vocabulary import Vocabulary
 __all__ = ["LONGEST_LINE", "LineReader"]
 
 LONGEST_LINE = 2**24
-PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
+PIPE_PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
 VALUES = 2**18  # of a batch, unless one row has more
 ROOMS = 8  # batches whose memory may be reused
 
@@ -143,7 +143,7 @@ class LineReader:
         wanted = 0 if self.format.settled else self.format.sample
         while wanted and self._filled < self.options.block:
             lines = int((self._block[: self._filled] == parsing.NEWLINE).sum())
-            if lines >= wanted or (lines > 1 and not self._source.ready(PATIENCE)) or not self._fill():
+            if lines >= wanted or (lines > 1 and not self._source.ready(PIPE_PATIENCE)) or not self._fill():
                 break
 
     def _made(self) -> LineFormat:

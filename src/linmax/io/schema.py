@@ -23,7 +23,7 @@ DATE = re.compile(
     r"( ?(Z|UTC|[+-]\d{2}:?\d{2}))?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"
 )
 COMMA = re.compile(r"[+-]?\d+,\d+")
-NUMBERS = 0.8  # share of the values that must be numbers; the others are categories within the column
+SHARE_OF_NUMBERS = 0.8  # share of the values that must be numbers; the others are categories within the column
 NUMBER, CATEGORY = "number", "category"
 DATES = "dates or times"
 WORDS = 4  # in a value, on average: it is a text rather than a category
@@ -46,7 +46,7 @@ def cell_type(cells: Sequence[str]) -> str:
     >>> cell_type(["1", "2.5"]), cell_type(["red", "2"]), cell_type(["2024-02-29", "2024-03-01"])
     ('number', 'category', 'dates or times')
     """
-    if sum(map(is_number, cells)) >= NUMBERS * len(cells):
+    if sum(map(is_number, cells)) >= SHARE_OF_NUMBERS * len(cells):
         return NUMBER
     return DATES if all(DATE.fullmatch(cell) for cell in cells) else CATEGORY
 

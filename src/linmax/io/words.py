@@ -18,10 +18,10 @@ __all__ = ["BYTES", "KINDS", "OWN", "SKIPPED", "UNICODE", "Words", "letters", "s
 
 UNICODE, BYTES = KINDS = ("unicode", "bytes")
 SHORTEST = 2  # letters of a word
-LAST = 0x32000  # code points beyond are no letters of a script in use
+LAST_LETTER = 0x32000  # code points beyond are no letters of a script in use
 SKIPPED, OWN = 1, 1 << 30  # dropped within a word; a word by itself
 GAP = " * "  # between two words with others between them
-OWN_SCRIPTS = ((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, LAST))  # ideographs
+OWN_SCRIPTS = ((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, LAST_LETTER))  # ideographs
 JOINERS = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060)
 
 
@@ -48,8 +48,8 @@ def words_for(kind: str, ngrams: int, skips: int, table: bool = False) -> Words:
 @cache
 def letters() -> np.ndarray:
     """For each code point the small letter that it becomes, 0 if it separates, SKIPPED, or with OWN its own word."""
-    found = np.zeros(LAST, np.uint32)
-    for code in range(128, LAST):
+    found = np.zeros(LAST_LETTER, np.uint32)
+    for code in range(128, LAST_LETTER):
         letter = chr(code)
         if letter.isalnum() or unicodedata.category(letter) in ("Mn", "Mc", "Me", "Pc"):
             small = letter.casefold()
@@ -78,7 +78,7 @@ def split(text: str, words: Words) -> Counter[str]:
         elif words.folded[255]:
             folded = code
         else:
-            folded = int(table[code]) if code < LAST else 0
+            folded = int(table[code]) if code < LAST_LETTER else 0
         if folded >= OWN:
             end()
             singles.append(chr(folded - OWN))

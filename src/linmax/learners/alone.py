@@ -8,7 +8,7 @@ from typing import ClassVar
 from linmax.learners.attributes import GroupLearner
 from linmax.learners.members import Group
 from linmax.learners.nearest_rows import NearestRows
-from linmax.learners.pair_features import BINS
+from linmax.learners.pair_features import MOST_BINS
 from linmax.learners.pair_members import PairMembers
 
 __all__ = ["BinnedPairs", "Nearest", "binned_pairs", "nearest"]
@@ -22,8 +22,8 @@ class BinnedPairs(GroupLearner):
     name: ClassVar[str] = "binned-pairs"
 
     def __post_init__(self) -> None:
-        if self.bins != int(self.bins) or not 2 <= self.bins < BINS:
-            raise ValueError(f"bins must be a whole number from 2 to {BINS - 1}, got {self.bins!r}; try 16")
+        if self.bins != int(self.bins) or not 2 <= self.bins < MOST_BINS:
+            raise ValueError(f"bins must be a whole number from 2 to {MOST_BINS - 1}, got {self.bins!r}; try 16")
 
     def group(self) -> Group:
         return PairMembers(int(self.bins))

@@ -15,7 +15,7 @@ from numba import boolean, int32, int64, types
 
 from linmax.core.contract import Indices, Instances, Matrix, Vector
 from linmax.jit.compiling import kernel
-from linmax.learners.mixing import Apart
+from linmax.learners.mixing import Placement
 
 __all__ = ["DENSE", "MIXED", "SPARSE", "UNDECIDED", "Kinds"]
 
@@ -227,7 +227,7 @@ class Kinds:
             values=np.ascontiguousarray(instances.values[kept]),
         )
 
-    def mix(self, other: Kinds, part: Apart, leading: Kinds) -> Apart:
+    def mix(self, other: Kinds, part: Placement, leading: Kinds) -> Placement:
         """Take over what another met, at the places of ``part``; returns the part with the columns of its groups."""
         self.counts[3:] = leading.counts[3:]
         if leading.kind != DENSE or other.kind != DENSE:

@@ -27,7 +27,7 @@ from linmax.data.moments import pooled_moments
 from linmax.data.scaling import standardise
 from linmax.jit.compiling import kernel
 from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.mixing import Apart, Mixture, Spot, mix_by_precision, spot_of
+from linmax.learners.mixing import Mixture, Placement, Spot, mix_by_precision, spot_of
 from linmax.rules.scw import shrinkage, step_size
 
 __all__ = ["DenseMembers", "DenseRoom", "DenseRoomT", "play_dense"]
@@ -243,7 +243,7 @@ class DenseMembers(Group):
         )  # fmt: skip
 
 
-def _placed(part: Apart) -> tuple[Spot, np.ndarray]:
+def _placed(part: Placement) -> tuple[Spot, np.ndarray]:
     """Where a state's cells are among those of all together, and they, in double precision."""
     rows = np.concatenate([[0], 1 + part.dense]).astype(np.int64)[: len(part.state.cells)]
     columns = part.classes[: part.state.cells.shape[2]]

@@ -8,7 +8,7 @@ import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout, cut, no_instances, widen
-from linmax.learners.mixing import Apart, Mixture
+from linmax.learners.mixing import Mixture, Placement
 
 __all__ = ["LAST", "FirstTrials"]
 
@@ -120,7 +120,7 @@ class FirstTrials:
         self.take(found)
         self.known = firsts[0].known
 
-    def take(self, parts: Sequence[tuple[Apart, Instances, np.ndarray, np.ndarray]]) -> None:
+    def take(self, parts: Sequence[tuple[Placement, Instances, np.ndarray, np.ndarray]]) -> None:
         """Keep trials of several, at their places among all columns and classes."""
         for part, kept, labels, weights in parts:
             dense = np.zeros((len(kept.dense), int(part.dense.max(initial=-1)) + 1))

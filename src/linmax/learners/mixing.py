@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Apart", "Mixture", "Spot", "mix_by_precision", "mix_matrices", "spot_of"]
+__all__ = ["Mixture", "Placement", "Spot", "mix_by_precision", "mix_matrices", "spot_of"]
 
 
-class Apart(NamedTuple):
+class Placement(NamedTuple):
     """A state that learned apart, and where its columns and classes are among those of all together."""
 
     state: Any
@@ -28,9 +28,9 @@ class Apart(NamedTuple):
 class Mixture(NamedTuple):
     """States to be mixed, their shares, and the state that all of them went on from, if there is one."""
 
-    parts: Sequence[Apart]
+    parts: Sequence[Placement]
     shares: np.ndarray
-    base: Apart | None
+    base: Placement | None
     k: int  # classes of all together
     known: int  # of them, those that may be predicted
 
@@ -48,23 +48,23 @@ class Mixture(NamedTuple):
             base = None
         return Mixture([part for part, _ in found], shares, base, self.k, self.known)
 
-    def map(self, change: Callable[[Apart], Apart]) -> Mixture:
+    def map(self, change: Callable[[Placement], Placement]) -> Mixture:
         """The same with every part changed, and the base last."""
         parts = [change(part) for part in self.parts]
         return self._replace(parts=parts, base=None if self.base is None else change(self.base))
 
     @property
-    def shared(self) -> Iterator[tuple[Apart, float]]:
+    def shared(self) -> Iterator[tuple[Placement, float]]:
         """All, each with its share."""
         return zip(self.parts, self.shares.tolist(), strict=True)
 
     @property
-    def weighed(self) -> list[tuple[Apart, float]]:
+    def weighed(self) -> list[tuple[Placement, float]]:
         """Those with a share, and it."""
         return [(part, share) for part, share in self.shared if share > 0.0]
 
     @property
-    def counted(self) -> list[tuple[Apart, int]]:
+    def counted(self) -> list[tuple[Placement, int]]:
         """All, each with the sign and multiple with which its counts are added up."""
         more = [] if self.base is None else [(self.base, 1 - len(self.parts))]
         return [*((part, 1) for part in self.parts), *more]

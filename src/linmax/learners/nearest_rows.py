@@ -26,11 +26,11 @@ from linmax.learners.mixing import Mixture
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
 
-NUMBERS = 1 << 16  # to be compared at a trial
+MOST_NUMBERS = 1 << 16  # to be compared at a trial
 MOST, FEWEST = 4096, 128  # rows remembered
 SURE = 0.9
 GOLDEN = 0.6180339887498949  # multiples of it, less their whole part, are spread evenly
-NEAR = 1e-3  # e, for each attribute
+NEARNESS = 1e-3  # e, for each attribute
 USED, NEXT = range(2)
 
 
@@ -100,7 +100,7 @@ def play_nearest(
     member: int,
 ) -> None:
     """Scores at all rows, and learning; their labels begin at ``begin``."""
-    near = NEAR * rows.shape[1]
+    near = NEARNESS * rows.shape[1]
     for t in range(rows.shape[0]):
         least = measure(rows[t], stats, memory, places[USED], distances, learn)
         speak(distances, classes, places[USED], least, near, scores)
@@ -170,7 +170,7 @@ class NearestRows(Group):
             self.memory = np.concatenate([self.memory, np.zeros((more, self.memory.shape[1]), np.float32)])
 
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
-        room = min(MOST, max(FEWEST, NUMBERS // max(1, rows.shape[1])))
+        room = min(MOST, max(FEWEST, MOST_NUMBERS // max(1, rows.shape[1])))
         self.stats[: rows.shape[1], 3] = np.median(rows, axis=0)
         self._set_room(self.memory[:, :0], self.classes[:0], room)
 

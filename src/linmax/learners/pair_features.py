@@ -6,8 +6,8 @@ what it would say is said by the constant and the others. Pairs are made of the 
 speak, in the order of how much their attributes told about the label. The expansion is never stored: a row is a list of
 places in a hashed table, each of which belongs to the feature that came first.
 
-Edges follow slow change: at each trial one edge e of an attribute moves by RATE (q - [v < e]) times the distance of its
-neighbours, q the share of values below it when it was set.
+Edges follow slow change: at each trial one edge e of an attribute moves by STEP_RATE (q - [v < e]) times the distance
+of its neighbours, q the share of values below it when it was set.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.jit.compiling import kernel
 from linmax.learners.members import SingleCube, SingleMatrix
 
-__all__ = ["ACTIVE", "BINS", "MEAN", "VARIANCE", "place_keys", "play_pairs"]
+__all__ = ["ACTIVE", "MEAN", "MOST_BINS", "VARIANCE", "place_keys", "play_pairs"]
 
 ACTIVE = 20  # literals of a row that are paired
-BINS = 64  # more bins than an attribute can have
+MOST_BINS = 64  # more bins than an attribute can have
 AROW = 0.1  # its r
-RATE = 0.004
+STEP_RATE = 0.004
 MEAN, VARIANCE, CELLS = range(3)
 PROBES = 8  # places that are tried
 LOW = (1 << 31) - 1  # numbers stay below 2^63 whatever they are multiplied with
@@ -97,7 +97,7 @@ def features_of(
     for f in rank:
         place = bin_of(row[f], edges[f])
         if place != silent[f]:
-            literals[many] = f * BINS + place + 1
+            literals[many] = f * MOST_BINS + place + 1
             places[many] = place_of(0, literals[many], owners)
             if learn:
                 own(literals[many], places[many], cells, owners)
@@ -125,7 +125,7 @@ def follow_values(row: np.ndarray, edges: np.ndarray, levels: np.ndarray, trial:
         below = own[i - 1] if i > 0 else own[0] - (own[1] - own[0])
         above = own[i + 1] if i + 1 < many else own[many - 1] + (own[many - 1] - own[many - 2])
         share = levels[f, i + 1] - (1.0 if row[f] < own[i] else 0.0)
-        moved = own[i] - RATE * share * (below - above)
+        moved = own[i] - STEP_RATE * share * (below - above)
         if below < moved < above:
             own[i] = moved
 

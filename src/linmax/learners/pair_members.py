@@ -15,8 +15,8 @@ from numba import types
 from linmax.core.contract import Indices, Matrix, Vector
 from linmax.data.features.bins import quantile_edges
 from linmax.learners.members import Group, SingleCube, SingleMatrix, Task
-from linmax.learners.mixing import Apart, Mixture, mix_by_precision
-from linmax.learners.pair_features import ACTIVE, BINS, LOW, MEAN, VARIANCE, place_keys, play_pairs
+from linmax.learners.mixing import Mixture, Placement, mix_by_precision
+from linmax.learners.pair_features import ACTIVE, LOW, MEAN, MOST_BINS, VARIANCE, place_keys, play_pairs
 
 __all__ = ["Bins", "PairMembers", "PairRoom", "PairRoomT"]
 
@@ -209,7 +209,7 @@ class PairMembers(Group):
         for part, sign in mixture.counted:
             self.trials += sign * part.state.trials
 
-    def _take_bins(self, part: Apart, columns: int) -> None:
+    def _take_bins(self, part: Placement, columns: int) -> None:
         """The bins of a part, its attributes at their places among ``columns``."""
         own, places = part.state, part.dense[: len(part.state.edges)]
         found = late_bins(columns, self.bins)
@@ -218,7 +218,7 @@ class PairMembers(Group):
         rest = np.setdiff1d(np.arange(columns), places)
         self.set_bins(found._replace(rank=np.concatenate([places[own.rank], rest])))
 
-    def _rows(self, part: Apart, keys: np.ndarray) -> np.ndarray:
+    def _rows(self, part: Placement, keys: np.ndarray) -> np.ndarray:
         """Places in this table of another's features, by their keys there."""
         low, high = _literals(self, part, keys >> 31), _literals(self, part, keys & LOW)
         keys = (np.minimum(low, high) << 31) + np.maximum(low, high)
@@ -227,9 +227,9 @@ class PairMembers(Group):
         return rows
 
 
-def _literals(to: PairMembers, part: Apart, literals: np.ndarray) -> np.ndarray:
+def _literals(to: PairMembers, part: Placement, literals: np.ndarray) -> np.ndarray:
     """Another's literals, 0 for none, as they are called here."""
-    translated = np.zeros(len(part.state.edges) * BINS + 1, np.int64)
+    translated = np.zeros(len(part.state.edges) * MOST_BINS + 1, np.int64)
     for f, edges in enumerate(part.state.edges):
         bounds = edges[np.isfinite(edges)]
         middles = 0.5 * (bounds[1:] + bounds[:-1])
@@ -239,5 +239,5 @@ def _literals(to: PairMembers, part: Apart, literals: np.ndarray) -> np.ndarray:
         places = np.searchsorted(to.edges[there], np.concatenate(ends), side="right")
         if np.array_equal(edges, to.edges[there]):
             places = np.arange(places.size)
-        translated[f * BINS + 1 : f * BINS + 1 + places.size] = there * BINS + places + 1
+        translated[f * MOST_BINS + 1 : f * MOST_BINS + 1 + places.size] = there * MOST_BINS + places + 1
     return translated[literals]

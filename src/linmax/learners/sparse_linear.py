@@ -24,7 +24,7 @@ from linmax.jit.float_rows import add_rows, log_row, shrink_row, squash_row
 from linmax.jit.prefetch import fetch
 from linmax.learners.members import Single, SingleCube, SingleMatrix, best_rival
 
-__all__ = ["LINEAR", "MEAN", "PA", "VARIANCE", "Room", "attributes_of", "fetch_row", "play_linear"]
+__all__ = ["LINEAR", "MEAN", "PA", "VARIANCE", "LinearRoom", "attributes_of", "fetch_row", "play_linear"]
 
 AROW = 0.1  # its r
 LINE = 16  # numbers in a cache line
@@ -35,7 +35,7 @@ PA, MEAN, VARIANCE, LINEAR = range(4)
 RARE, PLAIN, SQUARE = range(LINEAR)  # x as PA has it, weighted by idf; as AROW has it; and its squares, for variances
 
 
-class Room(NamedTuple):
+class LinearRoom(NamedTuple):
     """Where trials are worked out. There is a place for each attribute of a trial, and before them for the constant."""
 
     scaled: np.ndarray  # float32: x of all trials at hand
@@ -45,12 +45,12 @@ class Room(NamedTuple):
     steps: np.ndarray  # float32 (2, classes)
 
 
-RoomT = types.NamedTuple((Single, SingleMatrix, Indices, SingleMatrix, SingleMatrix), Room)
+RoomT = types.NamedTuple((Single, SingleMatrix, Indices, SingleMatrix, SingleMatrix), LinearRoom)
 
 
 @kernel(reorders=True)
 def scale_sparse(
-    instances: Instances, t: int, at: int, trials: float, frequency: np.ndarray, learn: bool, room: Room
+    instances: Instances, t: int, at: int, trials: float, frequency: np.ndarray, learn: bool, room: LinearRoom
 ) -> int:
     """x and its idf form into ``room``, the former also into its ``scaled`` from ``at`` on; returns how many."""
     first, many = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t]
@@ -97,7 +97,9 @@ def attributes_of(indptr: np.ndarray, t: int) -> tuple[int, int]:
 
 
 @kernel()
-def score_linear(instances: Instances, t: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: Room) -> None:
+def score_linear(
+    instances: Instances, t: int, size: int, cells: np.ndarray, frequency: np.ndarray, room: LinearRoom
+) -> None:
     """Scores of PA and AROW, and AROW's variances; the next trial's cells are asked for meanwhile."""
     scores = room.scores
     width = scores.shape[1]
@@ -115,7 +117,14 @@ def score_linear(instances: Instances, t: int, size: int, cells: np.ndarray, fre
 
 @kernel()
 def learn_linear(
-    indices: np.ndarray, first: int, size: int, label: int, known: int, weight: float, cells: np.ndarray, room: Room
+    indices: np.ndarray,
+    first: int,
+    size: int,
+    label: int,
+    known: int,
+    weight: float,
+    cells: np.ndarray,
+    room: LinearRoom,
 ) -> None:
     """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
     scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
@@ -164,7 +173,7 @@ def play_linear(
     cells: np.ndarray,
     frequency: np.ndarray,
     trials: np.ndarray,
-    room: Room,
+    room: LinearRoom,
     learn: bool,
     votes: np.ndarray,
     member: int,

@@ -14,9 +14,9 @@ import numpy as np
 from linmax.core.contract import Instances
 from linmax.core.linear_max import longest_row
 from linmax.learners.members import Group, Task
-from linmax.learners.mixing import Apart, Mixture, mix_by_precision, spot_of
+from linmax.learners.mixing import Mixture, Placement, mix_by_precision, spot_of
 from linmax.learners.sparse_bayes import SMOOTHING, play_bayes
-from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, Room, play_linear
+from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, LinearRoom, play_linear
 
 __all__ = ["SparseMembers"]
 
@@ -131,7 +131,7 @@ class SparseMembers(Group):
         """The linear members; returns x of all trials."""
         known, instances, labels, begin, end, learn = task[:6]
         width, longest = self.cells.shape[2], _longest(instances, begin, end)
-        room = Room(
+        room = LinearRoom(
             np.empty(instances.indptr[end] - instances.indptr[begin] + end - begin, np.float32),
             np.empty((LINEAR, longest), np.float32),
             np.zeros(longest, np.int64),
@@ -160,7 +160,7 @@ def _longest(instances: Instances, begin: int, end: int) -> int:
     return int(longest_row(instances.indptr[begin : end + 1])) + 1
 
 
-def _spot(part: Apart) -> tuple[np.ndarray, np.ndarray]:
+def _spot(part: Placement) -> tuple[np.ndarray, np.ndarray]:
     """Where the rows and classes of a state are among those of all together."""
     rows = np.concatenate([np.zeros(min(1, part.state.used), np.int64), 1 + part.sparse[: max(0, part.state.used - 1)]])
     return rows, part.classes[: part.state.cells.shape[2]]

@@ -29,9 +29,9 @@ __all__ = ["Calibration", "fit_loss", "fit_moment", "fit_probabilities", "softma
 RECENT = 1000  # trials that are fitted to
 WINDOW = 400  # trials before one from which the usual size of its scores is taken
 LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
-CLOSE = 1e-5  # to which the logarithm of the sharpness is found
+PRECISION = 1e-5  # to which the logarithm of the sharpness is found
 LEAST = 1e-6  # guess rate
-FEWEST = 20  # trials by which probabilities are judged
+FEWEST_JUDGED = 20  # trials by which probabilities are judged
 ALONE = 10.0  # trials after which the learner's own probabilities, all that there is at first, come down to a half
 OWN, LEARNED = 0.45, 150.0  # their share in the end, and the trials after which it has half of that
 
@@ -146,10 +146,10 @@ def likeliest(scores: np.ndarray, labels: np.ndarray, room: np.ndarray) -> tuple
     _, before, _ = judge_sharpness(scores, labels, math.exp(low) / spread, chosen, even, rise)
     _, after, _ = judge_sharpness(scores, labels, math.exp(high) / spread, chosen, even, rise)
     side = 0
-    while before < 0.0 < after and high - low > CLOSE:  # the Illinois method
+    while before < 0.0 < after and high - low > PRECISION:  # the Illinois method
         at = (low * after - high * before) / (after - before)
         _, slope, _ = judge_sharpness(scores, labels, math.exp(at) / spread, chosen, even, rise)
-        if abs(slope) <= CLOSE:
+        if abs(slope) <= PRECISION:
             break
         if slope > 0.0:
             high, after = at, slope
@@ -288,11 +288,11 @@ class Calibration:
     def foreseen(self, record: Record, natural: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
         """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
 
-        None of fewer than `FEWEST` trials.
+        None of fewer than `FEWEST_JUDGED` trials.
         """
         scores, labels = latest(record)
         half = len(labels) // 2
-        if half < FEWEST:
+        if half < FEWEST_JUDGED:
             return None
         beta, guess = self._fit(scores[:half], labels[:half], natural)
         sized, known = (scores if natural else _sized(scores))[half:], np.isfinite(scores[half:])

@@ -26,15 +26,15 @@ from linmax.util.checks import finite, positive
 
 __all__ = ["EG", "EGPM"]
 
-# Exponents are cut here: so large a number and its sums stay finite, and exp(-LIMIT) is 0 long before.
-LIMIT = 1e300
+# Exponents are cut here: so large a number and its sums stay finite, and exp(-LARGEST_WEIGHT) is 0 long before.
+LARGEST_WEIGHT = 1e300
 
 _SHAPES = ("one number", "a vector", "a matrix (trials, attributes)")
 
 
 @kernel(allocates=True)
 def _cut(value):  # type: ignore[no-untyped-def]
-    return min(max(value, -LIMIT), LIMIT)
+    return min(max(value, -LARGEST_WEIGHT), LARGEST_WEIGHT)
 
 
 @kernel(allocates=True)

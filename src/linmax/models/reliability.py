@@ -15,7 +15,7 @@ import numpy as np
 __all__ = ["Bin", "Reliability", "reliability"]
 
 BINS = 10
-FAINT = 1e-12  # least probability that the log loss counts
+LEAST_SHARE = 1e-12  # least probability that the log loss counts
 
 
 @dataclass(frozen=True)
@@ -74,4 +74,4 @@ def reliability(probabilities: np.ndarray, places: np.ndarray) -> Reliability:
     # Of a bin of n trials, the share right is off by sqrt(2/pi) deviations on average.
     spread = sum(math.sqrt(found.trials * found.confidence * (1.0 - found.confidence)) for found in bins)
     chance = math.sqrt(2.0 / math.pi) * spread / max(1, trials)
-    return Reliability(trials, float(-np.log(np.maximum(given, FAINT)).mean()), error, chance, bins)
+    return Reliability(trials, float(-np.log(np.maximum(given, LEAST_SHARE)).mean()), error, chance, bins)

@@ -18,7 +18,7 @@ from linmax.rules.mixing import average
 __all__ = ["romma"]
 
 SQUARE, MOST, BASE = OWN, OWN + 1, OWN + 2  # |V|^2, the largest it has been, and what was once in GAUGE
-FAR = 100.0  # logarithms beyond this are moved: rare
+FAR_LOG = 100.0  # logarithms beyond this are moved: rare
 PARALLEL = 1e-9  # square of the sine of an angle that counts as 0
 
 
@@ -90,7 +90,7 @@ def step(
     scalars[MOST] = max(scalars[MOST], scalars[SQUARE])
     if not scalars[SQUARE] > 1e-3 * scalars[MOST]:  # what is left of the sum is partly rounding
         sum_squares(memory, scalars)
-    if not max(abs(scalars[GAUGE]), abs(0.5 * math.log(scalars[SQUARE]))) < FAR:
+    if not max(abs(scalars[GAUGE]), abs(0.5 * math.log(scalars[SQUARE]))) < FAR_LOG:
         fold(memory, scalars)
     scalars[MASS], scalars[PEAK] = 1.0, 1.0  # not used here, but where MASS is 0 the loop would rescale for ever
     return True

@@ -28,7 +28,7 @@ __all__ = ["SCOPES", "Gate", "Key", "KeyFile"]
 logger = logging.getLogger("linmax.service")
 
 SCOPES = ("predict", "learn", "admin")
-PREFIX = "lmx_"
+KEY_PREFIX = "lmx_"
 SESSION_SECONDS = 12 * 3600
 MOST_SESSIONS = 50  # of one key; the oldest end
 RELOAD_SECONDS = 1.0
@@ -70,7 +70,7 @@ class KeyFile:
         keys = self.read() or []
         if any(key.name == name and key.revoked is None for key in keys):
             raise ValueError(f"a key called {name!r} exists; revoke it or choose another name")
-        text = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+        text = KEY_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         keys.append(Key(name=name, sha256=_digest(text), scopes=scopes, rate=rate, created=int(time.time())))
         self._write(keys)
         return text

@@ -11,7 +11,7 @@ from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, unsign
 from linmax.service.packing import LOOSE, Packed, class_of, unpack
 from linmax.service.refusals import Refusal
 
-__all__ = ["SKIPPED", "Damaged", "Row", "export", "faults", "hash_at", "replay", "trial", "waiting"]
+__all__ = ["SKIPPED", "Damaged", "StoredEvent", "export", "faults", "hash_at", "replay", "trial", "waiting"]
 
 SKIPPED = "skipped by the operator"
 KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label"}
@@ -32,7 +32,7 @@ class Damaged(Exception):
         self.seq = seq
 
 
-class Row(NamedTuple):
+class StoredEvent(NamedTuple):
     """One event: its numbers, and the instance that it is about, packed."""
 
     seq: int
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 def replay(
     log: EventLog, number: int, after: int, until: int, hash: bytes, skipped: Collection[int] = ()
-) -> Generator[tuple[Row, bytes]]:
+) -> Generator[tuple[StoredEvent, bytes]]:
     """All events of a model in order, each with the running hash after it, which is compared with the stored one.
 
     Parameters
@@ -67,7 +67,7 @@ def replay(
 
 def _checked(
     cursor: Iterable[Any], base: int, running: bytes, skipped: Collection[int]
-) -> Generator[tuple[Row, bytes]]:
+) -> Generator[tuple[StoredEvent, bytes]]:
     for seq, kind, at, id, refers, votes, scores, served, label, places, numbers, stored, *first in cursor:
         if seq > base:
             fields = (seq, kind, at, id, refers, votes, scores, served, label)
@@ -75,13 +75,13 @@ def _checked(
             if running != stored:
                 raise Damaged(seq, f"event {seq} is damaged: it does not fit the running hash of the log")
         if seq in skipped:
-            yield Row(seq, kind, label, None, 0, 0, b"", b""), running
+            yield StoredEvent(seq, kind, label, None, 0, 0, b"", b""), running
         elif refers is None:
-            yield Row(seq, kind, label, served, votes, scores, places, numbers), running
+            yield StoredEvent(seq, kind, label, served, votes, scores, places, numbers), running
         else:
             if first[3] is None:
                 raise Damaged(seq, f"event {seq} is about event {refers}, which is missing")
-            yield Row(seq, kind, label, *first), running
+            yield StoredEvent(seq, kind, label, *first), running
 
 
 def faults(log: EventLog, number: int, after: int) -> dict[int, str]:

@@ -23,13 +23,13 @@ from linmax.service.replay import replay
 from linmax.service.snapshots import SNAPSHOT, Snapshots, belongs
 from linmax.util import files
 
-__all__ = ["Report", "check", "compact", "delete", "exported", "skip", "verify"]
+__all__ = ["Findings", "check", "compact", "delete", "exported", "skip", "verify"]
 
-EXPORT_ROWS = 1000
+ROWS_AT_ONCE = 1000
 
 
 @dataclass
-class Report:
+class Findings:
     """Lines to read, and whether all is well."""
 
     lines: list[str] = field(default_factory=list)
@@ -61,9 +61,9 @@ def _row(log: EventLog, name: str) -> ModelRow:
     raise ValueError(f"no model is called {name!r}; there are: {known}")
 
 
-def check(data: Path, *, settle: bool = False) -> Report:
+def check(data: Path, *, settle: bool = False) -> Findings:
     """Try to recover every model as the server would; list incidents, and settle them if wanted."""
-    report = Report()
+    report = Findings()
     with opened(data) as log:
         snapshots = Snapshots(data / "snapshots")
         snapshots.sweep(log)
@@ -143,14 +143,14 @@ def exported(data: Path, model: str | None, since: int) -> Iterator[dict[str, An
     """Every event after a sequence number, of one model or of all."""
     with opened(data) as log:
         number = None if model is None else _row(log, model).number
-        while events := log_reading.export(log, since, number, EXPORT_ROWS):
+        while events := log_reading.export(log, since, number, ROWS_AT_ONCE):
             yield from events
             since = events[-1]["seq"]
 
 
-def verify(data: Path) -> Report:
+def verify(data: Path) -> Findings:
     """Replay every model from its first event, and compare: hashes, names, answers, snapshots bit by bit."""
-    report = Report()
+    report = Findings()
     with opened(data) as log:
         sound = [line for (line,) in log.run("PRAGMA integrity_check")]
         report.add(f"the file of the log: {'; '.join(map(str, sound))}", good=sound == ["ok"])
@@ -177,7 +177,7 @@ class _Verified:
         self.answers, self.skipped = 0, False
         log.answered = 0  # what a replay predicts is compared, also where it is written down
 
-    def run(self, report: Report) -> None:
+    def run(self, report: Findings) -> None:
         row, model = self.row, ServedModel(self.row)
         self._check_names()
         begin = ""

@@ -11,7 +11,7 @@ import numpy as np
 from linmax.models.online import Learner
 from linmax.service import log_reading
 from linmax.service.log import EventLog
-from linmax.service.log_reading import SKIPPED, Damaged, Row
+from linmax.service.log_reading import SKIPPED, Damaged, StoredEvent
 from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, unsigned
 from linmax.service.model import UNFIT, Noted, ServedModel
 from linmax.service.packing import ATTRIBUTE, CLASS, LOOSE, Packed, SentNames, class_of, unpack
@@ -62,7 +62,7 @@ def replay(
 
 def _apply(
     model: ServedModel,
-    rows: Iterator[tuple[Row, bytes]],
+    rows: Iterator[tuple[StoredEvent, bytes]],
     names: SentNames,
     faults: Mapping[int, str],
     bulk: _Bulk,
@@ -88,7 +88,7 @@ def _apply(
     return trials
 
 
-def _teach(model: ServedModel, row: Row, names: SentNames, note: Noted, fault: str | None) -> None:
+def _teach(model: ServedModel, row: StoredEvent, names: SentNames, note: Noted, fault: str | None) -> None:
     try:
         instance = unpack(Packed(row.votes, row.scores, row.places, row.numbers), names)
         if row.kind == WANTS:
@@ -111,7 +111,7 @@ class _Bulk:
         self._columns = np.zeros(0, np.int32)  # where the learner has the attribute of each number, -1 for nowhere
         self._count = -1
 
-    def learn(self, rows: list[Row], note: Noted) -> bool:
+    def learn(self, rows: list[StoredEvent], note: Noted) -> bool:
         """Learn all rows, or return that they must be learned one by one."""
         model, learner = self.model, self.model.learner
         if not rows:

@@ -1,4 +1,4 @@
-"""The service without HTTP: models by name, recovery, shutdown. Trials are in `trials`, upkeep in `housekeeping`."""
+"""The service without HTTP: models by name, recovery, shutdown. TrialDesk are in `trials`, upkeep in `housekeeping`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from linmax.service.refusals import Refusal
 from linmax.service.replay import Interrupted, replay
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
-from linmax.service.trials import Trials
+from linmax.service.trials import TrialDesk
 
 __all__ = ["Quarantined", "Service"]
 
@@ -75,7 +75,7 @@ class Service:
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.incidents: list[str] = []
-        self.trials = Trials(self)
+        self.trials = TrialDesk(self)
         self.house = Housekeeping(self)
         self.ready = False
         self.stopping = asyncio.Event()

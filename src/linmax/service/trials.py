@@ -32,7 +32,7 @@ from linmax.service.refusals import Refusal
 if TYPE_CHECKING:
     from linmax.service.service import Service
 
-__all__ = ["Trials"]
+__all__ = ["TrialDesk"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -41,7 +41,7 @@ NOTHING_MORE = Likely()
 read_likely = msgspec.json.Decoder(Likely | list[Probability]).decode  # a list as it was written formerly
 
 
-class Trials:
+class TrialDesk:
     """What is done with trials. `done` is called with one answer for each item: at once, or when all are stored."""
 
     def __init__(self, service: Service) -> None:

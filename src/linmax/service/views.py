@@ -117,7 +117,7 @@ class Bound(Struct, kw_only=True):
     slope: float
 
 
-class Waiting(Struct, kw_only=True):
+class WaitingPrediction(Struct, kw_only=True):
     """A prediction that waits for its label; `at` in milliseconds since 1970."""
 
     id: str
@@ -130,7 +130,7 @@ class WaitingView(Struct, kw_only=True):
     """Predictions that wait for their label, oldest first; ask again `after` the last seq for more."""
 
     pending: int
-    predictions: list[Waiting]
+    predictions: list[WaitingPrediction]
 
 
 class TrialView(Struct, kw_only=True):

@@ -27,7 +27,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.techniques.node import Chunk, Node, PlayedChunk, play_children
-from linmax.techniques.technique import LearnerLike, Lowering, Technique, as_learners, bracketed
+from linmax.techniques.technique import LearnerLike, Lowers, Technique, as_learners, bracketed
 from linmax.util.checks import finite, one_of
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class Combined(Technique):
     def learners(self) -> tuple[Any, ...]:
         return self.members
 
-    def node(self, lower: Lowering) -> Node:
+    def node(self, lower: Lowers) -> Node:
         children = [lower(member) for member in self.members]
         return BestOf(children) if self.how == "best" else Weighing(children, self)
 

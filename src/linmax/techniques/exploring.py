@@ -19,7 +19,7 @@ from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
 from linmax.techniques.selecting import AHEAD, drawn
-from linmax.techniques.technique import LearnerLike, Lowering, PrefixTechnique, as_learner
+from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
 from linmax.util.checks import finite, whole
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Explored(PrefixTechnique):
             raise ValueError(f"gamma must lie from 0 to 1, got {self.gamma!r}; try 0.1")
         whole("seed", self.seed, 0)
 
-    def node(self, lower: Lowering) -> Node:
+    def node(self, lower: Lowers) -> Node:
         return Exploring(self)
 
 

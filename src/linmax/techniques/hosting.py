@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Host"]
 
-FAR = 300.0  # the logarithm of a scale that is still a float, with room to multiply by it
+LARGEST_LOG = 300.0  # the logarithm of a scale that is still a float, with room to multiply by it
 
 
 class Host(Node):
@@ -100,7 +100,7 @@ class Host(Node):
         run, state = inner.runs[member], inner.state
         if averaged:
             anchor = float(state.means[member, averages.ANCHOR]) if run.averaging == RAW else 0.0
-            return math.exp(min(anchor, FAR)) / inner.terms(member)
+            return math.exp(min(anchor, LARGEST_LOG)) / inner.terms(member)
         if run.rule.start > 0.0 and run.rule.spread is not None:
             return 1.0 / float(np.abs(state.weights[member]).sum())
-        return math.exp(min(float(state.scalars[member, SHIFT] + state.scalars[member, GAUGE]), FAR))
+        return math.exp(min(float(state.scalars[member, SHIFT] + state.scalars[member, GAUGE]), LARGEST_LOG))

@@ -51,7 +51,7 @@ from linmax.core.search import Trials, doubt, filled, lane_leads, lane_scores, t
 from linmax.jit.compiling import kernel
 
 __all__ = [
-    "NUMBERS",
+    "LOG_NUMBERS",
     "SCALES",
     "Hypothesis",
     "Log",
@@ -74,7 +74,7 @@ TIED = 1e-12  # of the largest possible score: hypotheses are divided by their n
 # What the log keeps of a version besides its weights.
 SINCE, G, STEP_G, LOG_SQUARE, LOG_CROSS, LOG_BACK, LOG_SCALE, MEAN_SCALE, TERMS, LOG_START, LOG_UNSEEN = range(11)
 LOG_IDLE, LOG_FADE, LOG_AGE = range(11, 14)
-NUMBERS = 14
+LOG_NUMBERS = 14
 
 
 class Log(NamedTuple):
@@ -86,7 +86,7 @@ class Log(NamedTuple):
     versions: np.ndarray  # int32 (B, C)
 
 
-LogT = typeof(Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, NUMBERS)), np.zeros((1, 1), np.int32)))
+LogT = typeof(Log(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), np.zeros((1, 1, LOG_NUMBERS)), np.zeros((1, 1), np.int32)))
 
 
 class Hypothesis(NamedTuple):

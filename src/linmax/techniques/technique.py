@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LearnerLike",
-    "Lowering",
+    "Lowers",
     "MemberTechnique",
     "PrefixTechnique",
     "Technique",
@@ -36,7 +36,7 @@ __all__ = [
 LearnerLike = Any  # a description, a rule of the user's own, or text; as an annotation it tells `parse` to expect one
 
 
-class Lowering(Protocol):
+class Lowers(Protocol):
     """What turns descriptions into nodes (see `linmax.engine.lowering`)."""
 
     def __call__(self, learner: Any) -> Node:
@@ -58,7 +58,7 @@ class Technique:
         """The learners that it is made from."""
         raise NotImplementedError
 
-    def node(self, lower: Lowering) -> Node:
+    def node(self, lower: Lowers) -> Node:
         """The node that does its work; ``lower`` gives the nodes of its learners."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class PrefixTechnique(Technique):
 class MemberTechnique(PrefixTechnique):
     """Description of a technique that needs no node of its own: it changes how one rule is run."""
 
-    def node(self, lower: Lowering) -> Node:
+    def node(self, lower: Lowers) -> Node:
         return lower.member(self)
 
     def configure(self, run: Run, learner: Any) -> None:

@@ -34,7 +34,7 @@ from linmax.techniques.hypothesis_log import (
     write_out,
 )
 from linmax.techniques.node import Chunk, Node, PlayedChunk
-from linmax.techniques.technique import LearnerLike, Lowering, PrefixTechnique, as_learner
+from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
 from linmax.util.checks import counted, one_of
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Voted(PrefixTechnique):
         counted("d", self.d, 1)
         one_of("scale", self.scale, SCALES)
 
-    def node(self, lower: Lowering) -> Node:
+    def node(self, lower: Lowers) -> Node:
         base = lower(self.base)
         if not base.selects:
             raise ValueError(f"vote() needs hypotheses that are weights; {self.base} has none: vote over its members")

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import rich.table
 
 
-__all__ = ["Column", "Table", "table"]
+__all__ = ["Heading", "Table", "table"]
 
 
 @dataclass(frozen=True)
-class Column:
+class Heading:
     """One column: the rows' key, the heading (the key when empty) and a format such as ``",d"``."""
 
     key: str
@@ -59,13 +59,13 @@ class Table:
         return shown
 
 
-def table(rows: Iterable[Mapping[str, object]], columns: Sequence[Column], title: str = "") -> Table:
+def table(rows: Iterable[Mapping[str, object]], columns: Sequence[Heading], title: str = "") -> Table:
     """Lay out rows as a table; ``None`` and absent values show as a dash, numbers are right-aligned.
 
     Examples
     --------
     >>> rows = [{"learner": "perceptron", "mistakes": 1234}, {"learner": "plurality", "mistakes": None}]
-    >>> print(table(rows, [Column("learner"), Column("mistakes", format=",d")]))
+    >>> print(table(rows, [Heading("learner"), Heading("mistakes", format=",d")]))
     learner     mistakes
     ----------  --------
     perceptron     1,234
@@ -80,7 +80,7 @@ def table(rows: Iterable[Mapping[str, object]], columns: Sequence[Column], title
     )
 
 
-def _cell(value: object, column: Column) -> str:
+def _cell(value: object, column: Heading) -> str:
     return "-" if value is None else format(value, column.format)
 
 

@@ -36,7 +36,7 @@ from linmax.jit.compiling import kernel
 __all__ = ["Agreement", "AgreementT", "due", "fit_trust", "new_agreement", "no_agreement", "note_row"]
 
 FIRST = 10  # the row of the first fit; each later one comes after half as many rows again
-MOST = 16_384  # rows at which all counts are halved, so that voters who change are followed
+MOST_ROWS = 16_384  # rows at which all counts are halved, so that voters who change are followed
 USUAL = 0.3  # correlation with the truth of a voter of whom nothing is known
 PRIOR = 10.0  # rows that this counts for, with each other voter
 ROUNDS = 20  # of the medians
@@ -165,7 +165,7 @@ def fit_trust(agreement: Agreement, known: int) -> None:
     agreement.trust[1, :-1] = 1.0 - sure
     agreement.trust[1, -1] = 1.0 - float(votes @ sure) / max(float(votes.sum()), 1.0)
     agreement.numbers[DUE] += max(1.0, rows // 2.0)
-    if rows >= MOST:
+    if rows >= MOST_ROWS:
         for counts in (agreement.together, agreement.agreed, agreement.habits):
             counts *= 0.5
         agreement.numbers[[ROWS, DUE]] = 0.5 * rows, 0.75 * rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linmax.learners.votes.agreement import Agreement, new_agreement
-from linmax.learners.votes.mixture import AGE, AGREED, FIRST, FULL, LOGITS, OUTSET, RIDGE, Pool
+from linmax.learners.votes.mixture import AGE, AGREED, FIRST_SHARES, FULL_PRECISION, LOGITS, OUTSET, RIDGE, Pool
 from linmax.learners.votes.trial import VOTERS
 
 __all__ = ["has_matrices", "new_pool", "no_information", "spread_agreement", "spread_out", "spread_pool"]
@@ -24,8 +24,8 @@ def new_pool() -> Pool:
         seen=np.zeros(VOTERS, np.int64),
         sums=np.zeros((LOGITS, 2)),
         scales=np.zeros((0, 2)),
-        mixture=FIRST.copy(),
-        guesses=np.tile([GUESSES, OTHERS], (FIRST.size, 1)),
+        mixture=FIRST_SHARES.copy(),
+        guesses=np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)),
         counts=np.zeros(4, np.int64),
     )
 
@@ -39,7 +39,7 @@ def spread_out(array: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
 
 def has_matrices(size: int) -> bool:
     """Whether the precisions over so many coordinates are full matrices, and voters are compared with each other."""
-    return size <= FULL
+    return size <= FULL_PRECISION
 
 
 def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:

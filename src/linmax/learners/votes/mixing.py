@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from linmax.learners.mixing import Apart, Mixture
+from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import Placed, mix_softmaxes, moved_to
 from linmax.learners.softmax_state import blas, symmetric
 from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
@@ -44,9 +44,9 @@ from linmax.learners.votes.growth import (
 )
 from linmax.learners.votes.mixture import (
     AGREED,
-    FIRST,
-    KEPT,
+    FIRST_SHARES,
     LOGITS,
+    MEMORIES,
     OUTSET,
     RIDGE,
     SPOKEN,
@@ -133,7 +133,7 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
         target.follow_agreement(mixture.known)
 
 
-def _placed(part: Apart, blocks: Blocks, scales: np.ndarray) -> Part:
+def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> Part:
     running: RunningVotes = part.state
     own_voters, own_raters, own_thresholds = running.blocks.tolist()
     voters, raters, classes = part.voters[:own_voters], part.raters[:own_raters], part.classes[:own_thresholds]
@@ -264,7 +264,7 @@ def _mixed(parts: Sequence[Part], shares: np.ndarray, base: Part | None, blocks:
     weights, home = np.zeros((LOGITS, size)), np.zeros((LOGITS, size))
     for m in range(LOGITS):
         learned = [_learned(part, m, size) for part in everyone]
-        found = _joined(learned[: len(parts)], None if base is None else learned[-1], float(KEPT[m]), spoke)
+        found = _joined(learned[: len(parts)], None if base is None else learned[-1], float(MEMORIES[m]), spoke)
         home[m] = found.home
         right = found.pull + RIDGE[m] * found.home
         if precision.size:
@@ -293,9 +293,9 @@ def _mixed(parts: Sequence[Part], shares: np.ndarray, base: Part | None, blocks:
 
 def _members(parts: Sequence[Part], shares: np.ndarray, full: bool) -> np.ndarray:
     """The weights of the members: their logarithms mixed; that of the guided logit by its odds, where there is one."""
-    others = np.arange(FIRST.size) != AGREED
+    others = np.arange(FIRST_SHARES.size) != AGREED
     logs = sum(share * np.log(part.running.pool.mixture[others]) for part, share in zip(parts, shares, strict=True))
-    mixture = np.zeros(FIRST.size)
+    mixture = np.zeros(FIRST_SHARES.size)
     mixture[others] = np.exp(logs - np.max(logs))
     mixture /= mixture.sum()
     guided = [
@@ -310,7 +310,7 @@ def _members(parts: Sequence[Part], shares: np.ndarray, full: bool) -> np.ndarra
 
 def _guesses(parts: Sequence[Part], base: Part | None) -> np.ndarray:
     """Labels guessed and not, as each member saw it, added up."""
-    first = np.tile([GUESSES, OTHERS], (FIRST.size, 1)) if base is None else _guessed(base)
+    first = np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)) if base is None else _guessed(base)
     return np.asarray(first + sum(_guessed(part) - first for part in parts))
 
 

@@ -25,19 +25,19 @@ from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, no
 from linmax.learners.votes.logits import step_by_diagonal, step_by_matrix
 from linmax.learners.votes.trial import VOTERS, write_trial
 
-__all__ = ["FULL", "LOGITS", "Pool", "Room", "play_votes"]
+__all__ = ["FULL_PRECISION", "LOGITS", "MixtureRoom", "Pool", "play_votes"]
 
 RIDGE = np.array([0.3, 10.0, 10.0, 10.0, 10.0, 10.0])
-KEPT = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
+MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
 TRUST = 0.03
 LOGITS = RIDGE.size
 STEADY, AGREED = 1, 5  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
 OUTSET = np.array([1.0, 1.0])  # the first weights of the two raters made of all votes
-FIRST = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.0, 0.001])
+FIRST_SHARES = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.0, 0.001])
 RATE = 1e-3  # of the fixed share
-FAINT = 1e-9  # least probability by which a member is judged
+LEAST_PROBABILITY = 1e-9  # least probability by which a member is judged
 OFTEN = 64  # coordinates up to which the precision is factorised at every trial; beyond, the more rarely the more
-FULL = 256  # coordinates up to which the precision is a full matrix
+FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix
 
 
 TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
@@ -63,7 +63,7 @@ class Pool(NamedTuple):
 PoolT = types.NamedTuple((Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices), Pool)
 
 
-class Room(NamedTuple):
+class MixtureRoom(NamedTuple):
     """Where a trial is worked out."""
 
     store: Store  # of one trial
@@ -73,7 +73,7 @@ class Room(NamedTuple):
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
-RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, IntTable), Room)
+RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, IntTable), MixtureRoom)
 
 
 @kernel()
@@ -148,7 +148,7 @@ def predict(
     count: int,
     known: int,
     given: np.ndarray,
-    room: Room,
+    room: MixtureRoom,
     mixed: np.ndarray,
 ) -> None:
     """Probabilities of the classes: of each member, without its guesses, and of the mixture."""
@@ -179,7 +179,7 @@ def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> Non
         count += 1
         guesses = pool.guesses[m]
         guess = guesses[0] / (guesses[0] + guesses[1])
-        pool.mixture[m] *= max(FAINT, (1.0 - guess) * shares[m, label] + guess / known)
+        pool.mixture[m] *= max(LEAST_PROBABILITY, (1.0 - guess) * shares[m, label] + guess / known)
         total += pool.mixture[m]
         sure = trust(shares[m, label], guess, known)
         guesses[0] += 1.0 - sure
@@ -201,7 +201,7 @@ def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
 
 
 @kernel()
-def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label: int, room: Room) -> None:
+def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label: int, room: MixtureRoom) -> None:
     """One step of each logit."""
     n = pool.weights.shape[1]
     fresh = pool.counts[AGE] == 0
@@ -214,13 +214,13 @@ def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label:
         weights = pool.weights[m]
         if pool.precision.shape[1]:
             step_by_matrix(
-                room.store, count, label, room.shares[m], RIDGE[m], KEPT[m], pool.home[m], weights, pool.precision[m],
-                pool.factor[m], fresh, room.vectors, room.chain,
+                room.store, count, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], weights,
+                pool.precision[m], pool.factor[m], fresh, room.vectors, room.chain,
             )  # fmt: skip
             add_up(pool, m, middle, last)
         else:
             size = step_by_diagonal(
-                room.store, count, known, label, room.shares[m], RIDGE[m], KEPT[m], pool.home[m], weights,
+                room.store, count, known, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], weights,
                 pool.diagonal[m], room.vectors, room.chain[0],
             )  # fmt: skip
             for a in range(size):
@@ -241,7 +241,7 @@ def play_votes(
     shape: np.ndarray,
     pool: Pool,
     agreement: Agreement,
-    room: Room,
+    room: MixtureRoom,
     given: np.ndarray,
     learn: bool,
     predictions: np.ndarray,

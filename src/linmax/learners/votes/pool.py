@@ -17,17 +17,17 @@ from linmax.learners.votes.growth import new_pool, spread_agreement, spread_out,
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
-    FIRST,
-    KEPT,
+    FIRST_SHARES,
     LOGITS,
+    MEMORIES,
     OUTSET,
     RIDGE,
     SPOKEN,
     STEADY,
     TRIALS,
     TRUST,
+    MixtureRoom,
     Pool,
-    Room,
     play_votes,
 )
 from linmax.learners.votes.trial import COPIED, SHARE, VOTERS
@@ -53,7 +53,7 @@ class RunningVotes(Running):
         self.signs = np.zeros(0)  # of the voters
         self.pool = new_pool()
         self.agreement = no_agreement()
-        self.room: Room | None = None
+        self.room: MixtureRoom | None = None
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -103,13 +103,13 @@ class RunningVotes(Running):
     def mix(self, mixture: Mixture) -> None:
         mix_pools(self, mixture)
 
-    def _room(self, k: int) -> Room:
-        """Room for one trial; kept as long as nothing grows."""
+    def _room(self, k: int) -> MixtureRoom:
+        """MixtureRoom for one trial; kept as long as nothing grows."""
         if self.room is None or self.room.scores.size != k:
             n, most = self.pool.weights.shape[1], int(self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
-            self.room = Room(
+            self.room = MixtureRoom(
                 new_store(1, most),
-                np.zeros((FIRST.size, k)),
+                np.zeros((FIRST_SHARES.size, k)),
                 np.zeros(k),
                 np.zeros((6, max(n, k))),
                 np.zeros((2, max(k, most)), np.int64),
@@ -200,7 +200,7 @@ class RunningVotes(Running):
                     continue
                 name = "logit that starts from how far voters agree"
             elif m < LOGITS:
-                memory = "all trials" if KEPT[m] == 1.0 else f"about {1.0 / (1.0 - KEPT[m]):,.0f} trials"
+                memory = "all trials" if MEMORIES[m] == 1.0 else f"about {1.0 / (1.0 - MEMORIES[m]):,.0f} trials"
                 name = f"logit of {memory}, prior {RIDGE[m]:g}"
             found[name] = found.get(name, 0.0) + share
         return found

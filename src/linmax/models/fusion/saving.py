@@ -13,7 +13,7 @@ from linmax.util import files
 
 __all__ = ["read_fusion", "write_fusion"]
 
-KIND = "vote fusion"
+FUSION_KIND = "vote fusion"
 F = TypeVar("F")
 
 
@@ -27,12 +27,12 @@ def write_fusion(path: str | os.PathLike[str], parameters: Mapping[str, Any], st
     if not isinstance(by, (str, int, type(None))):
         parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
     parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(parameters["abstain"])}
-    files.write(path, KIND, {"parameters": parameters, "state": _with_labels(description, files.plain)}, arrays)
+    files.write(path, FUSION_KIND, {"parameters": parameters, "state": _with_labels(description, files.plain)}, arrays)
 
 
 def read_fusion(path: str | os.PathLike[str], make: Callable[..., F]) -> tuple[F, FusionState]:
     """A fusion made with the parameters in a file, and what it had learned."""
-    description, arrays = files.read(path, KIND)
+    description, arrays = files.read(path, FUSION_KIND)
     try:
         parameters, state = (_with_labels(description[part], files.named) for part in ("parameters", "state"))
         fusion = make(**parameters | {"abstain": files.named(parameters["abstain"])})

@@ -32,7 +32,7 @@ from linmax.models.online.candidates import (
     place_of,
 )
 from linmax.models.online.reading import UNSET, check_given, distinct, normaliser_of
-from linmax.models.online.trials import Trials
+from linmax.models.online.trials import NamedTrials
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
 from linmax.util import files
@@ -43,7 +43,7 @@ __all__ = ["KIND", "Learner"]
 KIND = "learner"
 
 
-class Learner(Trials):
+class Learner(NamedTrials):
     """A learner that is asked and taught one instance at a time.
 
     Parameters

@@ -19,12 +19,12 @@ from linmax.models.model import Model
 from linmax.models.online.named import Named
 from linmax.models.online.reading import UNSET, Given, check_places, check_rows, numbered
 
-__all__ = ["Trials"]
+__all__ = ["NamedTrials"]
 
 SAFE = nullcontext()
 
 
-class Trials(Named):
+class NamedTrials(Named):
     """How a `Learner` judges and learns one instance."""
 
     @property

@@ -37,7 +37,7 @@ from linmax.util import files
 __all__ = ["FusionClassifier"]
 
 
-FIRST = 16  # samples that start models which have seen none
+FIRST_SAMPLES = 16  # samples that start models which have seen none
 
 
 class FusionClassifier(Composition, WhatModelsSay):
@@ -288,7 +288,7 @@ class FusionClassifier(Composition, WhatModelsSay):
     ) -> int:
         """Start models that have seen nothing with the first samples, and a fusion that has seen none; how many."""
         X, y = data
-        head = np.arange(min(FIRST, max(1, len(y) // 2)))
+        head = np.arange(min(FIRST_SAMPLES, max(1, len(y) // 2)))
         fitted = [clone(model) for _, model in models]
         for (name, _), model in zip(models, fitted, strict=True):
             names = None if isinstance(model, OnLineClassifier) and not declared else known

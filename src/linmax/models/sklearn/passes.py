@@ -21,7 +21,7 @@ from linmax.util.checks import at_least, boolean, whole
 
 FEW = 1000  # samples, of which all are held out once, in FOLDS parts, and not only a fraction
 FOLDS = 4
-FEWEST = 12  # samples, of which none are held out
+FEWEST_SAMPLES = 12  # samples, of which none are held out
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ def by_mistakes(model: ExpertsModel, samples: Samples, plan: PassPlan) -> Fitted
 def held_out(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan) -> list[Pilot]:
     """Models that have parts of the samples held out: one of a fraction, or of few samples several, of all parts."""
     rows = samples.rows
-    if len(rows) < FEWEST:
+    if len(rows) < FEWEST_SAMPLES:
         if plan.early_stopping is True:
-            raise ValueError(f"early_stopping=True needs {FEWEST} samples or more, got {len(rows)}; try 'auto'")
+            raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
     several = len(rows) < FEW and plan.early_stopping is not True
     parts = FOLDS if several else max(2, round(1.0 / plan.validation_fraction))

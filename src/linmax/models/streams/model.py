@@ -32,9 +32,9 @@ from linmax.util import files
 from linmax.util.checks import boolean, one_of
 from linmax.util.names import apart
 
-__all__ = ["KIND", "StreamModel"]
+__all__ = ["STREAM_KIND", "StreamModel"]
 
-KIND = "stream model"
+STREAM_KIND = "stream model"
 NOBODY = -1  # predicted before a class is known
 
 
@@ -339,12 +339,12 @@ class StreamModel(Known):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
-        files.write(path, KIND, *self.state())
+        files.write(path, STREAM_KIND, *self.state())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that was saved."""
-        return cls.from_state(*files.read(path, KIND))
+        return cls.from_state(*files.read(path, STREAM_KIND))
 
 
 def weights_of(batch: Batch) -> np.ndarray | None:

@@ -26,7 +26,7 @@ from linmax.util.names import apart
 __all__ = ["CHECKPOINT", "Counts", "Milestone", "Progressive"]
 
 CHECKPOINT = "stream checkpoint"
-POINTS = 2048  # of the mistake curve
+STREAM_POINTS = 2048  # of the mistake curve
 
 
 @dataclass
@@ -221,12 +221,12 @@ class Progressive:
             target *= 2
 
     def _curve(self, mistakes: np.ndarray) -> None:
-        """Keep points of the mistake curve, evenly spread, at most POINTS of them."""
+        """Keep points of the mistake curve, evenly spread, at most STREAM_POINTS of them."""
         begin = self.counts.trials
         end = begin + len(mistakes)
         trials = np.arange((begin // self.every + 1) * self.every, end + 1, self.every)
         self.points += zip(trials.tolist(), mistakes[trials - begin - 1].tolist(), strict=True)
-        while len(self.points) > POINTS:
+        while len(self.points) > STREAM_POINTS:
             self.points = self.points[1::2]
             self.every *= 2
 
