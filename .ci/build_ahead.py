@@ -44,7 +44,7 @@ def examples(folder: Path) -> list[list[str]]:
         ["demo", "--no-plot", "--trials", "300"],
         ["fuse", str(votes), "--label", "answer"],
         ["learn", str(lines), "--model", model],
-        ["predict", str(lines), "--model", model],
+        ["predict", model, str(lines)],
         ["learn", str(rows), "--label", "class"],
         ["learn", str(lines), "--learner", "A-perceptron"],
     ]
