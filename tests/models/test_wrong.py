@@ -92,6 +92,14 @@ def test_by_id_with_candidates_and_where_nothing_is_said() -> None:
     assert ranker.learn(id="q", wrong="d") == "d"
     open_ended = linmax.Learner("perceptron")
     assert open_ended.learn({"f": 1.0}, wrong="x") is None  # no other class is known
+    for one, given in (
+        (ranker, {"candidates": ["only"], "votes": {"v": "only"}}),
+        (open_ended, {"attributes": {"f": 1.0}}),
+    ):
+        answer = one.predict(id="alone", **given)
+        assert one.learn(id="alone", wrong="only") == answer
+        with pytest.raises(ValueError, match="has had its label already"):
+            one.learn(id="alone", wrong="only")
     assert open_ended.trials == 0
 
 

@@ -373,7 +373,7 @@ class Learner(NamedTrials):
             else:
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
         self._waiting.label(id)
-        return kept.predicted if kept.candidates is None else kept.candidates[kept.predicted]
+        return kept.answer
 
     def _learn_weighed(self, blocks: tuple[Any, Any, Any], label: Any, id: Any, weight: float) -> Any:
         """`learn` an instance that counts ``weight`` times."""

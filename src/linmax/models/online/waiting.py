@@ -27,6 +27,11 @@ class Waiting:
         """The instance."""
         return Given(self.attributes, self.votes, self.scores)
 
+    @property
+    def answer(self) -> Any:
+        """What was predicted, by name."""
+        return self.predicted if self.candidates is None else self.candidates[self.predicted]
+
 
 class WaitingRoom:
     """Instances by id, ``size`` at most; as many ids that have had their label are remembered."""

@@ -36,7 +36,11 @@ def learn_wrong(learner: Learner, wrong: Any, blocks: dict[str, Any], id: Any, c
         label = another(shares, wrong, learner.trials) if wrong in shares else None
         place = model.known.index(wrong) if label is not None else -1
     given = blocks if candidates is None else blocks | {"candidates": candidates}
+    if label is None and id is not None:
+        answer = waiting[id].answer
+        waiting.label(id)  # it has been answered, even though that told nothing
+        return answer
     if label is None:
-        return learner.predict(**given) if id is None else waiting[id].predicted
+        return learner.predict(**given)
     with denied(learner.model, place):
         return learner.learn(label=label, **given) if id is None else learner.learn(id=id, label=label)
