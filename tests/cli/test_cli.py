@@ -231,7 +231,7 @@ class TestDemo:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TERM", "xterm-256color")
         monkeypatch.setenv("COLUMNS", "100")
-        monkeypatch.setattr(demo, "PAUSE", 0.02)
+        monkeypatch.setattr(demo, "FRAME", 0.02)
         assert cli.main(QUICK) == 0
         shown = capsys.readouterr().out
         assert "recent error" in shown

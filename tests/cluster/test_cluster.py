@@ -470,7 +470,7 @@ POOL = "V(h=5)-combine(R-perceptron, AR-winnow(1.2), R-alma(2.5), AR-alma(2.5), 
 
 
 @pytest.mark.parametrize(
-    "learner", [POOL, "combine(A-perceptron, winnow(1.1), how=weighted)", "stack(pa, winnow(1.1))", "pa"]
+    "learner", [POOL, "combine(A-perceptron, winnow(1.1), how=weighted)", "stack(pa, winnow(1.1))", "V-R-pa", "pa"]
 )
 def test_members_apart_give_the_result_of_one_machine(learner, votes, client):
     alone = linmax.run(learner, *votes)

@@ -10,6 +10,7 @@ import copy
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable
 from itertools import count, pairwise
 from pathlib import Path
@@ -187,7 +188,8 @@ def test_a_learner_by_name(rng: np.random.Generator, number: int, folder: Path) 
     for trial in range(int(rng.choice([12, 30, 60]))):
         instance, label = source.instance()
         met = instance.get("attributes", {}).keys() <= set(learner.attributes)
-        comparable = met or text not in OTHERS
+        # In the first trials of a pool scores may cancel, and what rounding leaves of them is blown up to a vote.
+        comparable = (met and learner.trials >= 10) or text not in OTHERS
         asked = learner.predict(**instance) if rng.integers(3) == 0 else linmax
         drawn = text.startswith("B")  # learn tells what was tried, and by id what was answered
         if rng.integers(9) == 0 and (comparable or twin is None) and not drawn:
@@ -353,10 +355,12 @@ def test_scikit_learn_fusion(rng: np.random.Generator, number: int, folder: Path
         models[: int(rng.integers(1, 4))], FUSIONS[number % len(FUSIONS)], passthrough=bool(number % 2), cv=2
     )
     X, y = rng.uniform(-1, 1, (40, int(rng.choice([1, 9, 40])))), np.arange(40) % int(rng.choice([2, 3, 9]))
-    if rng.integers(2):
-        model.fit(X, y)
-    for begin in range(0, 40, 13):
-        model.partial_fit(X[begin : begin + 13], y[begin : begin + 13], classes=np.unique(y))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "fold . of cv holds out all samples", RuntimeWarning)
+        if rng.integers(2):
+            model.fit(X, y)
+        for begin in range(0, 40, 13):
+            model.partial_fit(X[begin : begin + 13], y[begin : begin + 13], classes=np.unique(y))
     assert model.predict(X).shape == (40,)
 
 

@@ -60,7 +60,7 @@ def test_every_trial_agrees_with_the_formulas(
     kind: str, thresholds: bool, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not full:
-        monkeypatch.setattr("linmax.learners.votes.growth.FULL", 1)
+        monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 1)
     votes, scores, labels = CASES[kind]
     instances = instances_of(votes, scores, thresholds)
     machine = run("votes", instances[:0], []).model
@@ -139,7 +139,7 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
 def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Known only when first met, or announced at once: the same."""
     if not full:
-        monkeypatch.setattr("linmax.learners.votes.growth.FULL", 1)
+        monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 1)
     votes, scores, labels = trials(7, 5, 2)
     half = TRIALS // 2
     labels[:half] %= K - 1
@@ -159,7 +159,7 @@ def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest
 @pytest.mark.small
 def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL", 9)
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 9)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
     assert model.engine.top.running.pool.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)
@@ -260,7 +260,7 @@ def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
 @pytest.mark.small
 def test_voters_who_become_too_many_are_no_longer_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the logit that agreement guided rests, and nothing reads what is no longer there."""
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL", 12)
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 12)
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 60)
     votes = np.where(random.random((60, 14)) < 0.8, labels[:, None], 1 - labels[:, None])

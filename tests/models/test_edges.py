@@ -127,7 +127,7 @@ def test_masked_votes_abstain() -> None:
     named = {"a": VOTES[:, 0], "b": VOTES[:, 1]}
     assert VoteFusion("perceptron").fit(named, [0, 1, 0]).predict(named).tolist() == fused.predict(VOTES).tolist()
     first, second = Learner("perceptron"), Learner("perceptron")
-    for masked, row, label in zip(VOTES, plain, "xyx", strict=True):
+    for masked, row, label in zip(VOTES, plain, [0, 1, 0], strict=True):
         first.learn(votes=dict(zip("ab", masked, strict=True)), label=label)
         second.learn(votes=dict(zip("ab", row, strict=True)), label=label)
     assert first.weights == second.weights

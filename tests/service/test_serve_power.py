@@ -9,7 +9,7 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 import apsw
 from power import PowerVFS
 
-from linmax.service import log as log_module
+from linmax.service import log_store
 from linmax.service.log import EventLog
 from linmax.service.log_file import StorageFailed
 
@@ -63,7 +63,7 @@ def survives(folder, acknowledged):
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """Checkpoints happen within a short test."""
-    monkeypatch.setattr(log_module, "CHECKPOINT_PAGES", 40)
+    monkeypatch.setattr(log_store, "CHECKPOINT_PAGES", 40)
 
 
 def test_full_loses_nothing(tmp_path):

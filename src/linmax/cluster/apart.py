@@ -100,7 +100,7 @@ class MembersApart(Engine):
                 log.weights[:, :many].copy(),
                 log.backlog[:, :many].copy(),
                 log.numbers[:, :many].copy(),
-                log.versions,
+                log.versions.copy(),
             )
         )
         return failed
@@ -166,8 +166,10 @@ class EngineApart(Engine):
     def chunk_length(self, size: int) -> int:
         return self.plan.chunks if self.replay else super().chunk_length(size)
 
-    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:  # noqa: ARG002
+    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:
         """Take what the members did elsewhere from the records."""
+        if not self.replay:  # one member stays here
+            return super().play_members(chunk, margins)
         log = chunk.log
         for group, records in self.replay:
             record = records[self.place]

@@ -32,7 +32,7 @@ from linmax.engine.one_trial.objects import (
 )
 from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import Record, RecordT
-from linmax.jit.compiling import address_of, kernel
+from linmax.jit.compiling import JIT, address_of, kernel
 from linmax.learners.attribute_kinds import COLUMNS, DENSE
 from linmax.learners.dense_members import DenseMembers, DenseRoom, DenseRoomT, play_dense
 from linmax.learners.member_fusion import FusionRoom, FusionRoomT, fuse
@@ -102,8 +102,9 @@ NumbersTrialT = types.NamedTuple(
 )
 
 kept = keeper(NumbersTrialT)
-call_dense, call_pairs = calling(play_dense.signature), calling(play_pairs.signature)
-call_nearest, call_fuse = calling(play_nearest.signature), calling(fuse.signature)
+call_dense, call_pairs, call_nearest, call_fuse = (
+    calling(function.signature) if JIT else None for function in (play_dense, play_pairs, play_nearest, fuse)
+)
 
 
 @kernel(types.void(int64, NumbersTrialT))

@@ -246,6 +246,7 @@ class NamedTrials(Named):
 
         Examples
         --------
+        >>> from linmax import Learner
         >>> learner = Learner("perceptron")
         >>> for name in "yes", "no":
         ...     _ = learner.learn({name: 1.0}, label=name)

@@ -117,7 +117,7 @@ def checked_folds(splits: Any, y: np.ndarray) -> Folds:
     for number, (learned, _) in enumerate(folds):
         lacking = np.setdiff1d(y, y[learned])
         if len(lacking):
-            told = f"fold {number + 1} of cv holds out all samples of class {lacking[0]!r}"
+            told = f"fold {number + 1} of cv holds out all samples of class {lacking.tolist()[0]!r}"
             warnings.warn(f"{told}: models fitted without it rate that class 0; try fewer folds", RuntimeWarning, 4)
     return folds
 
