@@ -103,7 +103,7 @@ NumbersTrialT = types.NamedTuple(
 
 kept = keeper(NumbersTrialT)
 call_dense, call_pairs, call_nearest, call_fuse = (
-    calling(function.signature) if JIT else None for function in (play_dense, play_pairs, play_nearest, fuse)
+    calling(function.signature if JIT else None) for function in (play_dense, play_pairs, play_nearest, fuse)
 )
 
 
