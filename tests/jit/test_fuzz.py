@@ -188,8 +188,8 @@ def test_a_learner_by_name(rng: np.random.Generator, number: int, folder: Path) 
     for trial in range(int(rng.choice([12, 30, 60]))):
         instance, label = source.instance()
         met = instance.get("attributes", {}).keys() <= set(learner.attributes)
-        # In the first trials of a pool scores may cancel, and what rounding leaves of them is blown up to a vote.
-        comparable = (met and learner.trials >= 10) or text not in OTHERS
+        # Where labels come in long runs, the pool for attributes predicts rows at large otherwise than the next one.
+        comparable = (met and text not in ("auto", "attributes")) or text not in OTHERS
         asked = learner.predict(**instance) if rng.integers(3) == 0 else linmax
         drawn = text.startswith("B")  # learn tells what was tried, and by id what was answered
         if rng.integers(9) == 0 and (comparable or twin is None) and not drawn:
