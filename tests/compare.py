@@ -381,7 +381,7 @@ def follow(
             label = opponent(t, int(guess))
         trace = machine.run(one, [label]) if machine else run(case.rule, one, [label], **options)
         machine = trace.model
-        doubt.reset()
+        doubt.reset(products=not bool(np.isin(x, (-1.0, 0.0, 1.0)).all()))
         before, weights_before = slow.updates, (slow.hypothesis(), flat)
         if options.get("discover") is True:  # a vote makes its class known
             named = (one.names[vote] for vote in one.votes[0] if vote >= 0)

@@ -62,25 +62,27 @@ class Doubt:
     """The closest call so far: the least |sum| / sum of |terms| of a decision that rounding could turn.
 
     Decisions whose arithmetic is exact in any order are not counted: all terms multiples of 2^-20 below 2^30,
-    or all of the same magnitude.
+    or all of the same magnitude, unless they are products that were rounded: compiled code may add a product before
+    it is rounded (fused multiply-add), which leaves a crumb of w x - w x.
     """
 
     def __init__(self) -> None:
-        self.smallest = math.inf
+        self.reset()
 
-    def reset(self) -> None:
-        self.smallest = math.inf
+    def reset(self, products: bool = False) -> None:
+        """Begin anew; whether terms are products of weights with other numbers than 0 and +-1."""
+        self.smallest, self.products = math.inf, products
 
     def note(self, terms: npt.ArrayLike) -> None:
         values = np.asarray(terms, dtype=float)
         magnitudes = np.abs(values[values != 0.0])
-        if magnitudes.size == 0 or _sums_exactly(magnitudes):
+        if magnitudes.size == 0 or _sums_exactly(magnitudes, self.products):
             return
         self.smallest = min(self.smallest, abs(total(values)) / total(magnitudes))
 
 
-def _sums_exactly(magnitudes: Vector) -> bool:
-    if bool(np.all(magnitudes == magnitudes[0])):
+def _sums_exactly(magnitudes: Vector, products: bool = False) -> bool:
+    if not products and bool(np.all(magnitudes == magnitudes[0])):
         return True
     fine = magnitudes * 2.0**20
     return bool(np.all(fine == np.rint(fine)) and magnitudes.max() < 2.0**30)
