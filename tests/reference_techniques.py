@@ -697,19 +697,11 @@ class Stack:
         return prediction
 
 
-class Select(_Linear):
-    """S-B: the label of a trial is asked for with probability b / (b + lead), and only such trials are played by B.
+class _Host(_Linear):
+    """Predicts as the learner inside, which is shown some of the trials."""
 
-    The lead is that of the best known class over the second best under the hypothesis that predicts: with its true
-    weights, divided by their sum where they multiply. Trial t (from 0) is asked for if `uniform(seed, t)` is below that
-    probability, or if its label is a new class, or if fewer than two classes are known.
-    """
-
+    base: Learner
     changed = True
-
-    def __init__(self, base: Learner, b: float, seed: int, multiplies: bool) -> None:
-        self.base, self.b, self.seed, self.multiplies = base, b, seed, multiplies
-        self.mistakes = self.trials = self.asked = 0
 
     @property
     def linear(self) -> LinearMax:
@@ -726,6 +718,19 @@ class Select(_Linear):
 
     def predict(self, x: Vector) -> int:
         return self.base.predict(x)
+
+
+class Select(_Host):
+    """S-B: the label of a trial is asked for with probability b / (b + lead), and only such trials are played by B.
+
+    The lead is that of the best known class over the second best under the hypothesis that predicts: with its true
+    weights, divided by their sum where they multiply. Trial t (from 0) is asked for if `uniform(seed, t)` is below that
+    probability, or if its label is a new class, or if fewer than two classes are known.
+    """
+
+    def __init__(self, base: Learner, b: float, seed: int, multiplies: bool) -> None:
+        self.base, self.b, self.seed, self.multiplies = base, b, seed, multiplies
+        self.mistakes = self.trials = self.asked = 0
 
     @staticmethod
     def uniform(seed: int, t: int) -> float:
@@ -756,34 +761,16 @@ class Select(_Linear):
         return prediction
 
 
-class Explore(_Linear):
+class Explore(_Host):
     """B-B: with probability gamma the class tried is drawn from those known, else it is B's prediction.
 
     B plays a trial if the class tried is right, if two classes are known, or if the label is a new class; of more than
     two classes that tie at the top only if the class was drawn.
     """
 
-    changed = True
-
     def __init__(self, base: Learner, gamma: float, seed: int) -> None:
         self.base, self.gamma, self.seed = base, gamma, seed
         self.mistakes = self.trials = self.told = 0
-
-    @property
-    def linear(self) -> LinearMax:
-        return self.base.linear
-
-    def grow(self, n: int) -> None:
-        self.base.grow(n)
-
-    def snapshot(self) -> Hypothesis:
-        return self.base.snapshot()
-
-    def scores(self, x: Vector) -> Vector:
-        return self.base.scores(x)
-
-    def predict(self, x: Vector) -> int:
-        return self.base.predict(x)
 
     def trial(self, x: Vector, label: int) -> int:
         self.grow(x.shape[1])

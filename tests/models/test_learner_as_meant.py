@@ -142,3 +142,21 @@ def test_votes_without_any_label_are_looked_at_too() -> None:
         linmax.VoteFusion().fit(np.array([[0, -1], [2, 1]]))
     many = linmax.VoteFusion(LEARNER).fit([[t, t, t + 1] for t in range(30)])  # another class in every row
     assert len(many.classes_) == 31
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("weight", [0.0, 0.5, 2.0])
+def test_weighed_instances_are_matched_as_others(weight: float) -> None:
+    """What a weight of 1 matches and refuses, every weight does."""
+    learner = linmax.Learner("perceptron")
+    learner.learn(votes={"a": 1, "b": 2}, label=1)
+    with pytest.warns(UserWarning, match="is taken for the class"):
+        learner.learn(votes={"a": "1", "b": "2"}, label=2, weight=weight)
+    with pytest.warns(UserWarning, match="is taken for the class"):
+        learner.learn(votes={"a": 1, "b": 2}, label="2", weight=weight)
+    learner.predict(votes={"a": 2, "b": 1}, id=7)
+    with pytest.warns(UserWarning, match="is taken for the class"):
+        learner.learn(id=7, label="1", weight=weight)
+    assert learner.classes == [1, 2]
+    with pytest.raises(ValueError, match="votes are"):
+        learner.learn(votes={"a": "x", "b": "y"}, label=2, weight=weight)

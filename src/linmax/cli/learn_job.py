@@ -225,7 +225,9 @@ class LearnJob:
         names = self.work.model.labels.names
         if self.warned or len(names) < SUSPICIOUS or 2 * len(names) < self.rows:
             return
-        numbers = [name for name in names if _is_number(name)]
+        from linmax.io.schema import is_number
+
+        numbers = [name for name in names if is_number(name)]
         if 2 * len(numbers) > len(names):
             self.warned = True
             told = (
@@ -372,14 +374,6 @@ class LearnJob:
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
             if figures.get(name) is not None:
                 self.screen.print(f"{what} {figures[name]:.4f}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _many(count: int, one: str, more: str = "") -> str:

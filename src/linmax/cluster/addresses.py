@@ -20,6 +20,7 @@ from linmax.io.formats import make_format
 from linmax.io.formats.base import TableFormat
 from linmax.io.options import ReadOptions
 from linmax.io.reader import open_source
+from linmax.io.schema import is_number
 
 __all__ = ["Part", "fingerprint", "listed", "missing", "opened", "parts_of"]
 
@@ -118,7 +119,7 @@ def parts_of(paths: Sequence[str]) -> list[str | Part]:
     for found in pairs:
         for name, value in found:
             values.setdefault(name, []).append(value)
-    numbers = {name for name, given in values.items() if all(v == NOTHING or _is_number(v) for v in given)}
+    numbers = {name for name, given in values.items() if all(v == NOTHING or is_number(v) for v in given)}
 
     def value_of(name: str, text: str) -> str | float | None:
         if text == NOTHING:
@@ -129,14 +130,6 @@ def parts_of(paths: Sequence[str]) -> list[str | Part]:
         Part(path, tuple((name, value_of(name, text)) for name, text in found)) if found else path
         for path, found in zip(paths, pairs, strict=True)
     ]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def fingerprint(path: str) -> list[Any] | None:

@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 
 from linmax.io.options import ReadOptions
 
-__all__ = ["LABELS", "MISSING", "Schema", "cell_type", "dense_columns", "named_columns", "refuse_repeated", "schema_of"]
+__all__ = [
+    "LABELS",
+    "MISSING",
+    "Schema",
+    "cell_type",
+    "dense_columns",
+    "is_number",
+    "named_columns",
+    "refuse_repeated",
+    "schema_of",
+]
 
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
 LABELS = ("label", "target", "class", "y")  # names of the label, in the order of preference

@@ -15,7 +15,7 @@ import numpy as np
 
 from linmax.data.experts import Experts
 from linmax.techniques.exploring import Exploring
-from linmax.techniques.selecting import drawn
+from linmax.util.draws import drawn
 
 if TYPE_CHECKING:
     from linmax.models.experts_model import ExpertsModel

@@ -18,9 +18,10 @@ from linmax.core.contract import KNOWN, UPDATES
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
-from linmax.techniques.selecting import AHEAD, drawn
+from linmax.techniques.selecting import AHEAD
 from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
 from linmax.util.checks import finite, whole
+from linmax.util.draws import drawn
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine

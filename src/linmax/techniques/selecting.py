@@ -18,23 +18,15 @@ from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
 from linmax.util.checks import positive, whole
+from linmax.util.draws import drawn
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
 
-__all__ = ["Selected", "Selecting", "drawn", "selective"]
+__all__ = ["Selected", "Selecting", "selective"]
 
 DRAWS, GRANTED, ASKED = range(3)  # of `Selecting.marks`: draws so far, labels promised but not seen, labels learned
 AHEAD = 256  # most trials that are judged at a time, in the hope that none of them is asked for
-MASK = 2**64 - 1
-
-
-def drawn(seed: int, number: int) -> float:
-    """Draw ``number`` of the stream ``seed``: uniform on [0, 1), and always the same (splitmix64)."""
-    bits = (0x9E3779B97F4A7C15 * (number + 1) + 0xD1342543DE82EF95 * (seed + 1)) & MASK
-    bits = ((bits ^ bits >> 30) * 0xBF58476D1CE4E5B9) & MASK
-    bits = ((bits ^ bits >> 27) * 0x94D049BB133111EB) & MASK
-    return ((bits ^ bits >> 31) >> 11) / 2.0**53
 
 
 @dataclass(frozen=True)

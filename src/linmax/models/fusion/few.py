@@ -20,7 +20,7 @@ from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
 from linmax.models.asking import order_by_worth
 from linmax.models.experts_model import ExpertsModel
-from linmax.techniques.selecting import drawn
+from linmax.util.draws import drawn
 
 __all__ = ["Few"]
 

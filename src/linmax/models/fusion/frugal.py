@@ -19,8 +19,8 @@ from linmax.models.fusion.panel import Panel, panel_of
 from linmax.models.fusion.shares import voter_weights
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.trials import VoteBatch
-from linmax.techniques.selecting import drawn
 from linmax.util.checks import at_least, finite
+from linmax.util.draws import drawn
 
 __all__ = ["Frugal"]
 

@@ -35,7 +35,6 @@ __all__ = [
     "learn_choice",
     "place_of",
     "read_candidates",
-    "softmax_shares",
 ]
 
 
@@ -142,12 +141,6 @@ def learn_candidates(learner: Learner, given: Given, count: int, label: int, ser
         return int(learner._play(learner._instances(given), label, served))
     finally:
         learner._renamed()
-
-
-def softmax_shares(scores: np.ndarray) -> np.ndarray:
-    """Scores of candidates as shares of 1."""
-    shares = np.exp(scores - scores.max())
-    return np.asarray(shares / shares.sum())
 
 
 def choices(learner: Learner, candidates: Any) -> list[Any]:

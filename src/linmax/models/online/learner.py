@@ -323,7 +323,7 @@ class Learner(NamedTrials):
         if weight != 1.0:
             if wrong is not UNSET or candidates is not None:
                 raise TypeError("learn() takes weight= with a label and without candidates; leave it out")
-            return self._learn_weighed((attributes, votes, scores), label, id, at_least("weight", weight, 0.0))
+            weight = at_least("weight", weight, 0.0)
         if wrong is not UNSET:
             if label is not UNSET:
                 raise TypeError("learn() takes label= or wrong=, not both: a label says more")
@@ -331,7 +331,7 @@ class Learner(NamedTrials):
             return learn_wrong(self, wrong, blocks, id, candidates)
         if candidates is not None:
             return learn_choice(self, candidates, label, (attributes, votes, scores), id)
-        if self._short and scores is None and id is None:
+        if self._short and scores is None and id is None and weight == 1.0:
             predicted = self._teach(attributes, votes, label)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes, label)
@@ -344,54 +344,51 @@ class Learner(NamedTrials):
             place = self._known.get(label, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
+        if weight != 1.0 and no_label(label):
+            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
             label = self._reading.label_meant(label)
             self._reading.check_label(label)
         if id is None:
-            played = self._at_once(attributes, votes, scores) if place >= 0 else None
-            if played is not None:
-                return self._play(played, place)
-            given = self._reading.read(attributes, votes, scores, label)
-            with self._unharmed(given):
-                if place >= 0 and self._widened(given):
-                    predicted = self._teach(given[0], given[1] or None, label)
-                    if predicted is FAILED and self._path is not None:
-                        self._path.complain()
-                    if predicted is not REFUSED:
-                        return predicted
-                return self._learn(given, label)
-        given, kept = self._waiting.kept(id, attributes, votes, scores), self._waiting[id]
+            return self._learn_now((attributes, votes, scores), label, place, weight)
+        return self._learn_kept(id, (attributes, votes, scores), label, weight)
+
+    def _learn_now(self, blocks: tuple[Any, Any, Any], label: Any, place: int, weight: float) -> Any:
+        """Learn an instance with its label, whose place is -1 if the class may not be predicted yet."""
+        if weight == 0.0:
+            self._reading.read(*blocks, label)
+            return self.predict(blocks[0], votes=blocks[1], scores=blocks[2])
+        played = self._at_once(*blocks) if place >= 0 else None
+        if played is not None:
+            return self._play(played, place, weight=weight)
+        given = self._reading.read(*blocks, label)
+        with self._unharmed(given):
+            if weight == 1.0 and place >= 0 and self._widened(given):
+                predicted = self._teach(given.attributes, given.votes or None, label)
+                if predicted is FAILED and self._path is not None:
+                    self._path.complain()
+                if predicted is not REFUSED:
+                    return predicted
+            return self._learn(given, label, weight=weight)
+
+    def _learn_kept(self, id: Any, blocks: tuple[Any, Any, Any], label: Any, weight: float) -> Any:
+        """Learn the instance that was kept under an id."""
+        given, kept = self._waiting.kept(id, *blocks), self._waiting[id]
         if no_label(label):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
-        place = place_of(label, kept.candidates) if kept.candidates is not None else -1
-        if kept.candidates is None:
-            given = given._replace(votes=self._reading.meant(given.votes, label))
-        with self._unharmed(given):
-            if kept.candidates is None:
-                self._learn(given, label, kept.predicted)
-            else:
+        if kept.candidates is not None:
+            if weight != 1.0:
+                raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+            place = place_of(label, kept.candidates)
+            with self._unharmed(given):
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
+        elif weight > 0.0:
+            given = given._replace(votes=self._reading.meant(given.votes, label))
+            with self._unharmed(given):
+                self._learn(given, label, kept.predicted, weight)
         self._waiting.label(id)
         return kept.answer
-
-    def _learn_weighed(self, blocks: tuple[Any, Any, Any], label: Any, id: Any, weight: float) -> Any:
-        """`learn` an instance that counts ``weight`` times."""
-        check_given(label)
-        given = self._reading.read(*blocks) if id is None else self._waiting.kept(id, *blocks)
-        kept = None if id is None else self._waiting[id]
-        if no_label(label) or (kept is not None and kept.candidates is not None):
-            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
-        self._reading.check_label(label)
-        if weight > 0.0:
-            with self._unharmed(given):
-                predicted = self._learn(given, label, UNSET if kept is None else kept.predicted, weight)
-        else:
-            predicted = self.predict(*blocks[:1], votes=blocks[1], scores=blocks[2]) if kept is None else None
-        if kept is None:
-            return predicted
-        self._waiting.label(id)
-        return kept.predicted
 
     def ask(
         self,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from linmax.models.online.candidates import choices, judge_candidates, judged, place_of, softmax_shares
+from linmax.models.calibration import softmax
+from linmax.models.online.candidates import choices, judge_candidates, judged, place_of
 from linmax.models.wrong import another, denied
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def learn_wrong(learner: Learner, wrong: Any, blocks: dict[str, Any], id: Any, c
         rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
     if names is not None and rated is not None:
         place = place_of(wrong, names)
-        shares = dict(zip(names, softmax_shares(rated).tolist(), strict=True))
+        shares = dict(zip(names, softmax(rated[None])[0].tolist(), strict=True))
         label = another(shares, wrong, learner.trials)
     else:
         learner._reading.check_label(wrong)
