@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
+from linmax.core.contract import Instances
 from linmax.data.arrays import attributes_of, cut
 from linmax.learners.first_trials import FirstTrials
 from linmax.learners.member_fusion import MemberFusion
@@ -52,7 +52,7 @@ class AtLarge:
     def _together(self) -> FirstTrials:
         held = FirstTrials()
         for instances, label in self.rows:
-            held.keep(np.zeros(KNOWN + 1, np.int64), instances, label)
+            held.add(instances, label, np.ones(1))
         return held
 
     def keep(self, instances: Instances, labels: np.ndarray, begin: int, end: int) -> None:
@@ -60,10 +60,15 @@ class AtLarge:
         own = labels[begin:end]
         self.runs += int(own[0] != self.last) + int(np.count_nonzero(own[1:] != own[:-1]))
         self.last = int(own[-1])
-        t = begin + -self.trials % self.step
+        taken: list[int] = []  # of these trials; a trial costs more than its number, and most are left out again
+        held, t = len(self.rows), begin + -self.trials % self.step
         while t < end:
-            self._add(attributes_of(instances, t), labels[t : t + 1].copy())
+            taken.append(t)
+            if held + len(taken) > ROWS:
+                self.rows, taken, self.step = self.rows[::2], taken[held % 2 :: 2], 2 * self.step
+                held = len(self.rows)
             t = begin + -(-(self.trials + t + 1 - begin) // self.step) * self.step - self.trials
+        self.rows += [(attributes_of(instances, t), labels[t : t + 1].copy()) for t in taken]
         self.trials += end - begin
 
     def _add(self, instance: Instances, label: np.ndarray) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from copy import deepcopy
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import KINDS, Scaling
-from linmax.models.sklearn.passes import PassPlan, Samples, fit
+from linmax.models.sklearn.passes import PassPlan, Samples, fit, foresee
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
@@ -178,7 +177,9 @@ class LinearMaxClassifier(OnLineClassifier):
         known = self._classes_for(samples.labels[samples.rows], None) if goes_on else np.unique(y)
         if not goes_on:
             self._start(samples.instances, known, declared=False, discover=False)
-        found = fit(partial(deepcopy, self._model), samples, plan)
+            if plan.max_iter > 1:
+                foresee(self._model, samples)
+        found = fit(self._model.kept(), samples, plan)
         self._model, self.n_iter_, self.loss_curve_, self.classes_ = found.model, found.passes, found.losses, known
         return self
 
