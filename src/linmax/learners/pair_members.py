@@ -48,7 +48,7 @@ class PairRoom(NamedTuple):
     """What the member works in: its state, and room for the features of one row, their scores and steps."""
 
     cells: np.ndarray
-    index: np.ndarray
+    hashed: np.ndarray  # the index
     keys: np.ndarray
     edges: np.ndarray
     levels: np.ndarray
@@ -131,7 +131,8 @@ class PairMembers(Group):
         self.bins = bins
         self.members = (f"pairs of {bins} bins",)
         self.set_bins(late_bins(0, bins))
-        self._empty_table(0, 0)
+        self.index, self.keys = np.zeros(0, np.int64), np.zeros(1, np.int64)
+        self.cells: np.ndarray = np.zeros((1, 2, 0), np.float32)
         self.trials = np.zeros(1)
 
     def set_bins(self, bins: Bins) -> None:
@@ -146,7 +147,7 @@ class PairMembers(Group):
     @property
     def width(self) -> int:
         """Classes that there is room for."""
-        return self.cells.shape[2]
+        return int(self.cells.shape[2])
 
     @property
     def used(self) -> np.ndarray:

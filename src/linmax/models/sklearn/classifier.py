@@ -179,7 +179,7 @@ class LinearMaxClassifier(OnLineClassifier):
             self._start(samples.instances, known, declared=False, discover=False)
             if plan.max_iter > 1:
                 foresee(self._model, samples)
-        found = fit(self._model.kept(), samples, plan)
+        found = fit(self._model.kept()() if goes_on else self._model, samples, plan)
         self._model, self.n_iter_, self.loss_curve_, self.classes_ = found.model, found.passes, found.losses, known
         return self
 

@@ -1,17 +1,17 @@
 """How a batch fit goes over its samples: pass after pass, until the loss no longer falls.
 
 The loss is that of samples which were held out. It tells when to stop, and these samples' scores tell how sharp the
-probabilities may be: those of samples that were learned, perhaps many times, are too good. In the end the samples held
-out are learned as well.
+probabilities may be: those of samples that were learned, perhaps many times, are too good. In the end all samples are
+learned, in as many passes as were best.
 
 What a pool for attributes decides by the first rows of a stream it can decide here by rows from all of the batch. It
-learns nearly all that it can in the first pass, so that the loss is looked at more often from then on.
+learns nearly all that it can in the first pass, so that the loss is looked at more often from then on, and in the end
+it goes on with the samples that were held out instead of starting anew.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from linmax.models.sklearn.weighting import Showing
 from linmax.util.checks import at_least, boolean, whole
 
 FEW = 1000  # samples, of which all are held out once, in two halves, and not only a fraction
+ENOUGH = 300  # samples that are held out at least, where they are not few
 FEWEST_SAMPLES = 12  # samples, of which none are held out
 NOISE = 1.0  # standard errors by which a loss that still falls does so at least
 LOOKS, LOOKS_OF_FEW = 8, 2  # at the loss of a pool, in each pass after the first
@@ -155,14 +156,16 @@ def foresee(model: ExpertsModel, samples: Samples) -> None:
         model.pool.foresee(model.fitted(samples.instances[rows]), numbers, len(model.classes))
 
 
-def fit(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan) -> Fitted:
-    """Learn the samples until the loss no longer falls, and fit the probabilities to samples that were held out.
+def fit(model: ExpertsModel, samples: Samples, plan: PassPlan) -> Fitted:
+    """Let the model learn the samples until the loss no longer falls; fit its probabilities to samples held out.
 
-    ``begin`` gives a model to go on from, the same each time.
+    What comes of it may be another model, and this one be spent.
     """
-    pilots = [] if plan.max_iter == 1 and plan.early_stopping is not True else held_out(begin, samples, plan)
+    model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
+    begin = model.kept() if model.pool is None else None
+    pilots = [] if plan.max_iter == 1 and plan.early_stopping is not True else held_out(model, samples, plan)
     if not pilots or plan.early_stopping is False:
-        found = by_mistakes(begin(), samples, plan)
+        found = by_mistakes(model, samples, plan)
         if pilots and found.passes > 1:
             calibrate(found.model, samples, pilots, scores_after(pilots, found.passes))
         return found
@@ -174,11 +177,24 @@ def fit(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan) -> 
         going = decline.goes_on(fit_losses(*judged(samples, pilots, latest))) and any(learned)
         if decline.latest_is_best:
             passes, scores, kept = math.ceil(decline.passes), latest, pilots[0].model.kept() if going else None
-    model = pilots[0].model if kept is None else kept()
-    if plan.early_stopping is not True:
+    if plan.early_stopping is True:
+        model = pilots[0].model if kept is None else kept()
+    elif begin is None:
+        model = pilots[0].model if kept is None else kept()
         one_pass(model, samples, samples.showing(pilots[0].held).order(), first=False)
+    else:
+        model = begin()
+        repeat(model, samples, passes)
     calibrate(model, samples, pilots, scores)
     return Fitted(model, passes, decline.losses)
+
+
+def repeat(model: ExpertsModel, samples: Samples, passes: int) -> None:
+    """So many passes over all samples, or until one changes nothing."""
+    showing = samples.showing(samples.rows)
+    for number in range(passes):
+        if not one_pass(model, samples, showing.order(), first=number == 0)[0]:
+            break
 
 
 def by_mistakes(model: ExpertsModel, samples: Samples, plan: PassPlan) -> Fitted:
@@ -190,22 +206,30 @@ def by_mistakes(model: ExpertsModel, samples: Samples, plan: PassPlan) -> Fitted
     return Fitted(model, len(decline.losses), decline.losses)
 
 
-def held_out(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan) -> list[Pilot]:
-    """Models that have parts of the samples held out: one of a fraction, or of few samples two, of a half each."""
+def held_out(model: ExpertsModel, samples: Samples, plan: PassPlan) -> list[Pilot]:
+    """Models that have parts of the samples held out: one of a fraction, or of few samples two, of a half each.
+
+    They are copies, but for the first where it becomes the model that is fitted.
+    """
     rows = samples.rows
     if len(rows) < FEWEST_SAMPLES:
         if plan.early_stopping is True:
             raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
     halves = len(rows) < FEW and plan.early_stopping is not True
-    parts = 2 if halves else max(2, round(1.0 / plan.validation_fraction))
+    share = (
+        max(plan.validation_fraction, ENOUGH / len(rows)) if plan.early_stopping == "auto" else plan.validation_fraction
+    )
+    parts = 2 if halves else max(2, round(1.0 / share))
     mixed = samples.random.permutation(rows)
     by_class = mixed[np.argsort(samples.labels[mixed], kind="stable")]
     part = np.empty(len(rows), np.int64)
     part[np.searchsorted(rows, by_class)] = np.arange(len(rows)) % parts  # of each class as much to every part
     if not halves and plan.validation_fraction > 0.5:
         part = 1 - np.minimum(part, 1)
-    return [Pilot(begin(), samples, rows[part != number], rows[part == number]) for number in range(2 if halves else 1)]
+    copied, number = plan.early_stopping is False, 2 if halves else 1
+    models = [model.kept()() if copied or place else model for place in range(number)]
+    return [Pilot(own, samples, rows[part != place], rows[part == place]) for place, own in enumerate(models)]
 
 
 def scores_after(pilots: list[Pilot], passes: int) -> list[np.ndarray]:
