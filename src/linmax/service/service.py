@@ -1,4 +1,4 @@
-"""The service without HTTP: models by name, recovery, shutdown. TrialDesk are in `trials`, upkeep in `housekeeping`."""
+"""The service without HTTP: models by name, recovery, shutdown. Trials are in `trials`, upkeep in `housekeeping`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from linmax.service.refusals import Refusal
 from linmax.service.replay import Interrupted, replay
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
-from linmax.service.trials import TrialDesk
+from linmax.service.trials import TrialOperations
 
 __all__ = ["Quarantined", "Service"]
 
@@ -34,6 +34,7 @@ logger = logging.getLogger("linmax.service")
 
 CONFIRM_SECONDS = 120
 LOCK_SECONDS = 3.0
+LOADING_SECONDS = 0.1  # of CPU time: a new model that takes longer has loaded compiled code
 LAST_ERRORS = 20
 LAST_INCIDENTS = 20
 
@@ -55,6 +56,7 @@ class Service:
     settings : where the data are, and the limits.
     observe : called with (entries, seconds) after each commit.
     fail : what to do when storage fails: by default, end the process.
+    loaded : called, in a thread, when code and models have been loaded that will stay.
     vfs : name of the SQLite virtual file system, for tests.
     """
 
@@ -64,6 +66,7 @@ class Service:
         *,
         observe: Callable[[int, float], None] | None = None,
         fail: Callable[[BaseException], None] | None = None,
+        loaded: Callable[[], None] = lambda: None,
         vfs: str | None = None,
     ) -> None:
         private_folder(settings.data)
@@ -75,14 +78,14 @@ class Service:
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.incidents: list[str] = []
-        self.trials = TrialDesk(self)
+        self.trials = TrialOperations(self)
         self.house = Housekeeping(self)
         self.ready = False
         self.stopping = asyncio.Event()
         self.replayed = 0
         self.recovery_seconds = 0.0
         self.errors: deque[dict[str, Any]] = deque(maxlen=LAST_ERRORS)
-        self._observe, self._fail = observe, fail
+        self._observe, self._fail, self._loaded = observe, fail, loaded
         self._confirmations: dict[int, tuple[str, float]] = {}
         self._unwritten: list[tuple[int, int, Guess, str | None]] = []
         self._arriving = 0  # models that are being made
@@ -133,6 +136,7 @@ class Service:
             try:
                 model = ServedModel(row)
                 self.snapshots.restore(model, self.log)
+                model.probe()
                 self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
             except Interrupted:
                 raise
@@ -142,6 +146,7 @@ class Service:
                 self.models[row.name] = model
         sql = "SELECT told FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
         self.incidents = [told for (told,) in self.log.run(sql, (LAST_INCIDENTS,))]
+        self._loaded()
 
     def _quarantine(self, row: ModelRow, error: Exception) -> None:
         reason = f"{error}" if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"
@@ -193,13 +198,19 @@ class Service:
         del description["name"]
         trial = ServedModel(unstored_row(body.name, description))
         try:  # what is impossible is refused before anything is stored
-            await asyncio.to_thread(trial.warm_up)
+            await asyncio.to_thread(self._warm_up, trial)
         except UNFIT as error:
             raise Refusal(422, str(error), field="learner") from None
         row = await self.pipeline.call(lambda log: log.create(body.name, description, trial.footprint()))
         model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
+
+    def _warm_up(self, trial: ServedModel) -> None:
+        began = time.thread_time()
+        trial.warm_up()
+        if time.thread_time() - began > LOADING_SECONDS:
+            self._loaded()
 
     async def delete(self, name: str, confirm: str | None) -> None:
         """Delete a model and its log; the first request gets a word with which to confirm."""

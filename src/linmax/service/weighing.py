@@ -1,6 +1,7 @@
 """Weights to look at: the largest ones, and those behind an instance, without a walk over all names.
 
-Copies of arrays are made in the event loop, where the learner belongs; they are searched in a thread.
+The state of a large learner is copied in the event loop, where the learner belongs; what takes longer is done in a
+thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.weights import WeightArrays
 from linmax.service.bodies import Label
@@ -20,7 +22,8 @@ from linmax.service.packing import Instance
 
 __all__ = ["NO_WEIGHTS", "Weighing", "Weight", "WeightsView"]
 
-QUICK = 0.001  # seconds: a copy that takes less may be made each time
+SMALL = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
+QUICK = 0.001  # seconds: what takes less may be done each time
 REST = 20.0
 
 
@@ -45,36 +48,44 @@ NO_WEIGHTS = WeightsView(voters=[], raters=[], thresholds=[], attributes=[])
 
 
 class Weighing:
-    """The weights of one model, for all who look at them: large ones are not copied each time, but now and then.
+    """The weights of one model, for all who look at them: large ones are not made each time, but now and then.
 
-    Copying takes time in proportion to the model. If it took more than a moment, the copy is good for twenty times as
-    long, so that at most a twentieth of the time goes into copies however many look.
+    That takes time in proportion to the model. If it took more than a moment, what was found is good for twenty times
+    as long, so that at most a twentieth of the time goes into it however many look.
     """
 
     def __init__(self) -> None:
-        self._arrays: WeightArrays | None = None
+        self._arrays: WeightArrays | ValueError | None = None
         self._applied = -1
         self._good_until = 0.0
+        self._turn = asyncio.Lock()
 
-    def arrays(self, learner: Learner, applied: int) -> WeightArrays:
+    async def arrays(self, learner: Learner, applied: int) -> WeightArrays:
         """The weights after this event, or a moment before; ValueError when a learner has none to show."""
-        began = time.monotonic()
-        if self._arrays is None or (applied != self._applied and began > self._good_until):
-            self._arrays, self._applied = learner.weights.arrays, applied
-            ended = time.monotonic()
-            self._good_until = ended + REST * (ended - began) if ended - began > QUICK else 0.0
-        return self._arrays
+        async with self._turn:
+            began = time.monotonic()
+            if self._arrays is None or (applied != self._applied and began > self._good_until):
+                try:
+                    self._arrays = await _weights(learner)
+                except ValueError as error:  # as good as an answer: it is not asked again at once
+                    self._arrays = error.with_traceback(None)
+                ended, self._applied = time.monotonic(), applied
+                self._good_until = ended + REST * (ended - began) if ended - began > QUICK else 0.0
+            found = self._arrays
+        if isinstance(found, ValueError):
+            raise ValueError(str(found))
+        return found
 
     async def largest(self, learner: Learner, applied: int, most: int) -> WeightsView:
         """The largest weights of each kind; ValueError when a learner has none to show."""
-        arrays, columns = self.arrays(learner, applied), learner.model.columns
+        arrays, columns = await self.arrays(learner, applied), learner.model.columns
         names = (columns.voters, columns.raters, columns.attributes)
         return await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
 
-    def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
+    async def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
         """The weights of what an instance holds, the largest first; none where a learner has none to show."""
         try:
-            arrays = self.arrays(learner, applied)
+            arrays = await self.arrays(learner, applied)
         except ValueError:
             return NO_WEIGHTS
         columns, classes = learner.model.columns, learner.classes
@@ -92,6 +103,16 @@ class Weighing:
             thresholds=_rows(arrays.thresholds, classes, len(arrays.thresholds)),
             attributes=_sorted(own),
         )
+
+
+async def _weights(learner: Learner) -> WeightArrays:
+    """The weights of a small learner at once; those of a large one in a thread, from a copy of its state."""
+    header, arrays = learner.state()
+    if sum(array.nbytes for array in arrays.values()) < SMALL:
+        return learner.weights.arrays
+    nameless = header["model"] | {"columns": [[], [], []]}
+    copies = {name: array.copy() for name, array in arrays.items()}
+    return await asyncio.to_thread(lambda: Model.from_state(nameless, copies, copied=False).weights.arrays)
 
 
 def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Iterator[tuple[Any, int]]:
