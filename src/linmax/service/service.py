@@ -196,9 +196,8 @@ class Service:
     async def _create(self, body: NewModel) -> ServedModel:
         description = msgspec.to_builtins(body)
         del description["name"]
-        trial = ServedModel(unstored_row(body.name, description))
         try:  # what is impossible is refused before anything is stored
-            await asyncio.to_thread(self._warm_up, trial)
+            trial = await asyncio.to_thread(self._tried, unstored_row(body.name, description))
         except UNFIT as error:
             raise Refusal(422, str(error), field="learner") from None
         row = await self.pipeline.call(lambda log: log.create(body.name, description, trial.footprint()))
@@ -206,11 +205,14 @@ class Service:
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
 
-    def _warm_up(self, trial: ServedModel) -> None:
+    def _tried(self, row: ModelRow) -> ServedModel:
+        """A model that has been tried out, and with it all code that it needs."""
         began = time.thread_time()
+        trial = ServedModel(row)
         trial.warm_up()
         if time.thread_time() - began > LOADING_SECONDS:
             self._loaded()
+        return trial
 
     async def delete(self, name: str, confirm: str | None) -> None:
         """Delete a model and its log; the first request gets a word with which to confirm."""
