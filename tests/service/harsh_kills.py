@@ -173,12 +173,10 @@ class Nemesis:
         return found
 
     def put_back(self, target):
-        """A restore as people do it: over the folder, whose newer snapshots stay there."""
+        """A restore as people do it: over the folder, whose newer snapshots and WAL stay there."""
         shutil.copytree(target, self.data, dirs_exist_ok=True)
-        for left in ("log.sqlite-wal", "log.sqlite-shm"):
-            (self.data / left).unlink(missing_ok=True)
-        rewind(self.ledger, asked(self.data, "SELECT max(seq) FROM events"))
-        self.kept = asked(self.data, "SELECT kept FROM models WHERE model = 1")
+        rewind(self.ledger, asked(target, "SELECT max(seq) FROM events"))
+        self.kept = asked(target, "SELECT kept FROM models WHERE model = 1")
         self.counts["restores"] += 1
         self.strike("kills after a restore", "serve", "--data", str(self.data), "--port", "0", *OPTIONS)
 

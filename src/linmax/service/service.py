@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from linmax.service.bodies import NewModel
-from linmax.service.folder import private_folder
+from linmax.service.folder import flush_folder, private_folder
 from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
 from linmax.service.log_rows import Budget, Event, Guess, ModelRow, unstored_row
+from linmax.service.log_store import BACKUP_NOTE
 from linmax.service.model import UNFIT, ServedModel
 from linmax.service.pipeline import Entry, Pipeline
 from linmax.service.refusals import Refusal
@@ -35,6 +36,7 @@ logger = logging.getLogger("linmax.service")
 CONFIRM_SECONDS = 120
 LOCK_SECONDS = 3.0
 LOADING_SECONDS = 0.1  # of CPU time: a new model that takes longer has loaded compiled code
+CLOCK_HOURS = 0.1  # that a clock may be set back without a word
 LAST_ERRORS = 20
 LAST_INCIDENTS = 20
 
@@ -72,6 +74,8 @@ class Service:
         private_folder(settings.data)
         self.settings = settings
         self.log = EventLog(settings.data / "log.sqlite", vfs=vfs, wait=LOCK_SECONDS)
+        (settings.data / BACKUP_NOTE).unlink(missing_ok=True)  # from now on it goes on by itself, with a WAL of its own
+        flush_folder(settings.data)
         self.log.budget = Budget(*settings.budgets, self.log.models.values)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
@@ -131,6 +135,12 @@ class Service:
         logger.info("stopped")
 
     def _recover(self) -> None:
+        behind = (self.log.at - time.time_ns() // 1_000_000) / 3_600_000
+        if behind > CLOCK_HOURS:
+            logger.warning(
+                "the clock is %.1f hours behind the last event; until it has caught up, no event and no prediction "
+                "grows older", behind,
+            )  # fmt: skip
         self.snapshots.sweep(self.log)
         for row in list(self.log.models.values()):
             try:

@@ -97,7 +97,7 @@ class Score(Struct, kw_only=True):
 
 
 class ExplanationView(Struct, kw_only=True):
-    """The label that would be served, the score of every class, and the weights behind this instance."""
+    """The label that would be served, the score of every class, and the 1,000 largest weights behind this instance."""
 
     label: bodies.Label | None
     scores: list[Score]

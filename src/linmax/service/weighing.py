@@ -23,6 +23,7 @@ from linmax.service.packing import Instance
 __all__ = ["NO_WEIGHTS", "Weighing", "Weight", "WeightsView"]
 
 SMALL = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
+MOST_BEHIND = 1000  # weights of a kind in an explanation
 QUICK = 0.001  # seconds: what takes less may be done each time
 REST = 20.0
 
@@ -83,25 +84,19 @@ class Weighing:
         return await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
 
     async def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
-        """The weights of what an instance holds, the largest first; none where a learner has none to show."""
+        """The largest weights of what an instance holds; none where a learner has none to show."""
         try:
             arrays = await self.arrays(learner, applied)
         except ValueError:
             return NO_WEIGHTS
-        columns, classes = learner.model.columns, learner.classes
-        table = arrays.attributes
-        own = [
-            Weight(name=str(name), weight=float(weight), label=label)
-            for name, place in _places(columns.attributes, instance.get("attributes") or (), len(table))
-            for label, weight in zip(classes, table[place].tolist(), strict=False)
-            if weight
-        ]
+        columns, classes = learner.model.columns, list(learner.classes)
+        own = dict(_places(columns.attributes, instance.get("attributes") or (), len(arrays.attributes)))
         votes, scores = instance.get("votes") or (), instance.get("scores") or ()
         return WeightsView(
-            voters=_sorted(_found(columns.voters, votes, arrays.voters)),
-            raters=_sorted(_found(columns.raters, scores, arrays.raters)),
-            thresholds=_rows(arrays.thresholds, classes, len(arrays.thresholds)),
-            attributes=_sorted(own),
+            voters=_found(columns.voters, votes, arrays.voters),
+            raters=_found(columns.raters, scores, arrays.raters),
+            thresholds=_rows(arrays.thresholds, classes, MOST_BEHIND),
+            attributes=await asyncio.to_thread(_cells, arrays.attributes, own, classes, MOST_BEHIND),
         )
 
 
@@ -125,28 +120,32 @@ def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Itera
 
 
 def _found(columns: Collection[Any], wanted: Iterable[Any], values: np.ndarray) -> list[Weight]:
-    found = _places(columns, wanted, len(values))
-    return [Weight(name=str(name), weight=float(values[place])) for name, place in found]
-
-
-def _sorted(rows: list[Weight]) -> list[Weight]:
-    return sorted(rows, key=lambda row: -abs(row.weight))
+    found = dict(_places(columns, wanted, len(values)))
+    return _rows(values[list(found.values())], list(found), MOST_BEHIND)
 
 
 def _largest(arrays: WeightArrays, names: Iterable[Collection[Any]], classes: list[Any], most: int) -> WeightsView:
     voters, raters, attributes = map(list, names)
-    table = arrays.attributes
-    width = table.shape[1] if table.ndim == 2 else 0
     return WeightsView(
         voters=_rows(arrays.voters, voters, most),
         raters=_rows(arrays.raters, raters, most),
         thresholds=_rows(arrays.thresholds, classes, most),
-        attributes=[
-            Weight(name=str(attributes[place // width]), weight=float(table.flat[place]), label=classes[place % width])
-            for place in _top(table.ravel(), most)
-            if table.flat[place]
-        ],
+        attributes=_largest_cells(arrays.attributes, attributes, classes, most),
     )
+
+
+def _cells(table: np.ndarray, own: Mapping[Any, int], classes: list[Any], most: int) -> list[Weight]:
+    """The largest weights of some attributes, by name and place."""
+    return _largest_cells(table[list(own.values())], list(own), classes, most)
+
+
+def _largest_cells(table: np.ndarray, names: Sequence[Any], classes: list[Any], most: int) -> list[Weight]:
+    width = table.shape[1] if table.ndim == 2 else 0
+    return [
+        Weight(name=str(names[place // width]), weight=float(table.flat[place]), label=classes[place % width])
+        for place in _top(table.ravel(), most)
+        if table.flat[place]
+    ]
 
 
 def _rows(values: np.ndarray, names: Sequence[Any], most: int) -> list[Weight]:
