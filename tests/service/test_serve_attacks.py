@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
+import apsw
 from harness import PATIENCE, Server
 from local import Local
 
@@ -17,6 +18,7 @@ from linmax.service import keys as keys_module
 from linmax.service import offline
 from linmax.service.backup import back_up
 from linmax.service.keys import Gate, KeyFile
+from linmax.service.log_file import damage_said
 from linmax.service.protocol import Protocol
 
 M = "/v1/models/m"
@@ -223,6 +225,26 @@ class TestOperators:
             report = offline.verify(data)
             assert report.good, report.lines
             assert not (data / "backup").exists()
+
+    def test_a_damaged_log_is_said_in_a_sentence(self, tmp_path):
+        with Local(tmp_path) as local:
+            assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+            for i in range(50):
+                local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": 1.0}, "label": "x"})
+        path = tmp_path / "log.sqlite"
+        content = bytearray(path.read_bytes())
+        for page in range(2 * 4096, len(content), 4096):
+            content[page : page + 50] = b"\xff" * 50
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is damaged .*; restore a backup"):
+            offline.check(tmp_path)
+
+    def test_a_disk_that_cannot_be_written_to(self, tmp_path):
+        with (
+            pytest.raises(OSError, match="cannot be used: disk I/O error; its disk must let this user write"),
+            damage_said(apsw.Connection(":memory:"), tmp_path / "log.sqlite"),
+        ):
+            raise apsw.IOError("disk I/O error")
 
     def test_a_clock_that_is_far_behind_is_said(self, tmp_path, monkeypatch, caplog):
         with Local(tmp_path) as local:

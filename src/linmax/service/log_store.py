@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from linmax.service.chain import first_hash, name_hash
-from linmax.service.log_file import StorageFailed, open_file, prepare_file, translated
+from linmax.service.log_file import StorageFailed, damage_said, open_file, prepare_file, translated
 from linmax.service.log_rows import Budget, ModelRow, made_row
 from linmax.service.mark import MOST_WAL, Mark, wal_damage
 from linmax.service.probing import Footprint
@@ -50,6 +50,20 @@ class LogStore:
         prepare_file(self.database, self.path, synchronous)
         self._pages = 0
         self.database.set_wal_hook(self._note_pages)
+        with damage_said(self.database, self.path):
+            self._read_tables()
+        self._stored_seq = self.seq
+        self._touched: set[int] = set()
+        self._undo: list[Callable[[], None]] = []
+        self.commits = 0
+        self.budget = Budget(UNLIMITED, UNLIMITED, self.models.values)
+        self._mark = Mark(self.path.with_name("acknowledged"))
+        self._own = self._seen()
+        if aside is not None:
+            self._note(aside)
+        self._compare_with_mark(wal)
+
+    def _read_tables(self) -> None:
         execute = self.database.execute
         self.identity: str = execute("SELECT value FROM info WHERE name = 'identity'").get
         self.models: dict[int, ModelRow] = {}
@@ -64,16 +78,6 @@ class LogStore:
         self.answered = (
             execute("SELECT seq FROM answers WHERE probabilities IS NULL ORDER BY seq DESC LIMIT 1").get or 0
         )
-        self._stored_seq = self.seq
-        self._touched: set[int] = set()
-        self._undo: list[Callable[[], None]] = []
-        self.commits = 0
-        self.budget = Budget(UNLIMITED, UNLIMITED, self.models.values)
-        self._mark = Mark(self.path.with_name("acknowledged"))
-        self._own = self._seen()
-        if aside is not None:
-            self._note(aside)
-        self._compare_with_mark(wal)
 
     def close(self) -> None:
         """Move everything from the WAL to the file, and close it."""
