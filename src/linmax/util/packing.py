@@ -17,9 +17,9 @@ __all__ = ["RATIO", "pack", "unpack", "unpacked_size"]
 
 RATIO = 64
 WORTHWHILE = 4096  # bytes of an array that is packed at all
-ZEROS = 0.125  # share of zeros that are left out
+SHARE_OF_ZEROS = 0.125  # share of zeros that are left out
 LEVEL = 1  # of deflating: the fastest
-MASK = "#zeros"
+ZEROS_SUFFIX = "#zeros"
 SMALLER = {"i": ("<u1", "<i1", "<u2", "<i2", "<u4", "<i4"), "f": ("<f4",)}
 
 
@@ -49,8 +49,8 @@ def _packed(name: str, flat: np.ndarray, how: dict[str, Any]) -> dict[str, np.nd
     if flat.dtype.kind == "i" and (flat[1:] >= flat[:-1]).all() and flat[0] >= 0:
         flat, how["rising"] = np.diff(flat, prepend=flat.dtype.type(0)), True
     there = flat.view(f"u{flat.itemsize}") != 0  # by their bits: -0.0 is kept
-    if np.count_nonzero(there) <= (1.0 - ZEROS) * flat.size:
-        parts[name + MASK], flat = np.packbits(there), flat[there]
+    if np.count_nonzero(there) <= (1.0 - SHARE_OF_ZEROS) * flat.size:
+        parts[name + ZEROS_SUFFIX], flat = np.packbits(there), flat[there]
         how["zeros"] = True
     small = _narrowed(flat)
     how["values"] = small.dtype.newbyteorder("<").str
@@ -88,18 +88,18 @@ def unpacked_size(how: Mapping[str, Mapping[str, Any]]) -> int:
 
 def unpack(stored: Mapping[str, np.ndarray], how: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """The arrays that `pack` was given; raises ValueError, KeyError or zlib.error if they do not fit together."""
-    found = {name: array for name, array in stored.items() if name.removesuffix(MASK) not in how}
+    found = {name: array for name, array in stored.items() if name.removesuffix(ZEROS_SUFFIX) not in how}
     for name, entry in how.items():
         dtype, shape, raw = np.dtype(entry["dtype"]), entry["shape"], stored[name]
         size = unpacked_size({name: entry})
-        if dtype.kind not in "fiu" or size > RATIO * (raw.size + stored.get(name + MASK, raw[:0]).size):
+        if dtype.kind not in "fiu" or size > RATIO * (raw.size + stored.get(name + ZEROS_SUFFIX, raw[:0]).size):
             raise ValueError(f"array {name!r} announces {size} bytes, too many for those stored")
         content: Any = raw
         if entry.get("deflated"):
             content = zlib.decompressobj().decompress(raw.tobytes(), size + 1)
         values = np.frombuffer(content, np.dtype(entry["values"])).astype(dtype)
         if entry.get("zeros"):
-            there = np.unpackbits(stored[name + MASK], count=size // dtype.itemsize).astype(bool)
+            there = np.unpackbits(stored[name + ZEROS_SUFFIX], count=size // dtype.itemsize).astype(bool)
             flat = np.zeros(there.size, dtype)
             flat[there] = values
         else:
