@@ -506,7 +506,7 @@ def test_labels_that_come_late() -> None:
     assert learner.predict({"a": 1.0}, id=7) == 1
     assert learner.predict({"b": 1.0}, id="x") == 1
     assert learner.pending == 2
-    with pytest.raises(ValueError, match="2 instances wait for their label already, which is max_pending"):
+    with pytest.raises(ValueError, match="2 instances are waiting for their labels already, which is max_pending"):
         learner.predict({"a": 1.0}, id=8)
     with pytest.raises(ValueError, match="id 7 is in use already"):
         learner.predict({"a": 1.0}, id=7)

@@ -205,7 +205,7 @@ class LinearThreshold:
         instances = self._instances(attributes)
         names = label_array(labels)
         if names.ndim != 1 or len(names) != len(instances):
-            raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
+            raise ValueError(f"labels must be one per trial: got shape {names.shape} for {len(instances)} instances")
         distinct, inverse = unique_labels(names)
         pair = self.labels
         if pair is None:

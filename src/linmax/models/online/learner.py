@@ -61,7 +61,7 @@ class Learner(NamedTrials):
         several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
         normalisation), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
-        Add the constant attribute 1: one threshold a class.
+        Add the constant attribute 1: one threshold per class.
     tie, update_on_tie
         As in `linmax.run`.
     max_pending
@@ -330,7 +330,7 @@ class Learner(NamedTrials):
                 return predicted
         if weight != 1.0:
             if wrong is not UNSET or candidates is not None:
-                raise TypeError("learn() takes weight= with a label and without candidates; leave it out")
+                raise TypeError("learn() takes weight= with a label only, and not with candidates; leave it out")
             weight = at_least("weight", weight, 0.0)
         if wrong is not UNSET:
             if label is not UNSET:
@@ -345,7 +345,7 @@ class Learner(NamedTrials):
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         if weight != 1.0 and no_label(label):
-            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+            raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
             label = self._reading.label_meant(label)
@@ -379,7 +379,7 @@ class Learner(NamedTrials):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         if kept.candidates is not None:
             if weight != 1.0:
-                raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
             place = place_of(label, kept.candidates)
             with self._unharmed(given):
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
