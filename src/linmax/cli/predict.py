@@ -159,7 +159,10 @@ def unknown_attributes(known: int, unknown: int) -> str:
     """The warning that the model knows few of the data's attributes, those by name; "" if it knows most of them."""
     if unknown <= known:
         return ""
-    return f"{unknown:,} of {known + unknown:,} attributes are unknown to the model and were left out; is this another kind of data?"
+    return (
+        f"{unknown:,} of {known + unknown:,} attributes are unknown to the model and were left out; "
+        "is this another kind of data?"
+    )
 
 
 def _none(model: StreamModel, what: str) -> Any:
