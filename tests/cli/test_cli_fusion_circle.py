@@ -193,7 +193,7 @@ def test_scores_from_columns_and_objects_and_pipes(tmp_path, capsys, monkeypatch
     assert "row 2: column 'a:y' is empty, and others of 'a' are not" in capsys.readouterr().err
     table.write_text("a:x,a:y,right\n0.1,0.9,x\n0.2,much,y\n")
     assert main(["fuse", str(table), "--label", "right"]) == 2
-    assert "row 2: the score in column 'a:y' is 'much', no number" in capsys.readouterr().err
+    assert "row 2: the score in column 'a:y' is 'much', which is not a number" in capsys.readouterr().err
 
 
 def test_show_tells_of_members_calibration_and_weights(tmp_path, capsys) -> None:

@@ -229,5 +229,5 @@ def test_a_learner_that_chooses_asks_too() -> None:
     assert learner.ask({"good": "x", "fair": "x"}, candidates=["x", "y"]) is None
     with pytest.raises(ValueError, match="candidates: 'x' is given twice"):
         learner.ask({}, candidates=["x", "x"])
-    with pytest.raises(ValueError, match="voters: 'eve' is no known voter"):
+    with pytest.raises(ValueError, match="voters: 'eve' is not a known voter"):
         learner.ask({}, candidates=["x", "y"], voters=["eve"])

@@ -553,7 +553,7 @@ def test_a_refused_call_leaves_the_model():
         with pytest.raises((ValueError, TypeError)):
             fusion.fit(v, y)
     assert pickle.dumps(fusion._state.parts()) == before
-    with pytest.raises(ValueError, match="'new' is no known voter"):
+    with pytest.raises(ValueError, match="'new' is not a known voter"):
         fusion.predict(frame.assign(new="a"))
     with pytest.raises(ValueError, match="voted for 'd'"):
         fusion.predict([["d"] * 5])
