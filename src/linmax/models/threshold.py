@@ -341,8 +341,8 @@ class LinearThreshold:
         self.mistakes += int(wrong.sum())
         if self.learner.name == "elimination" and self.inconsistent > surprised:
             warnings.warn(
-                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no "
-                "disjunction of the instances attributes",
+                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are not a "
+                "disjunction of the attributes",
                 stacklevel=3,
             )
         return Trace(self, self._names(predictions), wrong, changes != 0)
