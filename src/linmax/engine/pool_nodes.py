@@ -150,7 +150,7 @@ class AutoPoolNode(Node):
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart(arrays)
-        self.columns = arrays["columns"].copy()
+        self.columns = parts[""]["columns"].copy()
         if "attributes" in parts:
             self.attributes = self.attributes or RunningPool(self.kind)
             self.attributes.restore(parts["attributes"])
