@@ -78,7 +78,8 @@ def test_saving_and_reading_need_no_second_copy(tmp_path: Path) -> None:
     unpacked = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     total = sum(array.nbytes for array in arrays.values())
-    assert packed < 0.5 * total and unpacked < 1.2 * total
+    assert packed < 0.5 * total
+    assert unpacked < 1.2 * total
     assert all(found[name].tobytes() == array.tobytes() for name, array in arrays.items())
 
 

@@ -39,5 +39,7 @@ def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of a part, by their own names. Those handed over are so again."""
     if isinstance(arrays, Handed):
-        return Handed({key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")})
+        return Handed(
+            {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
+        )
     return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}

@@ -22,7 +22,7 @@ from linmax.util.names import taken
 __all__ = ["SparseMembers"]
 
 BAYES = 2  # the member that counts
-ROOM = 8  # one in so many of the attributes met is room for those to come
+ROOM = 16  # one in so many of the attributes met is room for those to come
 
 
 class SparseMembers(Group):

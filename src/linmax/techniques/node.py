@@ -113,6 +113,8 @@ class Node:
     children: Sequence[Node] = ()
     engines: Sequence[Engine] = ()  # those that it runs by itself
     shows = True  # whether these see the instances as they come
+    passes_attributes_over: str = ""  # what it is called, if it learns from votes and scores only
+    learns_attributes = False  # whether it learns from attributes without members
 
     @cached_property
     def leaves(self) -> np.ndarray | None:

@@ -1,7 +1,7 @@
 """Arrays under names such as "part.name": how the states of the parts of a model are kept together.
 
-Whoever takes over a state copies its arrays, since they may be those of a model at work. Arrays that were just read from
-a file are `Handed` over instead, so that there is never a second copy of all of them.
+Whoever takes over a state copies its arrays, since they may be those of a model at work. Arrays that were just read
+from a file are `Handed` over instead, so that there is never a second copy of all of them.
 """
 
 from __future__ import annotations

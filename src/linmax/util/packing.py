@@ -1,9 +1,9 @@
 """Arrays made small without loss: zeros left out, numbers in the smallest type that holds them, the rest deflated.
 
 Most of a model's numbers are 0, or whole, or were float32 before; leaving that out takes as long as copying it, so that
-saving stays as fast as the disk. Arrays are packed and unpacked piece by piece, so that there is never a second copy of
-a large one. What is unpacked is at most `RATIO` times as large as what is stored: a file cannot ask for much more memory
-than it has bytes.
+saving stays as fast as the disk. Arrays are packed and unpacked piece by piece, so that there is never a second copy
+of a large one. What is unpacked is at most `RATIO` times as large as what is stored: a file cannot ask for much more
+memory than it has bytes.
 """
 
 from __future__ import annotations

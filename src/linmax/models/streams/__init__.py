@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from linmax.data.features.products import checked_pairs
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
 from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
 from linmax.io.options import ROWS, Position, ReadOptions
 from linmax.io.pairing import ROWS as PAIRED_ROWS
-from linmax.io.pairing import Pairing, checked_pairs
+from linmax.io.pairing import Pairing
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals

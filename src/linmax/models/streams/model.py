@@ -321,7 +321,7 @@ class StreamModel(Known):
                 update_on_tie=description["update_on_tie"],
                 hash_bits=bits,
             )
-            self.vocabulary = Vocabulary.from_arrays(parts.get("names", {}), bits) if vocabulary is None else vocabulary
+            self.vocabulary = Vocabulary.from_arrays(parts.pop("names", {}), bits) if vocabulary is None else vocabulary
             self.labels = Classes(description["labels"])
             self.scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
