@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import linmax
 from linmax.cli import main
-from linmax.cli.fuse import REST
+from linmax.cli.fuse import COMPILED_NEXT
 from linmax.jit.compiling import JIT
 
 LEARNER = "AR-winnow(1.1)"
@@ -180,4 +180,4 @@ def test_bad_input_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
 @pytest.mark.skipif(not JIT, reason="is about the compiler")
 def test_what_is_compiled_beside_exists() -> None:
     """In a second process nobody would see the error."""
-    exec(REST, {})
+    exec(COMPILED_NEXT, {})

@@ -58,8 +58,8 @@ def test_what_is_written_is_read(model: Path) -> None:
 @pytest.mark.parametrize("piece", [8, 24, 1000])
 def test_arrays_are_packed_and_unpacked_in_pieces(piece: int, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = model.read_bytes()
-    monkeypatch.setattr(packing, "PIECE", piece)
-    monkeypatch.setattr(files, "BLOCK", piece - 1)
+    monkeypatch.setattr(packing, "PACKED_AT_A_TIME", piece)
+    monkeypatch.setattr(files, "READ_AT_A_TIME", piece - 1)
     assert all(array.tobytes() == ARRAYS[name].tobytes() for name, array in files.read(model, "example")[1].items())
     files.write(model, "example", DESCRIPTION, ARRAYS)
     assert model.read_bytes() == whole

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
-STEP = 500  # rows between updates of the progress bar
+PROGRESS_ROWS = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
-REST = """
+COMPILED_NEXT = """
 from linmax.core.linear_max import longest_row
 from linmax.engine.record import keep_table, note_all
 from linmax.learners.softmax_trials import survey, walk
@@ -141,10 +141,10 @@ def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np
     from linmax.learners.votes import mixture
 
     labels = objects(trials.labels)
-    beside = compiling_beside(REST, mixture) if str(fusion.learner) == LEARNER else nullcontext()
+    beside = compiling_beside(COMPILED_NEXT, mixture) if str(fusion.learner) == LEARNER else nullcontext()
     with _progress(screen, len(learned)) as advance, beside:
-        for begin in range(0, len(learned), STEP):
-            part = learned[begin : begin + STEP]
+        for begin in range(0, len(learned), PROGRESS_ROWS):
+            part = learned[begin : begin + PROGRESS_ROWS]
             mask = None if trials.wrong is None else np.array(trials.wrong)[part]
             fusion.partial_fit(trials.rows(part), labels[part], wrong=mask)
             advance(len(part))
@@ -245,14 +245,14 @@ def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: FuseTable
     import io
     from pathlib import Path
 
-    from linmax.cli.predict_fusion import Wanted
+    from linmax.cli.predict_fusion import AnswerOptions
     from linmax.cli.prediction_forms import make_form
     from linmax.util.outputs import replace_file
 
     target = io.BytesIO()
     writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0, tagged=False)
     if len(rows):
-        answers = Wanted("probabilities").answers(fusion, trials.rows(rows), (rows + trials.first).tolist())
+        answers = AnswerOptions("probabilities").answers(fusion, trials.rows(rows), (rows + trials.first).tolist())
         writer.write(answers)
         writer.end(answers)
     content = target.getvalue()

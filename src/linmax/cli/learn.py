@@ -30,7 +30,7 @@ LEARNER = "auto"
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
-KINDS = "none, max, length, log, idf, standard or auto"
+SCALINGS_TEXT = "none, max, length, log, idf, standard or auto"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reading_options(parser)
     add = parser.add_argument
     add("--learner", metavar="L", default=LEARNER, help=f"what learns, such as 'AR-winnow(1.2)' (default: {LEARNER})")
-    add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {KINDS} (default: auto)")
+    add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {SCALINGS_TEXT} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
     add("--memory", metavar="SIZE", help="a budget for names and weights, such as 500MB (default: none)")
     add("--no-thresholds", action="store_true", help="leave out the constant attribute")

@@ -42,7 +42,7 @@ __all__ = ["configure", "run", "target_of"]
 
 FUSION = "vote fusion"  # the kind of file that linmax fuse saves
 WHAT = ("labels", "scores", "probabilities")
-FORMS = ("plain", "csv", "jsonl", "parquet")
+FORM_NAMES = ("plain", "csv", "jsonl", "parquet")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--top", metavar="K", type=int, default=0, help="write the K best classes of each line")
     add("--reject", metavar="RISK", type=float, help="give no answer where it would be wrong with a higher probability")
     add("--sets", metavar="COVERAGE", type=float, help="of a fusion, add the classes that hold the right one so often")
-    add("--as", dest="form", choices=FORMS, help="how (default: plain for labels without sets, else csv)")
+    add("--as", dest="form", choices=FORM_NAMES, help="how (default: plain for labels without sets, else csv)")
     add("--out", metavar="FILE", help="where to (default: standard output)")
     add("--json", metavar="FILE", help="also write the figures as JSON")
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     from rich.console import Console
 
-    from linmax.cli.prediction_counts import Counts
+    from linmax.cli.prediction_counts import PredictionCounts
     from linmax.cli.prediction_forms import Answers, make_form
     from linmax.models.streams import StreamModel, stream
     from linmax.util.outputs import write_json
@@ -108,7 +108,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         id=arguments.id,
         **reading_options(arguments),
     )
-    screen, counts = Console(stderr=True, highlight=False), Counts()
+    screen, counts = Console(stderr=True, highlight=False), PredictionCounts()
     known = unknown = 0
     try:
         with target_of(arguments.out) as target:

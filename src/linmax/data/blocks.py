@@ -11,12 +11,12 @@ import numpy as np
 from linmax.data.distinct import distinct_of
 from linmax.data.features import pack
 from linmax.util.checks import finite, refuse_masked
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 
 __all__ = [

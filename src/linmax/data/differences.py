@@ -12,12 +12,12 @@ import numpy.typing as npt
 from linmax.core.rows import Rows
 from linmax.data.experts import Experts
 from linmax.data.labels import label_array, unique_labels
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["rows_of"]
 

@@ -28,12 +28,12 @@ from linmax.data.blocks import (
     split_voters,
 )
 from linmax.util.checks import boolean
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["Experts", "experts"]
 

@@ -39,7 +39,7 @@ from linmax.util.names import apart
 __all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
-LONGEST = 4096  # trials in a slice
+LONGEST_SLICE = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which they are written out as a panel
 
 
@@ -271,7 +271,7 @@ class Engine:
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
         longest = max(1, MEMORY // (8 * max(1, self.k * self.state.weights.shape[1])))
-        return min(LONGEST, longest) if self.small else LONGEST if self.memory else size
+        return min(LONGEST_SLICE, longest) if self.small else LONGEST_SLICE if self.memory else size
 
     @property
     def plain(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
-from linmax.learners.attributes import KINDS
+from linmax.learners.attributes import ATTRIBUTE_KINDS
 from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.running_pool import RunningPool, slots
 from linmax.learners.votes import RunningVotes
@@ -117,7 +117,7 @@ class AutoPoolNode(Node):
     unmixable = ""
 
     def __init__(self, kind: str = "") -> None:
-        self.kind = KINDS[kind]
+        self.kind = ATTRIBUTE_KINDS[kind]
 
     def hosts(self, experts: bool) -> bool:
         return not experts

@@ -16,20 +16,20 @@ import numpy as np
 from linmax.data.features.products import ALL, belongs
 from linmax.io.batches import Batch
 from linmax.io.name_table import number_names
-from linmax.io.pair_rows import FRESH, NUMBERS, join_names, merge_rows, pair_rows, place_pairs
+from linmax.io.pair_rows import FIRST_DENSE, FRESH, join_names, merge_rows, pair_rows, place_pairs
 from linmax.io.scan import PADDING
 from linmax.io.vocabulary import Vocabulary
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
-__all__ = ["ROWS", "Pairing"]
+__all__ = ["PAIRED_BATCH_ROWS", "Pairing"]
 
-ROWS = 64  # of a batch, because pairs are many
-MOST = 1 << 22  # pairs of a row
+PAIRED_BATCH_ROWS = 64  # of a batch, because pairs are many
+MOST_PAIRS = 1 << 22  # pairs of a row
 
 
 class Pairing:
@@ -79,7 +79,7 @@ class Pairing:
         ends, none = np.zeros(len(batch) + 1, np.int64), (np.zeros(0, np.int64), np.zeros(0))
         total = pair_rows(*rows, False, ends, *none)
         longest = int(np.diff(ends).max(initial=0))
-        if longest > MOST:
+        if longest > MOST_PAIRS:
             line = int(batch.lines[int(np.diff(ends).argmax())])
             raise ValueError(f"line {line} has {longest:,} pairs of attributes; name those that matter, as in a:b")
         keys, amounts = np.zeros(total, np.int64), np.zeros(total)
@@ -176,8 +176,8 @@ class Pairing:
 
 def _sizes(columns: np.ndarray, sizes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The lengths of the names of columns."""
-    is_number = columns >= NUMBERS
+    is_number = columns >= FIRST_DENSE
     found = np.zeros(len(columns), np.int64)
     found[~is_number] = sizes[columns[~is_number]]
-    found[is_number] = numbers[columns[is_number] - NUMBERS]
+    found[is_number] = numbers[columns[is_number] - FIRST_DENSE]
     return found

@@ -11,9 +11,9 @@ from linmax.learners.attribute_kinds import MIXED, SPARSE, Kinds
 from linmax.learners.first_trials import FirstTrials
 from linmax.util.names import Handed
 
-__all__ = ["PARTS", "as_now", "under"]
+__all__ = ["STATE_PARTS", "as_now", "under"]
 
-PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
+STATE_PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
 
 
 def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -29,7 +29,7 @@ def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     found |= {f"first.{key}": own for key, own in first.arrays.items()}
     found |= {f"large.{key}": own for key, own in AtLarge().arrays.items()}
     found = {key: own for key, own in found.items() if not key.startswith("team")}
-    present = sorted({key.partition(".")[0] for key in found if "." in key} - PARTS)
+    present = sorted({key.partition(".")[0] for key in found if "." in key} - STATE_PARTS)
     if "sparse" not in names:
         del found["recent.recent"]
         present.remove("recent")

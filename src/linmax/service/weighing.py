@@ -18,10 +18,10 @@ from linmax.models.weights import WeightArrays
 from linmax.service.bodies import Label
 from linmax.service.packing import Instance
 
-__all__ = ["NO_WEIGHTS", "Weighing", "Weight", "WeightsView"]
+__all__ = ["NO_WEIGHTS", "Weight", "WeightsCache", "WeightsView"]
 
 QUICK = 0.001  # seconds: a copy that takes less may be made each time
-REST = 20.0
+COPY_LIFETIME = 20.0
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):
@@ -44,7 +44,7 @@ class WeightsView(Struct, kw_only=True):
 NO_WEIGHTS = WeightsView(voters=[], raters=[], thresholds=[], attributes=[])
 
 
-class Weighing:
+class WeightsCache:
     """The weights of one model, for all who look at them: large ones are not copied each time, but now and then.
 
     Copying takes time in proportion to the model. If it took more than a moment, the copy is good for twenty times as
@@ -62,7 +62,7 @@ class Weighing:
         if self._arrays is None or (applied != self._applied and began > self._good_until):
             self._arrays, self._applied = learner.weights.arrays, applied
             ended = time.monotonic()
-            self._good_until = ended + REST * (ended - began) if ended - began > QUICK else 0.0
+            self._good_until = ended + COPY_LIFETIME * (ended - began) if ended - began > QUICK else 0.0
         return self._arrays
 
     async def largest(self, learner: Learner, applied: int, most: int) -> WeightsView:

@@ -30,7 +30,7 @@ __all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 FORMAT = 2
 PLAIN_FORMAT = 1  # of earlier versions: arrays are not packed
 HEADER_LIMIT = 64 * 2**20
-BLOCK = 2**20  # bytes read at a time
+READ_AT_A_TIME = 2**20  # bytes read at a time
 DTYPES = {
     "F64": np.float64,
     "F32": np.float32,
@@ -184,9 +184,9 @@ def _stored(file: IO[bytes], header: Mapping[str, Any], start: int) -> dict[str,
 
 
 def _blocks(file: IO[bytes], begin: int, end: int) -> Iterator[np.ndarray]:
-    for place in range(begin, end, BLOCK):
+    for place in range(begin, end, READ_AT_A_TIME):
         file.seek(place)
-        yield np.frombuffer(file.read(min(BLOCK, end - place)), np.uint8)
+        yield np.frombuffer(file.read(min(READ_AT_A_TIME, end - place)), np.uint8)
 
 
 def _check_places(target: Path, header: Mapping[str, Any], size: int) -> None:

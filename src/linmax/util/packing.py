@@ -19,10 +19,10 @@ __all__ = ["RATIO", "Stored", "as_it_is", "pack", "unpack", "unpacked_size"]
 
 RATIO = 64
 WORTHWHILE = 4096  # bytes of an array that is packed at all
-ZEROS = 0.125  # share of zeros that are left out
+SHARE_OF_ZEROS = 0.125  # share of zeros that are left out
 LEVEL = 1  # of deflating: the fastest
-PIECE = 2**18  # numbers that are worked on at a time; whole bytes of the mask
-MASK = "#zeros"
+PACKED_AT_A_TIME = 2**18  # numbers that are worked on at a time; whole bytes of the mask
+ZEROS_SUFFIX = "#zeros"
 SMALLER = {"i": ("<u1", "<i1", "<u2", "<i2", "<u4", "<i4"), "f": ("<f4",)}
 
 Pieces = Callable[[], Iterator[np.ndarray]]
@@ -74,10 +74,10 @@ def _packed(name: str, flat: np.ndarray, how: dict[str, Any]) -> dict[str, Store
         how["rising"] = True
     numbers: Pieces = partial(_numbers, flat, rising)
     others, kind = _summary(numbers, flat.dtype)
-    zeros = others <= (1.0 - ZEROS) * flat.size
+    zeros = others <= (1.0 - SHARE_OF_ZEROS) * flat.size
     if zeros:
         how["zeros"] = True
-        found[name + MASK] = _bytes(-(-flat.size // 8), partial(_masks, numbers))
+        found[name + ZEROS_SUFFIX] = _bytes(-(-flat.size // 8), partial(_masks, numbers))
     how["values"] = kind.newbyteorder("<").str
     size = (others if zeros else flat.size) * kind.itemsize
     values: Pieces = partial(_values, numbers, zeros, kind)
@@ -95,7 +95,7 @@ def _bytes(size: int, pieces: Pieces) -> Stored:
 
 
 def _cut(flat: np.ndarray) -> Iterator[np.ndarray]:
-    return (flat[begin : begin + PIECE] for begin in range(0, flat.size, PIECE))
+    return (flat[begin : begin + PACKED_AT_A_TIME] for begin in range(0, flat.size, PACKED_AT_A_TIME))
 
 
 def _rises(flat: np.ndarray) -> bool:
@@ -168,9 +168,9 @@ def unpacked_size(how: Mapping[str, Mapping[str, Any]]) -> int:
 
 def unpack(stored: Mapping[str, Stored], how: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """The arrays that `pack` was given; raises ValueError, KeyError or zlib.error if they do not fit together."""
-    found = {name: _whole(array) for name, array in stored.items() if name.removesuffix(MASK) not in how}
+    found = {name: _whole(array) for name, array in stored.items() if name.removesuffix(ZEROS_SUFFIX) not in how}
     for name, entry in how.items():
-        values, mask = stored[name], stored[name + MASK] if entry.get("zeros") else None
+        values, mask = stored[name], stored[name + ZEROS_SUFFIX] if entry.get("zeros") else None
         size, room = unpacked_size({name: entry}), values.nbytes + (mask.nbytes if mask else 0)
         if np.dtype(entry["dtype"]).kind not in "fiu" or size > RATIO * room:
             raise ValueError(f"array {name!r} announces {size} bytes, too many for those stored")
@@ -215,7 +215,7 @@ def _inflated(values: Stored, most: int) -> Iterator[np.ndarray]:
     for part in values.pieces():
         rest = part.tobytes()
         while rest:
-            content = inflater.decompress(rest, PIECE)
+            content = inflater.decompress(rest, PACKED_AT_A_TIME)
             most -= len(content)
             if most < 0:
                 raise ValueError("more numbers are stored than there is room for")

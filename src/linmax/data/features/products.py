@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.data.features.values import check_strength, rows_of
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["ALL", "belongs", "checked_pairs", "pairs", "pairs_of"]
 
 ALL = "all"
 MOST_GROUPS = 62
-MOST = 1 << 20  # columns of products
+MOST_PRODUCTS = 1 << 20  # columns of products
 
 
 def checked_pairs(asked: Sequence[str]) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def pairs(x: Any, asked: Sequence[str] = (ALL,), names: Sequence[str] | None = N
     columns = [str(i) for i in range(rows.shape[1])] if names is None else [str(name) for name in names]
     if len(columns) != rows.shape[1]:
         raise ValueError(f"names must have one for each of {rows.shape[1]} columns, got {len(columns)}")
-    if checked_pairs(asked) == (ALL,) and len(columns) * (len(columns) - 1) // 2 > MOST:
+    if checked_pairs(asked) == (ALL,) and len(columns) * (len(columns) - 1) // 2 > MOST_PRODUCTS:
         raise ValueError(
             f"pairs: all of {len(columns):,} columns are too many; name those that matter, as in a:b, or read the rows "
             "by linmax.stream(pairs=['all']), which makes only those that occur"

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from linmax.data.experts import Experts, experts
-from linmax.data.scaling import KINDS, Scaling
+from linmax.data.scaling import SCALINGS, Scaling
 from linmax.models.sklearn.passes import PassPlan, Samples, fit
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
@@ -288,7 +288,7 @@ class LinearMaxClassifier(OnLineClassifier):
         for name in ("thresholds", "shuffle", "warm_start"):
             boolean(name, getattr(self, name))
         if self.scale is not None:
-            one_of("scale", self.scale, KINDS)
+            one_of("scale", self.scale, SCALINGS)
         plan = PassPlan(
             self.max_iter,
             self.tol,

@@ -16,15 +16,14 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
 from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
-from linmax.io.options import ROWS, Position, ReadOptions
-from linmax.io.pairing import ROWS as PAIRED_ROWS
-from linmax.io.pairing import Pairing
+from linmax.io.options import BATCH_ROWS, Position, ReadOptions
+from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.vocabulary import Vocabulary
-from linmax.io.words import KINDS
+from linmax.io.words import WORD_KINDS
 from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole
 
@@ -106,7 +105,7 @@ def stream(
     words: str | None = None,
     pairs: Sequence[str] = (),
     hash_bits: int | None = None,
-    rows: int = ROWS,
+    rows: int = BATCH_ROWS,
     strict: bool = False,
     model: StreamModel | None = None,
     grow: bool = True,
@@ -195,7 +194,7 @@ def stream(
         prefer=None if model is None else model.reading.get("format"),
         grows=grow,
         strict=strict,
-        rows=rows if not read["pairs"] else min(rows, PAIRED_ROWS),
+        rows=rows if not read["pairs"] else min(rows, PAIRED_BATCH_ROWS),
         position=position or Position(),
         settled=settled,
     )
@@ -219,7 +218,7 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
         if given[name] is not None:
             found[name] = whole(name, given[name], least)
     if given["words"] is not None:
-        found["words"] = one_of("words", given["words"], KINDS)
+        found["words"] = one_of("words", given["words"], WORD_KINDS)
     if given["header"] is not None:
         found["header"] = boolean("header", given["header"])
     if given["delimiter"] is not None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, cut, no_instances, without
-from linmax.data.scaling import KINDS, Scaling
+from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
@@ -35,7 +35,7 @@ from linmax.util.names import apart, handed_over
 __all__ = ["STREAM_KIND", "StreamModel"]
 
 STREAM_KIND = "stream model"
-NOBODY = -1  # predicted before a class is known
+NO_CLASS = -1  # predicted before a class is known
 
 
 class StreamModel(Known):
@@ -93,7 +93,7 @@ class StreamModel(Known):
         self.memory: int | None = None
         if memory is not None:
             self.limit(memory)
-        one_of("scale", scale, KINDS)
+        one_of("scale", scale, SCALINGS)
         if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool, GroupLearner)):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
@@ -215,7 +215,7 @@ class StreamModel(Known):
         """Labels as classes of the model, which gets those that it has not met."""
         assert self._model is not None
         if len(self._places) < len(self.labels):
-            more = np.full(len(self.labels) - len(self._places), NOBODY, np.int32)
+            more = np.full(len(self.labels) - len(self._places), NO_CLASS, np.int32)
             self._places = np.concatenate([self._places, more])
         numbers = self._places[codes]
         if (numbers < 0).any():
@@ -227,7 +227,7 @@ class StreamModel(Known):
 
     def _codes(self, numbers: np.ndarray) -> np.ndarray:
         """Classes of the model as labels."""
-        codes = np.full(len(self.classes) + 1, NOBODY, np.int32)
+        codes = np.full(len(self.classes) + 1, NO_CLASS, np.int32)
         met = np.flatnonzero(self._places >= 0)
         codes[self._places[met]] = met
         return codes[numbers]
@@ -258,7 +258,7 @@ class StreamModel(Known):
     def judge(self, instances: Instances) -> np.ndarray:
         """The labels predicted for scaled rows."""
         if self._model is None or not self.classes:
-            return np.full(len(instances.votes), NOBODY, np.int32)
+            return np.full(len(instances.votes), NO_CLASS, np.int32)
         return self._codes(self._judged(self._model.engine, instances)[0])
 
     def _scores(self, instances: Instances) -> np.ndarray:
@@ -329,7 +329,7 @@ class StreamModel(Known):
             self.reading = dict(description.get("reading", {}))
             if description.get("memory") is not None:
                 self.limit(int(description["memory"]))
-            self._places = np.full(len(self.labels), NOBODY, np.int32)
+            self._places = np.full(len(self.labels), NO_CLASS, np.int32)
             if description["model"] is not None:
                 self._model = Model.from_state(description["model"], parts["model"], copied)
                 place = {name: code for code, name in enumerate(self.labels.names)}
