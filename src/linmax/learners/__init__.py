@@ -28,6 +28,7 @@ class Description:
     unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
     takes_gaps: ClassVar[bool] = False  # whether `Running.play` takes trials without a label, below 0
     linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
+    learns_attributes: ClassVar[bool] = True  # whether there is anything in attributes for it
 
     def __str__(self) -> str:
         numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from linmax.data.features.products import checked_pairs
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
 from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
 from linmax.io.options import BATCH_ROWS, Position, ReadOptions
-from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing, checked_pairs
+from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
