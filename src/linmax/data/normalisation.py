@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.util.checks import boolean, one_of, positive, refuse_masked
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import special, stats
 else:
-    special, stats = Later("scipy.special"), Later("scipy.stats")
+    special, stats = LazyModule("scipy.special"), LazyModule("scipy.stats")
 
 __all__ = [
     "AUTOMATIC",

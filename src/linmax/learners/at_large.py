@@ -19,9 +19,9 @@ from linmax.learners.mixing import Mixture
 
 __all__ = ["AtLarge"]
 
-ROWS = 256  # of the sample, at most
+SAMPLE_ROWS = 256  # of the sample, at most
 RUN = 50  # trials with the same label, on average, that are a long run
-FEWEST = 200  # trials
+FEWEST_TRIALS = 200  # trials
 PASSES = 4  # over the sample
 
 
@@ -69,7 +69,7 @@ class AtLarge:
     def _add(self, instance: Instances, label: np.ndarray) -> None:
         """Take a trial into the sample, which leaves out every other one when there are too many."""
         self.rows.append((instance, label))
-        if len(self.rows) > ROWS:
+        if len(self.rows) > SAMPLE_ROWS:
             self.rows, self.step = self.rows[::2], 2 * self.step
 
     @property
@@ -88,7 +88,7 @@ class AtLarge:
     @property
     def long_runs(self) -> bool:
         """Whether labels come in long runs."""
-        return self.trials >= FEWEST and self.runs > 1 and self.trials >= RUN * self.runs
+        return self.trials >= FEWEST_TRIALS and self.runs > 1 and self.trials >= RUN * self.runs
 
     @property
     def sample(self) -> tuple[Instances, np.ndarray]:
@@ -112,7 +112,7 @@ class AtLarge:
         firsts = FirstTrials()
         samples = [(part, *part.state.at_large.sample) for part in mixture.parts]
         firsts.take([(part, kept, labels, np.ones(len(labels))) for part, kept, labels in samples])
-        share = max(1, -(-len(firsts.labels) // ROWS))
+        share = max(1, -(-len(firsts.labels) // SAMPLE_ROWS))
         self.rows = [
             (cut(firsts.instances, t, t + 1), firsts.labels[t : t + 1]) for t in range(0, len(firsts.labels), share)
         ]

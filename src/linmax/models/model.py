@@ -41,7 +41,7 @@ from linmax.models.confidence import Confidence
 from linmax.models.showings import play_shown
 from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
-from linmax.techniques.combining import BestOf, Combined, Weighing
+from linmax.techniques.combining import BestOf, Combined, WeightedCombination
 from linmax.techniques.exploring import Exploring
 from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
@@ -212,7 +212,7 @@ class Model(Confidence):
         described, node = self.learner, self.engine.top
         while isinstance(described, Voted):
             described, node = described.base, node.children[0]
-        if not isinstance(described, Combined) or not isinstance(node, (BestOf, Weighing)):
+        if not isinstance(described, Combined) or not isinstance(node, (BestOf, WeightedCombination)):
             return []
         parts = zip(described.members, node.mistakes.tolist(), node.children, strict=True)
         return [Member(str(learner), mistakes, self, child) for learner, mistakes, child in parts]
@@ -281,9 +281,9 @@ class Model(Confidence):
         for begin in range(0, size, most):
             end = min(size, begin + most)
             answers = None if served is None else served[begin:end]
-            hefts = None if weights is None else weights[begin:end]
+            weights_here = None if weights is None else weights[begin:end]
             here = cut(instances, begin, end), places[begin:end]
-            parts.append(self._stretch(*here, margins, first_pass, answers, hefts))
+            parts.append(self._stretch(*here, margins, first_pass, answers, weights_here))
         return joined(parts)
 
     def _stretch(

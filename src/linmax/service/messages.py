@@ -19,11 +19,21 @@ from linmax.service.trials import TrialOperations
 if TYPE_CHECKING:
     from linmax.service.app import App
 
-__all__ = ["HEADERS", "JSON", "Answer", "Content", "Operation", "Request", "encode", "refused_answer", "send_answer"]
+__all__ = [
+    "JSON",
+    "STANDARD_HEADERS",
+    "Answer",
+    "Content",
+    "Operation",
+    "Request",
+    "encode",
+    "refused_answer",
+    "send_answer",
+]
 
 encode = msgspec.json.Encoder().encode
 JSON = b"application/json"
-HEADERS: tuple[tuple[bytes, bytes], ...] = (
+STANDARD_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -99,6 +109,6 @@ def refused_answer(refusal: Refusal) -> Answer:
 
 async def send_answer(send: Send, method: str, answer: Answer) -> None:
     length = str(len(answer.content)).encode()
-    headers = [(b"content-type", answer.kind), (b"content-length", length), *answer.headers, *HEADERS]
+    headers = [(b"content-type", answer.kind), (b"content-length", length), *answer.headers, *STANDARD_HEADERS]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answer.content})

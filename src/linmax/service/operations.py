@@ -41,7 +41,7 @@ from linmax.service.trials import TrialOperations
 __all__ = ["MODEL", "OPERATIONS"]
 
 MODEL = "/v1/models/{model}"
-NUMBER = {"type": "integer", "minimum": 0}
+COUNT_SCHEMA = {"type": "integer", "minimum": 0}
 LEARNING = (404, 409, 429, 503, 507)
 # The most frequent paths come first: routes are tried in this order.
 OPERATIONS: list[Operation] = [
@@ -111,14 +111,14 @@ OPERATIONS: list[Operation] = [
         "curve", "GET", f"{MODEL}/curve", "predict", "Mistakes along the trials",
         show_curve, None, views.CurveView, refuses=(404, 503),
         query=(
-            ("after", {**NUMBER, "maximum": 2**53, "default": 0}, "only points beyond this trial"),
+            ("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only points beyond this trial"),
             ("points", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 1000}, "at most so many"),
         ),
     ),
     Operation(
         "stream", "GET", f"{MODEL}/events", "predict", "News of a model as server-sent events",
         no_answer, refuses=(404, 503), kind="text/event-stream", stream=stream_events, cost=10,
-        query=(("after", {**NUMBER, "maximum": 2**53}, "only points beyond this trial"),),
+        query=(("after", {**COUNT_SCHEMA, "maximum": 2**53}, "only points beyond this trial"),),
     ),
     Operation(
         "snapshot", "GET", f"{MODEL}/snapshot", "admin", "The model as a file that linmax.Learner.load reads",
@@ -132,7 +132,7 @@ OPERATIONS: list[Operation] = [
         "waiting", "GET", f"{MODEL}/predictions", "learn", "Predictions that wait for their label, oldest first",
         list_waiting, None, views.WaitingView, refuses=(404, 503, 507), cost=10,
         query=(
-            ("after", {**NUMBER, "maximum": 2**53, "default": 0}, "only those with a later seq"),
+            ("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only those with a later seq"),
             ("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "at most so many"),
         ),
     ),
@@ -144,7 +144,7 @@ OPERATIONS: list[Operation] = [
         "export", "GET", "/v1/export", "admin", "The log as lines of JSON",
         no_answer, refuses=(404, 503, 507), kind="application/x-ndjson", stream=stream_export, cost=100,
         query=(
-            ("since", {**NUMBER, "maximum": 2**53, "default": 0}, "only later events"),
+            ("since", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only later events"),
             ("model", {"type": "string"}, "of this model alone"),
         ),
     ),

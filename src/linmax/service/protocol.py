@@ -15,7 +15,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from linmax.service.app import App
-from linmax.service.messages import HEADERS, Answer
+from linmax.service.messages import STANDARD_HEADERS, Answer
 from linmax.service.resource import Resource
 
 __all__ = ["Protocol"]
@@ -74,7 +74,7 @@ class _Trial:
 def _head(usual: Pairs, status: int, kind: bytes, more: Pairs, keep_alive: bool) -> bytes:
     """The first lines of an answer."""
     last = () if keep_alive else ((b"connection", b"close"),)
-    pairs = (*usual, (b"content-type", kind), *more, *HEADERS, *last)
+    pairs = (*usual, (b"content-type", kind), *more, *STANDARD_HEADERS, *last)
     lines = [b"%b: %b\r\n" % pair for pair in pairs]
     return b"HTTP/1.1 %d %b\r\n%b" % (status, HTTPStatus(status).phrase.encode(), b"".join(lines))
 

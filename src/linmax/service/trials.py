@@ -24,7 +24,7 @@ from linmax.service.bodies import (
 )
 from linmax.service.instances import checked_truth, instance_of
 from linmax.service.log_rows import WANTS, Event
-from linmax.service.model import NOTHING, UNFIT, ServedModel
+from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.packing import Instance
 from linmax.service.pipeline import Entry
 from linmax.service.refusals import Refusal
@@ -99,7 +99,7 @@ class TrialOperations:
         if not model.selects:
             return Wanted(wanted=True)
         try:
-            model.learner.scores(**(instance or NOTHING))
+            model.learner.scores(**(instance or EMPTY_INSTANCE))
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
         id = body.id or self.service.ids.new()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from linmax.models.online import Learner
 from linmax.service import bodies
 from linmax.service.instances import instance_of
-from linmax.service.model import NOTHING, UNFIT, ServedModel
+from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import WeightsView
 
@@ -39,7 +39,7 @@ __all__ = [
     "weights",
 ]
 
-STREAM_POINTS = 500  # of the past, sent when a stream begins
+PAST_POINTS = 500  # of the past, sent when a stream begins
 
 
 class Status(Struct, kw_only=True):
@@ -187,7 +187,7 @@ async def explanation(model: ServedModel, body: bodies.ExplainBody) -> Explanati
     """Scores of all classes, and the weights of what the instance holds."""
     instance = instance_of(body, model.choices)
     try:
-        scores = model.learner.scores(**(instance or NOTHING))
+        scores = model.learner.scores(**(instance or EMPTY_INSTANCE))
         label = model.predict(instance)
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
@@ -256,7 +256,7 @@ def news(
         "trials": account.trials,
         "mistakes": account.mistakes,
         "pending": model.pending,
-        "points": curve(model, after, STREAM_POINTS).points,
+        "points": curve(model, after, PAST_POINTS).points,
         "weights": bars,
         "bound": bound(model),
         "latency": latency,

@@ -20,12 +20,12 @@ from linmax.models.weights import WeightArrays
 from linmax.service.bodies import Label
 from linmax.service.packing import Instance
 
-__all__ = ["NO_WEIGHTS", "Weighing", "Weight", "WeightsView"]
+__all__ = ["NO_WEIGHTS", "Weight", "WeightsCache", "WeightsView"]
 
 SMALL = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
 MOST_BEHIND = 1000  # weights of a kind in an explanation
 QUICK = 0.001  # seconds: what takes less may be done each time
-REST = 20.0
+COPY_LIFETIME = 20.0
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):
@@ -48,7 +48,7 @@ class WeightsView(Struct, kw_only=True):
 NO_WEIGHTS = WeightsView(voters=[], raters=[], thresholds=[], attributes=[])
 
 
-class Weighing:
+class WeightsCache:
     """The weights of one model, for all who look at them: large ones are not made each time, but now and then.
 
     That takes time in proportion to the model. If it took more than a moment, what was found is good for twenty times
@@ -71,7 +71,7 @@ class Weighing:
                 except ValueError as error:  # as good as an answer: it is not asked again at once
                     self._arrays = error.with_traceback(None)
                 ended, self._applied = time.monotonic(), applied
-                self._good_until = ended + REST * (ended - began) if ended - began > QUICK else 0.0
+                self._good_until = ended + COPY_LIFETIME * (ended - began) if ended - began > QUICK else 0.0
             found = self._arrays
         if isinstance(found, ValueError):
             raise ValueError(str(found))
