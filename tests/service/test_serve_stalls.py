@@ -77,7 +77,7 @@ def test_a_recovered_model_is_tried_out_before_it_serves(tmp_path):
     ("learner", "kind"), [("perceptron", "attributes"), ("auto", "attributes"), ("winnow(1.5)", "votes")]
 )
 def test_the_weights_of_a_large_model_are_found_in_a_thread(tmp_path, monkeypatch, learner, kind):
-    monkeypatch.setattr("linmax.service.weighing.SMALL", 0)
+    monkeypatch.setattr("linmax.service.weighing.SMALL_STATE", 0)
     with Local(tmp_path) as local:
         make(local, learner, kind)
         instance = RAIN if kind == "attributes" else VOTES

@@ -29,7 +29,7 @@ SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
 SWITCH_SECONDS = 0.001  # for which another thread may go on while the event loop wants the interpreter
 # New objects, and rounds, before the garbage collector looks at the youngest, the younger and all: short pauses.
-COLLECT_AFTER = (10_000, 4, 10)
+SERVER_COLLECT_AFTER = (10_000, 4, 10)
 
 
 class _Server(uvicorn.Server):
@@ -98,7 +98,7 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    gc.set_threshold(*COLLECT_AFTER)
+    gc.set_threshold(*SERVER_COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_SECONDS)
     _Server(config, app, settings).run(sockets=[listener])
 

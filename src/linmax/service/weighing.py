@@ -22,7 +22,7 @@ from linmax.service.packing import Instance
 
 __all__ = ["NO_WEIGHTS", "Weight", "WeightsCache", "WeightsView"]
 
-SMALL = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
+SMALL_STATE = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
 MOST_BEHIND = 1000  # weights of a kind in an explanation
 QUICK = 0.001  # seconds: what takes less may be done each time
 COPY_LIFETIME = 20.0
@@ -103,7 +103,7 @@ class WeightsCache:
 async def _weights(learner: Learner) -> WeightArrays:
     """The weights of a small learner at once; those of a large one in a thread, from a copy of its state."""
     header, arrays = learner.state()
-    if sum(array.nbytes for array in arrays.values()) < SMALL:
+    if sum(array.nbytes for array in arrays.values()) < SMALL_STATE:
         return learner.weights.arrays
     nameless = header["model"] | {"columns": [[], [], []]}
     copies = {name: array.copy() for name, array in arrays.items()}
