@@ -138,7 +138,7 @@ def test_what_was_decided_is_saved_and_shown(tmp_path: Path, capsys: pytest.Capt
     assert loaded.decided["attributes are"] == "numbers"
     assert loaded.schema == {"size": "number", "letter": "category", "label": "label"}
     main(["show", str(tmp_path / "model")])
-    assert "attributes are numbers" in capsys.readouterr().out
+    assert "attributes are taken for numbers" in capsys.readouterr().out
 
 
 def test_namespaces_come_in_another_order() -> None:
