@@ -163,5 +163,5 @@ def test_a_model_met_by_data_of_another_kind(tmp_path: Path, capsys: pytest.Capt
     assert main(["predict", str(tmp_path / "model"), str(tmp_path / "other.vw")]) == 0
     told = capsys.readouterr()
     assert told.out.split()[1] == "yes"
-    expected = "3 of 4 attributes are none that the model has learned from, and were left out; is this data of"
+    expected = "3 of 4 attributes are unknown to the model and were left out; is this another kind of data?"
     assert expected in " ".join(told.err.split())

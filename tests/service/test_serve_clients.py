@@ -245,7 +245,7 @@ class TestCommandLine:
         assert self.run("keys", "add", "ann", "--data", tmp_path) == 2
         assert "a key called 'ann' exists" in capsys.readouterr().err
         assert self.run("keys", "list", "--data", tmp_path) == 0
-        assert capsys.readouterr().out.startswith("ann: predict,learn, 5 trials a second, sha256 ")
+        assert capsys.readouterr().out.startswith("ann: predict,learn, 5 trials per second, sha256 ")
         assert self.run("keys", "revoke", "bob", "--data", tmp_path) == 2
         assert "no key is called 'bob'; there are: ann" in capsys.readouterr().err
         assert self.run("keys", "revoke", "ann", "--data", tmp_path) == 0

@@ -128,7 +128,7 @@ class Engine:
             self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
             self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
         if parts:
-            raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
+            raise ValueError(f"{sorted(parts)[0]!r} is not part of {self.learner}")
 
     def like(self, learner: Any, layout: Layout) -> Engine:
         """Another engine with these classes and settings, one that gives scores."""

@@ -83,7 +83,7 @@ class Running:
 
     def hypothesis(self) -> np.ndarray:
         """Weights over the coordinates, where it predicts with one vector of them; those left out at the end are 0."""
-        raise ValueError("this learner is no single weight vector")
+        raise ValueError("this learner is not a single weight vector")
 
     def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray | None:
         """Weights of the constant and of each attribute for each class, to look at; None: see `hypothesis`."""

@@ -44,7 +44,7 @@ class Key(msgspec.Struct, kw_only=True):
     name: str
     sha256: str
     scopes: list[str]
-    rate: float | None = None  # trials a second
+    rate: float | None = None  # trials per second
     created: int = 0
     revoked: int | None = None
 
@@ -205,7 +205,7 @@ class Gate:
             return
         wait = self._buckets[key.sha256].take(trials)
         if wait > 0.0:
-            raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials a second", retry_after=wait)
+            raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials per second", retry_after=wait)
 
     def begin_session(self, authorization: bytes) -> str:
         """Exchange a key for a session token, for a cookie."""

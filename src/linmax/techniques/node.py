@@ -181,7 +181,7 @@ class Node:
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         """Weights over the coordinates and the logarithm of their scale."""
-        raise ValueError("this learner is no single weight vector; look at its members")
+        raise ValueError("this learner is not a single weight vector; look at its members")
 
     def unit(self, engine: Engine) -> float:
         """How many times as large the scores of `judge` are as those of `play`."""

@@ -85,8 +85,8 @@ def in_places(learner: Learner, candidates: Sequence[Any], attributes: Any, vote
     """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
     if attributes is not None:
         raise TypeError(
-            "attributes have a weight for each class, and candidates have none of their own; rate the candidates: "
-            "scores={attribute: {candidate: number}}"
+            "attributes have a weight for each class, and candidates have no weights of their own; rate the "
+            "candidates: scores={attribute: {candidate: number}}"
         )
     reading = Reading(candidates, False, learner.model.bounded, learner._normaliser)
     numbers, voted, rated = reading.read(None, votes, scores)
@@ -148,7 +148,7 @@ def choices(learner: Learner, candidates: Any) -> list[Any]:
     names = read_candidates(candidates)
     if not learner._choosing:
         if learner.fixed or learner.trials or learner.pending:
-            told = "its classes were fixed" if learner.fixed else "it has met classes that are no candidates"
+            told = "its classes were fixed" if learner.fixed else "it has met classes that are not candidates"
             raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
         learner._model = choosing_model(learner._model)
         learner._choosing = True

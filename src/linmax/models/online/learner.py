@@ -61,7 +61,7 @@ class Learner(NamedTrials):
         several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
         normalisation), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
-        Add the constant attribute 1: one threshold a class.
+        Add the constant attribute 1: one threshold per class.
     tie, update_on_tie
         As in `linmax.run`.
     max_pending
@@ -157,18 +157,18 @@ class Learner(NamedTrials):
         predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
         "do not know", where the probability of being wrong is greater.
         """
-        if reject is not None:
-            if candidates is not None:
-                raise TypeError("reject needs probabilities of classes, which candidates have not; leave it out")
-            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
-        if candidates is not None:
-            return choose(self, candidates, (attributes, votes, scores), id)
-        if self._short and scores is None and id is None:
+        if self._short and scores is None and id is None and candidates is None and reject is None:
             predicted = self._ask(attributes, votes)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes)
             if predicted is not REFUSED:
                 return predicted
+        if reject is not None:
+            if candidates is not None:
+                raise TypeError("reject needs probabilities of classes, which candidates do not have; leave it out")
+            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
+        if candidates is not None:
+            return choose(self, candidates, (attributes, votes, scores), id)
         if id is not None:
             self._waiting.check_new(id)
         played = self._at_once(attributes, votes, scores) if id is None else None
@@ -320,9 +320,17 @@ class Learner(NamedTrials):
         With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
         out.
         """
+        if self._short and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
+            predicted = self._teach(attributes, votes, label)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes, label)
+            if predicted is FAILED and self._path is not None:
+                self._path.complain()
+            if predicted is not REFUSED:
+                return predicted
         if weight != 1.0:
             if wrong is not UNSET or candidates is not None:
-                raise TypeError("learn() takes weight= with a label and without candidates; leave it out")
+                raise TypeError("learn() takes weight= with a label only, and not with candidates; leave it out")
             weight = at_least("weight", weight, 0.0)
         if wrong is not UNSET:
             if label is not UNSET:
@@ -331,21 +339,13 @@ class Learner(NamedTrials):
             return learn_wrong(self, wrong, blocks, id, candidates)
         if candidates is not None:
             return learn_choice(self, candidates, label, (attributes, votes, scores), id)
-        if self._short and scores is None and id is None and weight == 1.0:
-            predicted = self._teach(attributes, votes, label)
-            if predicted is REFUSED:
-                predicted = self._again(attributes, votes, label)
-            if predicted is FAILED and self._path is not None:
-                self._path.complain()
-            if predicted is not REFUSED:
-                return predicted
         check_given(label)
         try:
             place = self._known.get(label, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         if weight != 1.0 and no_label(label):
-            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+            raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
             label = self._reading.label_meant(label)
@@ -364,7 +364,7 @@ class Learner(NamedTrials):
             return self._play(played, place, weight=weight)
         given = self._reading.read(*blocks, label)
         with self._unharmed(given):
-            if weight == 1.0 and place >= 0 and self._widened(given):
+            if weight == 1.0 and place >= 0 and not given.scores and self._widened(given.attributes, given.votes):
                 predicted = self._teach(given.attributes, given.votes or None, label)
                 if predicted is FAILED and self._path is not None:
                     self._path.complain()
@@ -379,7 +379,7 @@ class Learner(NamedTrials):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         if kept.candidates is not None:
             if weight != 1.0:
-                raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
             place = place_of(label, kept.candidates)
             with self._unharmed(given):
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)

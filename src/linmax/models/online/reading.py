@@ -181,7 +181,7 @@ def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None
     rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
     if not rises or indptr[-1] != columns or values != columns:
         raise ValueError(
-            f"indptr must rise from 0 to {columns}, the number of columns and of values, in {size} steps, one a label; "
+            f"indptr must rise from 0 to {columns}, the number of columns and values, in {size} steps, one per label; "
             f"got {indptr!r} and {values} values"
         )
 

@@ -22,6 +22,7 @@ from linmax.models.online.reading import UNSET, Given, check_places, check_rows,
 __all__ = ["NamedTrials"]
 
 SAFE = nullcontext()
+PLAIN_TYPES = (float, int)
 
 
 class NamedTrials(Named):
@@ -118,24 +119,40 @@ class NamedTrials(Named):
             self._prepare()
             raise
 
-    def _widened(self, given: Given) -> bool:
+    def _widened(self, numbers: Mapping[Any, float], voted: Mapping[Any, Any]) -> bool:
         """Give new attributes their columns, if nothing else is new and there is a one-trial path; whether there is."""
-        numbers, voted, rated = given
-        layout, met = self._engine.layout, self._attributes
-        if not self._short or rated or not layout.sparse:
-            return False
+        engine, met = self._engine, self._attributes
+        layout = engine.layout
         new = [name for name in numbers if name not in met]
-        if not new or not (voted.keys() <= self._voters.keys() and all(map(self._places.__contains__, voted.values()))):
+        if not new or not layout.sparse or not self._short:
+            return False
+        if voted and not (voted.keys() <= self._voters.keys() and self._places.keys() >= set(voted.values())):
             return False
         wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
-        stays = self._path is not None and wider.rows <= self._engine.capacity
-        engine = self._engine if stays else self._alone()
+        stays = self._path is not None and wider.rows <= engine.capacity
+        if not stays:
+            self._alone()
         engine.grow(wider, engine.k)
-        met.update((name, layout.sparse + place) for place, name in enumerate(new))
+        for place, name in enumerate(new, layout.sparse):
+            met[name] = place
         if stays:
             return True
         self._renamed()
         return self._open(numbers, voted or None)
+
+    def _new_attributes(self, attributes: Any, votes: Any, label: Any) -> bool:
+        """`_widened` for a plain dict of plain numbers, without reading it first."""
+        if self._path is None or votes is not None or type(attributes) is not dict or self._bounded is not None:
+            return False
+        try:
+            if label not in self._known:
+                return False
+        except TypeError:  # not hashable
+            return False
+        for value in attributes.values():
+            if type(value) not in PLAIN_TYPES or not -LARGE <= value <= LARGE:
+                return False
+        return self._widened(attributes, {})
 
     def _play(self, played: Instances, place: int, served: Any = UNSET, weight: float = 1.0) -> Any:
         """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
@@ -184,6 +201,10 @@ class NamedTrials(Named):
 
     def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
         """Try the short way once more, if the instance can be written more simply or a path be set up."""
+        if label and self._new_attributes(attributes, votes, *label):
+            predicted = self._teach(attributes, votes, *label)
+            if predicted is not REFUSED:
+                return predicted
         given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
         if given[0] is not attributes or given[1] is not votes:
             predicted = self._teach(*given, *label) if label else self._ask(*given)

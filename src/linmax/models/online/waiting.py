@@ -58,8 +58,8 @@ class WaitingRoom:
             raise ValueError(f"id {id!r} is in use already; give each instance an id of its own")
         if len(self._waiting) >= self.size:
             raise ValueError(
-                f"{len(self._waiting)} instances wait for their label already, which is max_pending; learn or forget() "
-                "some first"
+                f"{len(self._waiting)} instances are waiting for their labels already, which is max_pending; learn or "
+                "forget() some first"
             )
 
     def kept(self, id: Any, *blocks: Any) -> Given:

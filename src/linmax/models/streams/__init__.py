@@ -133,7 +133,7 @@ def stream(
         if not, they are called 1, 2, ...
     ngrams, skips, words
         Longest run of words of a text that is an attribute (1), how many words may lie between two that are an
-        attribute together (0), and how words are told: "unicode", or "bytes" for ASCII only.
+        attribute together (0), and how words are recognised: "unicode", or "bytes" for ASCII only.
     pairs
         Products of attributes that are attributes as well: ``["a:b"]`` for each of a with each of b, where a and b are
         namespaces, columns, keys or attributes, or ``["all"]``. That of x and y is called ``x*y``.

@@ -182,7 +182,7 @@ class StreamModel(Known):
             return
         if self.engine is not None:
             raise ValueError(
-                "this batch numbers its names otherwise than the model; read it by stream(..., model=model)"
+                "this batch numbers its names differently from the model; read it by stream(..., model=model)"
             )
         if self.memory is not None:
             raise ValueError("a model with memory= numbers names itself; read the batch by stream(..., model=model)")
