@@ -38,7 +38,9 @@ async function refresh() {
   }
   const told = await answer.json();
   known = told.models;
-  showQuarantined(told.quarantined);
+  showAlarm("quarantine", "quarantined", told.quarantined.map((model) => `${model.name}: ${model.reason}`));
+  const ready = await fetch("/ready");
+  if (ready.ok) showAlarm("incidents", "happened", (await ready.json()).incidents);
   if (at("leave").hidden) {
     const session = await (await fetch("/v1/session")).json();
     at("leave").hidden = session.key === null;
@@ -50,9 +52,12 @@ async function refresh() {
   showLearner();
 }
 
-function showQuarantined(models) {
-  at("quarantine").hidden = models.length === 0;
-  at("quarantined").replaceChildren(...models.map((model) => cell("li", `${model.name}: ${model.reason}`)));
+function showAlarm(box, list, lines) {
+  const text = lines.join("\n");
+  if (at(list).dataset.text === text) return; // it is said once, also by a screen reader
+  at(list).dataset.text = text;
+  at(box).hidden = lines.length === 0;
+  at(list).replaceChildren(...lines.map((line) => cell("li", line)));
 }
 
 function showLearner() {
@@ -64,8 +69,9 @@ function showLearner() {
 }
 
 function listModels(models) {
-  at("no-models").hidden = models.length > 0;
-  at("board").classList.toggle("empty", models.length === 0);
+  const none = models.length === 0 && at("quarantine").hidden;
+  at("no-models").hidden = !none;
+  at("board").classList.toggle("empty", none);
   const list = at("models");
   const names = models.map((model) => model.name).join("\n");
   if (list.dataset.names !== names) {
@@ -92,7 +98,8 @@ function listModels(models) {
 const buttonOf = (name) => at("models").querySelector(`button[data-name="${CSS.escape(name)}"]`);
 
 function showCount(name, { mistakes, trials }) {
-  buttonOf(name).querySelector("span").textContent = `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
+  const told = trials === 0 ? "no trials yet" : `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
+  buttonOf(name).querySelector("span").textContent = told;
 }
 
 function choose(name) {
