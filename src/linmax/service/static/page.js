@@ -234,10 +234,12 @@ function draw(series) {
     legend: { live: false },
     series: [{ label: "trials" }, ...lines.slice(0, series.length - 1).map(([label, name, dash]) => (
       { label, stroke: colour(name), width: 2, dash, points: { show: false } }))],
-    axes: [{ ...axis, size: 36 }, { ...axis, size: 64 }],
+    axes: [{ ...axis, size: 36, incrs: STEPS }, { ...axis, size: 64, incrs: STEPS }],
   };
   return new uPlot(options, series, at("curve"));
 }
+
+const STEPS = Array.from({ length: 14 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat(); // whole ones
 
 function size() {
   const box = at("curve").getBoundingClientRect();
@@ -257,6 +259,8 @@ function showRows() {
   at("rows").replaceChildren(...rows);
 }
 
+const LONG = 80; // letters of a name that are shown
+
 function showWeights(weights) {
   const rows = [];
   for (const kind of ["voters", "raters", "attributes", "thresholds"]) {
@@ -271,8 +275,10 @@ function showWeights(weights) {
   at("no-weights").hidden = shown.length > 0;
   at("weights").replaceChildren(...shown.map(([name, weight, kind]) => {
     const row = document.createElement("tr");
-    const head = cell("th", kind === "thresholds" ? `threshold → ${name}` : name);
+    const words = kind === "thresholds" ? `threshold → ${name}` : name;
+    const head = cell("th", words.length > LONG ? `${words.slice(0, LONG - 1)}…` : words);
     head.scope = "row";
+    head.title = words;
     const bar = document.createElement("td");
     bar.append(barOf(weight / most, signed));
     row.append(head, bar, cell("td", weight.toPrecision(3).replace("-", "−")));
