@@ -13,13 +13,13 @@ from linmax.models.online.candidates import best_first, judged
 from linmax.models.online.reading import Given
 
 if TYPE_CHECKING:
-    from linmax.models.online.learner import Learner
+    from linmax.models.online.answers import NamedAnswers
 
 __all__ = ["next_voter"]
 
 
 def next_voter(
-    learner: Learner,
+    learner: NamedAnswers,
     votes: Mapping[Any, Any],
     attributes: Any,
     candidates: Sequence[Any] | None,
