@@ -289,7 +289,7 @@ class Model(Confidence, Inspectable):
             "classes": [files.plain(name) for name in self.classes],
             "layout": list(astuple(self.layout)),
             "settings": list(astuple(self.engine.settings)),
-            "columns": [[files.plain(name) for name in block] for block in astuple(self.columns)],
+            "columns": self.columns.plain(),
             "grows": self.grows,
         }
         arrays = {f"engine.{name}": array for name, array in self.engine.arrays.items()}
