@@ -41,6 +41,9 @@ SESSION_SECONDS = 12 * 3600
 MOST_SESSIONS = 50  # of one key; the oldest end
 RELOAD_SECONDS = 1.0
 COOKIE = "linmax_session"
+CLOSED = """There have been keys here, so that nothing is allowed without one.
+To open the service to this machine again, stop it, and delete this file and keys.json.
+"""
 
 
 class Key(msgspec.Struct, kw_only=True):
