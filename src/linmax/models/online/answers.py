@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from linmax.models.model import chosen
 from linmax.models.online.asking import next_voter
 from linmax.models.online.candidates import best_first, choices, judge_candidates, judged
+from linmax.models.online.reading import Attributes, Candidates, Scores, Votes
 from linmax.models.online.trials import NamedTrials
 from linmax.models.online.waiting import WaitingRoom
 
@@ -19,7 +20,7 @@ class NamedAnswers(NamedTrials):
 
     _waiting: WaitingRoom
 
-    def rank(self, candidates: Any, *, votes: Any = None, scores: Any = None) -> list[Any]:
+    def rank(self, candidates: Candidates, *, votes: Votes = None, scores: Scores = None) -> list[Any]:
         """The candidates, the best first. Nothing is learned.
 
         Examples
@@ -37,7 +38,12 @@ class NamedAnswers(NamedTrials):
         return [names[place] for place in best_first(self, rated)]
 
     def scores(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
     ) -> dict[Any, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
         if candidates is not None:
@@ -47,13 +53,15 @@ class NamedAnswers(NamedTrials):
         model, table = self._rated(attributes, votes, scores)
         return dict(zip(model.known, table[0].tolist(), strict=True))
 
-    def predict_proba(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
+    def predict_proba(
+        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None
+    ) -> dict[Any, float]:
         """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
         model, table = self._rated(attributes, votes, scores)
         return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
     def predict_set(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
+        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None, coverage: float = 0.9
     ) -> tuple[Any, ...]:
         """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
 
@@ -69,7 +77,7 @@ class NamedAnswers(NamedTrials):
         model, table = self._rated(attributes, votes, scores)
         return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
 
-    def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
+    def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
         """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
 
         Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
@@ -91,7 +99,13 @@ class NamedAnswers(NamedTrials):
         return model.classes[place] if place >= 0 else None
 
     def wants_label(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
     ) -> bool:
         """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
 
@@ -123,8 +137,8 @@ class NamedAnswers(NamedTrials):
         self,
         votes: Mapping[Any, Any],
         *,
-        attributes: Any = None,
-        candidates: Any = None,
+        attributes: Attributes = None,
+        candidates: Candidates = None,
         costs: Any = None,
         voters: Sequence[Any] | None = None,
     ) -> Any:

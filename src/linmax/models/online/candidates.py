@@ -6,7 +6,7 @@ the model: those of a trial are its first classes, in the order in which they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
@@ -16,7 +16,17 @@ from linmax.data.arrays import Layout
 from linmax.engine.engine import Settings
 from linmax.models.columns import Columns
 from linmax.models.model import Model
-from linmax.models.online.reading import UNSET, Given, Reading, check_given
+from linmax.models.online.reading import (
+    UNSET,
+    Attributes,
+    Blocks,
+    Candidates,
+    Given,
+    Reading,
+    Scores,
+    Votes,
+    check_given,
+)
 from linmax.models.online.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -41,16 +51,16 @@ __all__ = [
 class NeedsCandidates(Reading):
     """The reading of a learner that chooses among candidates: there are no other classes."""
 
-    def check_label(self, label: Any) -> Never:
+    def check_label(self, label: Hashable) -> Never:
         """Refuse a label without candidates."""
         raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
 
-    def read(self, attributes: Any, votes: Any, scores: Any, label: Any = UNSET) -> Never:  # noqa: ARG002
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Never:  # noqa: ARG002
         """Refuse an instance without candidates."""
         raise ValueError("this learner chooses among candidates; give candidates=")
 
 
-def read_candidates(candidates: Any) -> list[Any]:
+def read_candidates(candidates: Candidates) -> list[Any]:
     """The candidates of one trial as a list, checked."""
     if isinstance(candidates, (str, bytes)) or not isinstance(candidates, Iterable):
         raise TypeError(f"candidates must be a list of classes, got {candidates!r}")
@@ -81,7 +91,9 @@ def choosing_model(model: Model) -> Model:
     return made
 
 
-def in_places(learner: NamedAnswers, candidates: Sequence[Any], attributes: Any, votes: Any, scores: Any) -> Given:
+def in_places(
+    learner: NamedAnswers, candidates: Sequence[Any], attributes: Attributes, votes: Votes, scores: Scores
+) -> Given:
     """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
     if attributes is not None:
         raise TypeError(
@@ -126,7 +138,7 @@ def best_first(learner: NamedAnswers, scores: np.ndarray) -> np.ndarray:
     return np.argsort(-scores, kind="stable")
 
 
-def learn_candidates(learner: NamedAnswers, given: Given, count: int, label: int, served: Any) -> int:
+def learn_candidates(learner: NamedAnswers, given: Given, count: int, label: int, served: Hashable) -> int:
     """Learn one trial; ``given`` and ``label`` in places. Returns the place predicted."""
     model, met = learner.model, [len(names) for names in learner._all_names]
     try:
@@ -145,7 +157,7 @@ def learn_candidates(learner: NamedAnswers, given: Given, count: int, label: int
         learner._renamed()
 
 
-def choices(learner: NamedAnswers, candidates: Any) -> list[Any]:
+def choices(learner: NamedAnswers, candidates: Candidates) -> list[Any]:
     """The candidates, checked. From the first ones on the learner chooses among candidates only."""
     names = read_candidates(candidates)
     if not learner._choosing:
@@ -158,7 +170,7 @@ def choices(learner: NamedAnswers, candidates: Any) -> list[Any]:
     return names
 
 
-def choose(learner: NamedAnswers, candidates: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+def choose(learner: NamedAnswers, candidates: Candidates, blocks: Blocks, id: Hashable) -> Any:
     """`Learner.predict` among candidates."""
     if id is not None:
         learner._waiting.check_new(id)
@@ -170,7 +182,7 @@ def choose(learner: NamedAnswers, candidates: Any, blocks: tuple[Any, Any, Any],
     return names[place]
 
 
-def learn_choice(learner: NamedAnswers, candidates: Any, label: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+def learn_choice(learner: NamedAnswers, candidates: Candidates, label: Hashable, blocks: Blocks, id: Hashable) -> Any:
     """`Learner.learn` among candidates."""
     if id is not None:
         raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
@@ -184,14 +196,14 @@ def learn_choice(learner: NamedAnswers, candidates: Any, label: Any, blocks: tup
     return names[served]
 
 
-def check_choice(learner: NamedAnswers, candidates: Any, label: Any, blocks: tuple[Any, Any, Any]) -> None:
+def check_choice(learner: NamedAnswers, candidates: Candidates, label: Hashable, blocks: Blocks) -> None:
     """Raise what `learn_choice` would raise."""
     names = read_candidates(candidates)
     place_of(label, names)
     in_places(learner, names, *blocks)
 
 
-def place_of(label: Any, candidates: Sequence[Any]) -> int:
+def place_of(label: Hashable, candidates: Sequence[Any]) -> int:
     """The place of a label, which must be one of the candidates."""
     check_given(label)
     if label not in candidates:

@@ -7,7 +7,7 @@ first learned from. Its state is arrays and plain data; saved, loaded and contin
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,17 @@ from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.answers import NamedAnswers
 from linmax.models.online.candidates import check_choice, choose, learn_candidates, learn_choice, place_of
-from linmax.models.online.reading import UNSET, check_given, distinct, normaliser_of
+from linmax.models.online.reading import (
+    UNSET,
+    Attributes,
+    Blocks,
+    Candidates,
+    Scores,
+    Votes,
+    check_given,
+    distinct,
+    normaliser_of,
+)
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
 from linmax.util import files
@@ -132,12 +142,12 @@ class Learner(NamedAnswers):
 
     def predict(
         self,
-        attributes: Any = None,
+        attributes: Attributes = None,
         *,
-        votes: Any = None,
-        scores: Any = None,
-        id: Any = None,
-        candidates: Any = None,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
         reject: Any = None,
     ) -> Any:
         """The class of an instance, None before one is known. Nothing is learned.
@@ -177,7 +187,7 @@ class Learner(NamedAnswers):
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
 
-    def _sure(self, attributes: Any, votes: Any, scores: Any, id: Any, reject: float) -> Any:
+    def _sure(self, attributes: Attributes, votes: Votes, scores: Scores, id: Hashable, reject: float) -> Any:
         """The answer where it is wrong with this probability at most, else None."""
         found = self.predict_proba(attributes, votes=votes, scores=scores)
         predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
@@ -185,14 +195,14 @@ class Learner(NamedAnswers):
 
     def learn(
         self,
-        attributes: Any = None,
-        label: Any = UNSET,
+        attributes: Attributes = None,
+        label: Hashable = UNSET,
         *,
-        votes: Any = None,
-        scores: Any = None,
-        id: Any = None,
-        candidates: Any = None,
-        wrong: Any = UNSET,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
+        wrong: Hashable = UNSET,
         weight: float = 1.0,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
@@ -247,7 +257,7 @@ class Learner(NamedAnswers):
             return self._learn_now((attributes, votes, scores), label, place, weight)
         return self._learn_kept(id, (attributes, votes, scores), label, weight)
 
-    def _learn_now(self, blocks: tuple[Any, Any, Any], label: Any, place: int, weight: float) -> Any:
+    def _learn_now(self, blocks: Blocks, label: Hashable, place: int, weight: float) -> Any:
         """Learn an instance with its label, whose place is -1 if the class may not be predicted yet."""
         if weight == 0.0:
             self._reading.read(*blocks, label)
@@ -265,7 +275,7 @@ class Learner(NamedAnswers):
                     return predicted
             return self._learn(given, label, weight=weight)
 
-    def _learn_kept(self, id: Any, blocks: tuple[Any, Any, Any], label: Any, weight: float) -> Any:
+    def _learn_kept(self, id: Hashable, blocks: Blocks, label: Hashable, weight: float) -> Any:
         """Learn the instance that was kept under an id."""
         given, kept = self._waiting.kept(id, *blocks), self._waiting[id]
         if no_label(label):
@@ -284,7 +294,13 @@ class Learner(NamedAnswers):
         return kept.answer
 
     def check(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None, label: Any
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+        label: Hashable,
     ) -> None:
         """Raise what `learn` would raise for such an instance and label; nothing is learned.
 
@@ -300,11 +316,11 @@ class Learner(NamedAnswers):
         self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
 
-    def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
+    def instances_of(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Instances:
         """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
         return self._instances(self._reading.read(attributes, votes, scores))
 
-    def forget(self, id: Any) -> None:
+    def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
         self._waiting.forget(id)
 
