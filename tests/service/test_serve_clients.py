@@ -148,11 +148,15 @@ class TestOthers:
         for since, idle, paused in cases:
             calls = []
             transport = SimpleNamespace(
-                abort=lambda calls=calls: calls.append("abort"), close=lambda calls=calls: calls.append("close")
+                abort=lambda calls=calls: calls.append("abort"),
+                close=lambda calls=calls: calls.append("close"),
+                is_closing=lambda: False,
             )
             protocol = object.__new__(Protocol)
             protocol.since, protocol.idle, protocol.transport, protocol.timeout_keep_alive = since, idle, transport, 5
-            protocol.flow = SimpleNamespace(read_paused=paused)  # we do not read, so the client cannot go on
+            protocol.flow = SimpleNamespace(
+                read_paused=paused, write_paused=False
+            )  # we do not read, so the client cannot go on
             protocol.expire(now, patience=20)
             ends.append(calls)
         assert ends == [["abort"], [], [], [], [], ["close"], []]
