@@ -10,18 +10,18 @@ import numpy as np
 from linmax.data.blocks import missing
 from linmax.models.asking import Question, order_by_worth, read_costs
 from linmax.models.online.candidates import best_first, judged
-from linmax.models.online.reading import Given
+from linmax.models.online.reading import Attributes, Given
 
 if TYPE_CHECKING:
-    from linmax.models.online.learner import Learner
+    from linmax.models.online.answers import NamedAnswers
 
 __all__ = ["next_voter"]
 
 
 def next_voter(
-    learner: Learner,
+    learner: NamedAnswers,
     votes: Mapping[Any, Any],
-    attributes: Any,
+    attributes: Attributes,
     candidates: Sequence[Any] | None,
     costs: Any,
     among: Sequence[Any],
