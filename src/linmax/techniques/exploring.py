@@ -117,7 +117,7 @@ class Exploring(Host):
         if not self.guesses:
             return answer, -1
         shares = dict(enumerate(np.exp(scores - scores.max()).tolist()))
-        return answer, another(shares, answer, self.seed + OTHERS, number)
+        return answer, another(shares, answer, self.seed + SECOND_SEED, number)
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         inner, size = self.inner, len(chunk.seen)
@@ -181,6 +181,9 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     more teaches a rule nothing. A pool learns another class in its stead, drawn with the probability that its scores
     give it, so that in the mean it follows the likelihood of "not this class". Where the two best scores are equal, a
     rule learns from a right class only if it was drawn.
+
+    In a combination each B-B tries a class of its own, is told about that one, and is followed for what it tried, draws
+    included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.
 
     `run` and every other interface that is given labels uses them to tell right from wrong, and for nothing else; only
     a label that brings a new class is learned in any case. Where labels are not known, `Learner.explore` says which

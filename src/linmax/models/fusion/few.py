@@ -24,11 +24,9 @@ from linmax.models.asking import Question
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
 from linmax.models.fusion.stopping import stopping_leads
-from linmax.util.draws import drawn
 
 __all__ = ["Few"]
 
-ASKING_STREAM = 3  # of the draws
 TINY = 1e-12  # least probability of which a lead is taken
 
 
@@ -42,7 +40,7 @@ class Few:
     models: list[ExpertsModel]  # of so many, and of all that joined
     joined: list[int]  # further voters, that proved better of late at some time
     risen: list[int]  # those of them that do now: they are asked first
-    choice: list[Any]  # what the members were chosen by: tolerance, costs, and how much is explored
+    choice: list[Any]  # what the members were chosen by: tolerance and costs
     trials: int  # that the model of all had learned from
 
     @classmethod
@@ -96,8 +94,8 @@ class Few:
         others = np.delete(spoke, own, axis=1)
         return np.asarray(spoke[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
-    def next(self, question: Question, number: int) -> int | None:
-        """Whom of them to ask next, or None when the answer leads enough; at some trials, by lot, all are asked."""
+    def next(self, question: Question) -> int | None:
+        """Whom of them to ask next, or None when the answer leads enough."""
         for voter in self.risen:
             if not question.asked[voter]:
                 return voter
@@ -105,17 +103,13 @@ class Few:
         if heard.all():
             return None
         size = int(np.argmin(heard))
-        if size in self.sizes and not self._explores(number):
+        if size in self.sizes:
             step = self.sizes.index(size)
-            if judged(self.models[step], question.votes[None, self._columns(step)])[1][0] >= self.leads[step]:
+            if judged(self.models[step], question.votes[None, self.columns(step)])[1][0] >= self.leads[step]:
                 return None
         return self.members[size]
 
-    def _explores(self, number: int) -> bool:
-        """Whether all of them are asked at this trial, by lot: half of what is explored."""
-        return drawn(ASKING_STREAM, number) < 0.5 * float(self.choice[-1])
-
-    def _columns(self, step: int) -> list[int]:
+    def columns(self, step: int) -> list[int]:
         """The voters of a model."""
         return [*self.members[: self.sizes[step]], *self.joined]
 
@@ -128,13 +122,13 @@ class Few:
     def instances(self, votes: np.ndarray, step: int) -> Experts:
         """Rows of votes of all voters, as one of the models takes them."""
         model = self.models[step]
-        return _experts(votes[:, self._columns(step)], model.classes, bool(model.layout.constant))
+        return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
 
     def learn(self, votes: np.ndarray, label: int) -> bool:
         """Learn from one trial, as far as its voters were asked; returns whether the answer was right."""
         last = int(self.steps(votes[None])[0])
         for step, model in enumerate(self.models[: last + 1]):
-            given = _instances(model, votes[None, self._columns(step)])
+            given = _instances(model, votes[None, self.columns(step)])
             right = bool(model.play(given, np.array([label], np.int32)).predictions[0] == label)
         return right
 
@@ -160,9 +154,7 @@ class Few:
                 blocks[int(step)][rest] = array
         models = [ExpertsModel.from_state(header, own) for header, own in zip(told["models"], blocks, strict=True)]
         lists = [list(told[name]) for name in ("joined", "risen", "choice")]
-        return cls(
-            list(told["members"]), list(told["sizes"]), arrays["leads"].copy(), models, *lists, told["trials"]
-        )
+        return cls(list(told["members"]), list(told["sizes"]), arrays["leads"].copy(), models, *lists, told["trials"])
 
 
 @dataclass(frozen=True)

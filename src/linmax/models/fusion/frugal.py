@@ -28,7 +28,7 @@ AGAINST = 0.5  # with side columns: share of the weight not yet asked that may s
 FURTHER = 2  # likewise: voters beyond a panel that is enough, who are asked where it is in doubt
 STALE = 0.1  # growth of the trials after which panels are compared afresh
 TRIED = 8.0  # votes of late after which a voter who does better than the panel may join it
-GAIN_ERRORS = 0.5  # standard errors by which it does better; who joins by chance leaves again
+GAIN_ERRORS = 1.0  # standard errors by which it does better; who joins by chance leaves again
 
 
 class Frugal:
@@ -60,8 +60,7 @@ class Frugal:
             otherwise, and how probable each answer was.
         explore
             Share of the instances at which one voter from outside the panel is asked as well, the one asked least or
-            the one right most often, so that one that got better is found; at half as many nobody of the panel is left
-            out, so that all of them go on learning. Not with ``tolerance=0``.
+            the one right most often, so that one that got better is found. Not with ``tolerance=0``.
 
         Notes
         -----
@@ -90,7 +89,7 @@ class Frugal:
             state.few = None  # answers are those of all
             chosen, found = self._next_of_all(question, held, prices, tolerance)
         else:
-            chosen, found = self._next_of_few(question, prices, tolerance, explore)
+            chosen, found = self._next_of_few(question, prices, tolerance)
         if found is None and tolerance > 0.0 and drawn(1, state.tally.trials) < explore:
             found = _explored(state, [voter for voter in range(len(state.voters)) if voter not in chosen], question)
         return None if found is None else state.voters[found]
@@ -108,17 +107,15 @@ class Frugal:
         chosen = [*_risen(state, chosen), *chosen]
         return chosen, question.next(chosen, worth, judge, known, AGAINST)
 
-    def _next_of_few(
-        self, question: Question, costs: np.ndarray, tolerance: float, explore: float
-    ) -> tuple[list[int], int | None]:
+    def _next_of_few(self, question: Question, costs: np.ndarray, tolerance: float) -> tuple[list[int], int | None]:
         """The same by models of the few who may be asked."""
-        few = self._few(costs, tolerance, explore)
-        return [*few.members, *few.risen], few.next(question, self._fitted.tally.trials)
+        few = self._few(costs, tolerance)
+        return [*few.members, *few.risen], few.next(question)
 
-    def _few(self, costs: np.ndarray, tolerance: float, explore: float) -> Few:
+    def _few(self, costs: np.ndarray, tolerance: float) -> Few:
         """Those to be asked: as many, in order of worth, as pay, and whoever proved better of late."""
         state = self._fitted
-        few, choice, model = state.few, [tolerance, costs.tolist(), explore], state.model
+        few, choice, model = state.few, [tolerance, costs.tolist()], state.model
         if few is None or not few.fits(model) or few.choice != choice or model.trials > (1.0 + STALE) * few.trials:
             order = order_by_worth(voter_weights(state), costs).tolist()
             state.few = few = Few.fitted(order, costs, choice, model, state.recent.rows())

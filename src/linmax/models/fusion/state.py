@@ -20,7 +20,7 @@ from linmax.models.fusion.few import Few
 from linmax.models.fusion.logit import LogitRival
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
-from linmax.models.fusion.shares import unit
+from linmax.models.fusion.shares import unit, voter_of
 from linmax.models.fusion.trials import VoteBatch, in_order
 from linmax.models.model import chosen
 from linmax.models.reliability import Reliability, reliability
@@ -274,13 +274,24 @@ class FusionState:
         return as_array(found.tolist())
 
     def scores(self, batch: VoteBatch) -> np.ndarray:
-        """Scores in units of the voters' weight; -inf for classes that are not yet known."""
-        scores = self._table(batch, ExpertsModel.rates)
+        """Scores in units of the weight of those who may speak; -inf for classes that are not yet known."""
+        return self._table(batch, self._rated)
+
+    def _rated(self, model: ExpertsModel, instances: Experts) -> np.ndarray:
+        few = self.few is not None and any(model is own for own in self.few.models)
         try:
-            total, factor = unit(self)
+            total, factor = unit(self, model if few else None)
         except ValueError:  # the learner is no single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
-        return scores / (total * factor)
+        return model.rates(instances) / (total * factor)
+
+    def judge_of(self, batch: VoteBatch) -> tuple[ExpertsModel, Experts, np.ndarray]:
+        """What answers one trial: a model, the trial as it takes it, and the voter of each of its columns."""
+        if self.few is not None and self._of_few(batch)[0]:
+            votes = self._codes(batch)
+            step = int(self.few.steps(votes)[0])
+            return self.few.models[step], self.few.instances(votes, step), np.array(self.few.columns(step))
+        return self.model, self.known(self.laid_out(batch)), voter_of(self)
 
     def _table(self, batch: VoteBatch, judge: Callable[[ExpertsModel, Experts], np.ndarray]) -> np.ndarray:
         """What the model says of each of `classes` for each trial."""

@@ -3,7 +3,8 @@
 Voters are asked in steps. Trials in which all spoke say, for each step, how far the best class then led and how much
 accuracy stopping there gives up. A lead for each step is chosen from the last step backwards, as in dynamic
 programming, so that what is given up and the price of further calls are together least; and the price so that no more
-than the tolerance is given up.
+than the tolerance is given up. Calls that gain less than two and a half tolerances each are left out as long as that is
+within one standard error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = ["stopping_leads"]
 
 CHEAPEST, DEAREST = 1e-7, 1.0  # prices of a call, in accuracy
 HALVINGS = 25  # of the range of their logarithms
+WORTH = 2.5  # tolerances that a call should gain
 
 
 def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tolerance: float) -> np.ndarray:
@@ -42,20 +44,29 @@ def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tol
     """
     prices = costs / costs.mean() if costs.any() else costs
     orders = np.argsort(leads, axis=0, kind="stable")
-    cheap, dear = CHEAPEST, DEAREST
-    for _ in range(HALVINGS):
-        price = math.sqrt(cheap * dear)
-        if _chosen(leads, losses, price * prices, orders)[1] <= tolerance:
-            cheap = price
-        else:
-            dear = price
-    return _chosen(leads, losses, cheap * prices, orders)[0]
+
+    def chosen(price: float) -> tuple[np.ndarray, float, float]:
+        return _chosen(leads, losses, price * prices, orders)
+
+    def dearest(errors: float) -> float:
+        """The highest price at which no more is given up than the tolerance and so many standard errors."""
+        cheap, dear = CHEAPEST, DEAREST
+        for _ in range(HALVINGS):
+            price = math.sqrt(cheap * dear)
+            lost, error = chosen(price)[1:]
+            if lost <= tolerance + errors * error:
+                cheap = price
+            else:
+                dear = price
+        return cheap
+
+    return chosen(min(max(dearest(0.0), WORTH * tolerance), dearest(1.0)))[0]
 
 
 def _chosen(
     leads: np.ndarray, losses: np.ndarray, prices: np.ndarray, orders: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """The best leads at these prices of the steps, and what is given up in the mean."""
+) -> tuple[np.ndarray, float, float]:
+    """The best leads at these prices of the steps, what is given up in the mean, and the standard error of that."""
     trials, steps = leads.shape
     found, lost, paid = np.full(steps, -np.inf), losses[:, -1], np.zeros(trials)
     for step in range(steps - 2, -1, -1):
@@ -72,4 +83,4 @@ def _chosen(
         paid = np.where(stops, 0.0, paid + prices[step + 1])
     last = int(np.argmin(found))  # the first that always stops
     found[last:] = -np.inf
-    return found, float(lost.mean())
+    return found, float(lost.mean()), float(lost.std() / math.sqrt(trials))
