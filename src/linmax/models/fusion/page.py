@@ -20,7 +20,11 @@ __all__ = ["page_of"]
 VOTERS_SHOWN = 40  # rows of a table of voters
 MAPPED = 12  # voters whose errors are compared
 PAIRS = 5  # of voters that are most alike
-RIVAL_NAMES = {"best_voter": "the best voter in hindsight", "best_so_far": "the best voter so far"}
+RIVAL_NAMES = {
+    "best_voter": "the best voter in hindsight",
+    "best_so_far": "the best voter so far",
+    "best_lately": "the best voter lately",
+}
 STYLE = """
 :root{--paper:#fff;--ink:#1c2127;--soft:#5c6670;--rule:#dde2e7;--card:#f5f7f9;--c0:#0b62c4;--c1:#b85c00;--c2:#6b7480;
 --c3:#2b8a3e;--good:#1d7a34;--bad:#b3261e;--warm:200,80,20;--cold:30,100,190;color-scheme:light dark}
@@ -57,7 +61,7 @@ border-top:1px solid var(--rule);padding-top:.8rem}
 body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead{break-after:avoid}
 h2{margin-top:1.2rem;padding-top:.6rem}p{orphans:3;widows:3}
 figure,svg,tr,.tile,.legend,.heat{break-inside:avoid}thead{display:table-header-group}.scroll{overflow:visible}
-svg{max-height:8cm}svg+.legend,figcaption{break-before:avoid}.tile{border:1px solid var(--rule)}a{display:none}
+svg{max-height:8cm}svg+.legend,figcaption{break-before:avoid}.tile{border:1px solid var(--rule)}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
