@@ -281,7 +281,7 @@ class FusionState:
         few = self.few is not None and any(model is own for own in self.few.models)
         try:
             total, factor = unit(self, model if few else None)
-        except ValueError:  # the learner is no single weight vector: its scores have their own unit
+        except ValueError:  # the learner is not a single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
         return model.rates(instances) / (total * factor)
 
