@@ -27,7 +27,7 @@ from linmax.models.fusion.stopping import stopping_leads
 
 __all__ = ["Few"]
 
-TINY = 1e-12  # least probability of which a lead is taken
+LEAST_SHARE = 1e-12  # least probability of which a lead is taken
 
 
 @dataclass
@@ -153,8 +153,16 @@ class Few:
             if rest:
                 blocks[int(step)][rest] = array
         models = [ExpertsModel.from_state(header, own) for header, own in zip(told["models"], blocks, strict=True)]
-        lists = [list(told[name]) for name in ("joined", "risen", "choice")]
-        return cls(list(told["members"]), list(told["sizes"]), arrays["leads"].copy(), models, *lists, told["trials"])
+        return cls(
+            members=list(told["members"]),
+            sizes=list(told["sizes"]),
+            leads=arrays["leads"].copy(),
+            models=models,
+            joined=list(told["joined"]),
+            risen=list(told["risen"]),
+            choice=list(told["choice"]),
+            trials=told["trials"],
+        )
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,7 @@ def judged(model: ExpertsModel, votes: np.ndarray) -> tuple[np.ndarray, np.ndarr
     if table.shape[1] < 2:
         return answers, np.full(len(votes), np.inf)
     best = np.partition(model.own_probabilities(table), -2, axis=1)[:, -2:]
-    return answers, np.log(np.maximum(best[:, 1], TINY)) - np.log(np.maximum(best[:, 0], TINY))
+    return answers, np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE))
 
 
 def _fitted(whole: ExpertsModel, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:

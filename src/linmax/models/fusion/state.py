@@ -312,10 +312,10 @@ class FusionState:
         guests = strange[batch.said].any(axis=1) if self.model.engine.settings.by_votes else np.zeros(len(batch), bool)
         few = self._of_few(batch)
         if self.few is not None and few.any():
-            trials, votes = np.flatnonzero(few), self._codes(batch.taken(few))
-            steps = self.few.steps(votes)
+            trials, codes = np.flatnonzero(few), self._codes(batch.taken(few))
+            steps = self.few.steps(codes)
             for step in np.unique(steps).tolist():
-                yield trials[steps == step], self.few.models[step], self.few.instances(votes[steps == step], step)
+                yield trials[steps == step], self.few.models[step], self.few.instances(codes[steps == step], step)
         usual = np.flatnonzero(~guests & ~few)
         for begin in range(0, len(usual), size):
             trials = usual[begin : begin + size]
