@@ -2,8 +2,8 @@
 
 With D_i the distance of row i, the sum of squared differences over dense attributes, each divided by its variance, it
 speaks for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
-when its label has less than `SURE` of what is said, of rows that weigh less than 1 only that share; when there is no
-room, the oldest is forgotten.
+when its label has less than `SURE_SHARE` of what is said; of rows with a weight below 1, only that share of them. When
+there is no room, the oldest row is forgotten.
 
 Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 """
@@ -28,7 +28,7 @@ __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
 
 MOST_NUMBERS = 1 << 16  # to be compared at a trial
 MOST, FEWEST = 4096, 128  # rows remembered
-SURE = 0.9
+SURE_SHARE = 0.9
 GOLDEN = 0.6180339887498949  # multiples of it, less their whole part, are spread evenly
 NEARNESS = 1e-3  # e, for each attribute
 USED, NEXT = range(2)
@@ -110,7 +110,7 @@ def play_nearest(
             label = labels[begin + t]
             known = max(known, label + 1)
             kept = weights[t] >= 1.0 or stats.shape[0] == 0 or (stats[0, 0] * GOLDEN) % 1.0 < weights[t]
-            if kept and scores[label] < np.float32(SURE):
+            if kept and scores[label] < np.float32(SURE_SHARE):
                 for f in range(rows.shape[1]):
                     memory[f, places[NEXT]] = np.float32(rows[t, f] - stats[f, 3])
                 classes[places[NEXT]] = label

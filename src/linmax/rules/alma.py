@@ -21,7 +21,7 @@ from linmax.util.checks import at_least, boolean, finite, positive
 __all__ = ["alma"]
 
 UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
-LISTED = 64  # p-norms of so many ones are looked up
+LISTED_NORMS = 64  # p-norms of so many ones are looked up
 FOLD = -100.0  # c^(p-1) below e^-100 is multiplied into Theta, which would outgrow a float: rare
 
 
@@ -44,7 +44,7 @@ def step(
     if largest == 0.0:
         return False
     size = bound
-    if normalise and even and index.size < LISTED:  # as those of votes are
+    if normalise and even and index.size < LISTED_NORMS:  # as those of votes are
         size = largest * params[7 + index.size]
     elif normalise:
         total = 0.0
@@ -176,7 +176,7 @@ def alma(
         step,
         values=(
             *(p, alpha, margin_constant, step_constant, float(normalise), float(project), bound),
-            *(math.pow(m, 1.0 / p) for m in range(LISTED)),
+            *(math.pow(m, 1.0 / p) for m in range(LISTED_NORMS)),
         ),
         slots=(0.0,),
         scalars=(0.0, 0.0),

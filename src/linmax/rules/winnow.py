@@ -24,14 +24,14 @@ __all__ = ["committee", "winnow"]
 
 
 NEAR = 200.0  # a power alpha^s is written out while its logarithm is within this
-LISTED = 1024  # powers of alpha up to this, and down to minus this, are looked up
+LISTED_POWERS = 1024  # powers of alpha up to this, and down to minus this, are looked up
 
 
 @cache
 def powers(alpha: float) -> tuple[float, ...]:
-    """alpha^-LISTED .. alpha^LISTED, the same bits as alpha**s; votes need no others."""
+    """alpha^-LISTED_POWERS .. alpha^LISTED_POWERS, the same bits as alpha**s; votes need no others."""
     largest = math.log(1.7e308) / math.log(alpha)  # beyond, Python would raise where a kernel gives infinity
-    return tuple(math.pow(alpha, s) if s < largest else math.inf for s in range(-LISTED, LISTED + 1))
+    return tuple(math.pow(alpha, s) if s < largest else math.inf for s in range(-LISTED_POWERS, LISTED_POWERS + 1))
 
 
 @kernel(SPREAD)
@@ -63,8 +63,8 @@ def step(
         # A power is exact where an exponential is not (2 + 2 against 4), and then ties stay ties.
         if shift != 0.0:
             weight = start * math.exp(s * log_alpha - shift)
-        elif abs(s) <= LISTED and s == math.floor(s):
-            weight = start * params[4 + LISTED + int(s)]
+        elif abs(s) <= LISTED_POWERS and s == math.floor(s):
+            weight = start * params[4 + LISTED_POWERS + int(s)]
         else:
             weight = start * alpha**s
         mass += weight - weights[i]

@@ -21,11 +21,11 @@ from linmax.jit.compiling import kernel
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.node import NO_RECYCLING, Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
-from linmax.util.checks import MOST, counted
+from linmax.util.checks import LARGEST_INT32, counted
 
 __all__ = ["Recycled", "recycle", "recycle_instances"]
 
-FOREVER = MOST  # "u = infinity", as a counter
+FOREVER = LARGEST_INT32  # "u = infinity", as a counter
 SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
 

@@ -11,13 +11,13 @@ from typing import Any
 from linmax.io import parsing
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.parsing import REASONS
-from linmax.io.schema import LABELS
+from linmax.io.schema import LABEL_NAMES
 from linmax.io.sources import Source
 
 __all__ = ["JsonLines"]
 
 FEATURES, TEXT = "features", "text"
-SAMPLE = 20  # lines that are looked at
+FORMAT_SAMPLE = 20  # lines that are looked at
 
 
 class JsonLines(RowFormat):
@@ -32,17 +32,17 @@ class JsonLines(RowFormat):
     title = "JSON lines"
     first_bytes = (b"{",)
     takes = COLUMN_OPTIONS
-    sample = SAMPLE
+    sample = FORMAT_SAMPLE
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
         """Find the key of the label among those of the first objects."""
         if head.lstrip()[:1] == b"[":
-            raise ValueError(f"{name} is a JSON array; write one object a line, as jq -c '.[]' does")
-        objects = [found for line in head.split(b"\n")[:SAMPLE] if isinstance(found := _object(line), dict)]
+            raise ValueError(f"{name} is a JSON array; write one object per line, as jq -c '.[]' does")
+        objects = [found for line in head.split(b"\n")[:FORMAT_SAMPLE] if isinstance(found := _object(line), dict)]
         keys = dict.fromkeys(key for found in objects for key in found)
         if "key" not in self.settled:
             small = {key.lower(): key for key in reversed(keys)}
-            key = self.options.label or next((small[label] for label in LABELS if label in small), LABELS[0])
+            key = self.options.label or next((small[label] for label in LABEL_NAMES if label in small), LABEL_NAMES[0])
             self.settled = {"key": key}
             if not self.options.unlabelled:
                 self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")
@@ -140,7 +140,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_weight(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST_VALUE
 
 
 def _raw(text: str) -> bytes:
@@ -187,7 +187,7 @@ class _Attributes:
             number = float(value)
         except OverflowError:
             return parsing.NOT_FINITE
-        if not abs(number) <= parsing.LARGEST:
+        if not abs(number) <= parsing.LARGEST_VALUE:
             return parsing.NOT_FINITE
         if number:
             self.numbers.append((name, number))

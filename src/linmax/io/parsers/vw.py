@@ -25,7 +25,7 @@ from linmax.io.parsing import (
     FROM,
     IMPORTANCE,
     LABEL_PARTS,
-    LARGEST,
+    LARGEST_VALUE,
     MORE_TOKENS,
     NAMELESS,
     NEW_CLASS,
@@ -171,7 +171,7 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
                 break
             else:
                 value *= factor
-                if abs(value) > LARGEST:
+                if abs(value) > LARGEST_VALUE:
                     wrong = NOT_FINITE
                     break
                 if value != 0.0:

@@ -41,7 +41,7 @@ FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix
 
 
 TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
-VOTER = 0  # a kind; that of raters is 1
+VOTER_KIND = 0  # a kind; that of raters is 1
 
 
 class Pool(NamedTuple):
@@ -92,7 +92,7 @@ def working(pool: Pool, m: int) -> bool:
 def first_weight(pool: Pool, agreement: Agreement, m: int, kind: int, place: int) -> float:
     """The weight that logit m gives to a voter or rater who has not been heard with a label yet."""
     usual = newcomer(pool, m, kind)
-    if m == AGREED and kind == VOTER:
+    if m == AGREED and kind == VOTER_KIND:
         return agreement.trust[0, place - VOTERS] + agreement.trust[1, place - VOTERS] * usual
     return usual
 

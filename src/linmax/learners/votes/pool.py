@@ -37,7 +37,7 @@ __all__ = ["RunningVotes", "VotesPool"]
 
 REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
 GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
-LABELS = 50.0  # labels after which it is half as large
+HALVING_LABELS = 50.0  # labels after which it is half as large
 STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
 
 
@@ -167,7 +167,7 @@ class RunningVotes(Running):
         fit_trust(self.agreement, known)
         home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
         if numbers[LIMIT] == 0.0:
-            numbers[LIMIT] = GUIDED * LABELS / (LABELS + float(pool.counts[TRIALS]))
+            numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
             for array in (pool.weights, pool.home, pool.precision, pool.guesses):
                 array[AGREED] = array[STEADY]
         credit, before = numbers[LIMIT] * (1.0 - rest[-1]), numbers[CREDIT]
@@ -247,6 +247,7 @@ class VotesPool(Description):
     takes_gaps: ClassVar[bool] = True
     linear: ClassVar[bool] = False
     unmixable: ClassVar[str] = ""
+    learns_attributes: ClassVar[bool] = False
 
     def start(self, size: int) -> Running:
         return RunningVotes()

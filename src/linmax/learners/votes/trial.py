@@ -23,7 +23,7 @@ __all__ = ["COPIED", "NAMED", "SHARE", "VOTERS", "write_trial"]
 SHARE, NAMED = 0, 1  # coordinates: the share of votes, whether there is any
 VOTERS = 2  # the first voter's
 COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is learned a quarter as fast as a voter
-ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
+SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
 
 
 @kernel()
@@ -36,7 +36,7 @@ def write_rater(
         mean += given[c] / known
     for c in range(known):
         square += (given[c] - mean) ** 2 / known
-    if square <= ROUNDING * mean * mean:
+    if square <= SQUARE_ROUNDING * mean * mean:
         return at
     size = math.sqrt((scale[1] + square) / (scale[0] + 1.0))
     if learn:
