@@ -515,7 +515,7 @@ def test_formats_are_told(name, head, kind):
 
 
 def test_what_cannot_be_told():
-    with pytest.raises(ValueError, match="cannot be told from b'hello'"):
+    with pytest.raises(ValueError, match="cannot be recognised from b'hello'"):
         format_of("-", b"hello\n")
     with pytest.raises(ValueError, match="not text"):
         format_of("-", b"\x7fELF\0\0\n")

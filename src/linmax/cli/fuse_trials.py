@@ -157,9 +157,9 @@ def _classes(
         voters[name] = kept
     if outside:
         remarks.append(
-            "1 vote names what is never a label; it counts as an abstention."
+            "1 vote names something that is never a label; it counts as an abstention."
             if outside == 1
-            else f"{outside:,d} votes name what is never a label; they count as abstentions."
+            else f"{outside:,d} votes name something that is never a label; they count as abstentions."
         )
     return classes, remarks
 

@@ -47,31 +47,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="trials have candidates of their own: JSON lines, or VW's blocks of lines",
     )
-    add("--start", metavar="MODEL", help="go on with a model learned before")
+    add("--start", metavar="MODEL", help="continue with a model learned before")
     add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
     add(
         "--holdout",
         metavar="N",
         type=int,
-        help=f"never learn from every N-th line (default: 0 = none, for several passes {HOLDOUT})",
+        help=f"predict every N-th line, but never learn from it (default: 0 = none; with several passes {HOLDOUT})",
     )
     add(
         "--early-stop",
         metavar="P",
         type=int,
         default=EARLY_STOP,
-        help=f"end after P passes without fewer mistakes on lines held out; 0 = never (default: {EARLY_STOP})",
+        help=f"stop after P passes without fewer mistakes on the held-out lines; 0 = never (default: {EARLY_STOP})",
     )
     add_shuffle_option(parser)
-    add("--delay", metavar="D", type=int, default=0, help="labels come D lines later")
-    add("--test", metavar="FILE", help="at the end, the error on this file")
+    add("--delay", metavar="D", type=int, default=0, help="each label comes D lines later")
+    add("--test", metavar="FILE", help="at the end, report the error on this file")
     add("--model", metavar="OUT", help="save what was learned")
     add("--readable", metavar="OUT", help="write all weights as a table: attribute, class, weight")
     add("--predictions", metavar="OUT", help="write the class predicted for each line ('-' = standard output)")
-    add("--checkpoint", metavar="FILE", help="save all as it goes, and continue from there if the file exists")
+    add(
+        "--checkpoint",
+        metavar="FILE",
+        help="save the state from time to time, and continue from this file if it exists",
+    )
     add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
     add("--plot", metavar="PATH", help="save the progressive error as .png, .svg or .pdf")
-    add("--quiet", action="store_true", help="show nothing but the result")
+    add("--quiet", action="store_true", help="show only the result")
     add_cluster_options(parser)
     add_json_option(parser)
 

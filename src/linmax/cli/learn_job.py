@@ -112,7 +112,7 @@ class LearnJob:
                 what = "the beginning of the files" if name == "files" else f"--{name.replace('_', '-')}"
                 raise ValueError(
                     f"{self.arguments.checkpoint} was made with another {what}: {settings.get(name)!r}, not {value!r}; "
-                    "remove it to begin anew"
+                    "remove it to start over"
                 )
 
     # -- learning -------------------------------------------------------------------------------------------------

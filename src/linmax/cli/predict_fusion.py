@@ -54,7 +54,7 @@ class AnswerOptions:
 
 
 def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
-    """Predict the rows of tables with a fusion; columns that are no voters are left out."""
+    """Predict the rows of tables with a fusion; columns that are not voters are left out."""
     import numpy as np
     from rich.console import Console
 

@@ -105,11 +105,11 @@ class Folder:
             if key != FINGERPRINTS and kept.get(key) != value:
                 raise ValueError(
                     f"{self.path / name} was made with another {key}: {kept.get(key)!r}, not {value!r}; give another "
-                    "folder to begin anew"
+                    "folder to start over"
                 )
         for place in sorted(shards):
             if kept[FINGERPRINTS][place] != settings[FINGERPRINTS][place]:
                 raise ValueError(
                     f"{settings['shards'][place]} has changed since {self.path / name} was made from it; put it back, "
-                    "or give another folder to begin anew"
+                    "or give another folder to start over"
                 )

@@ -114,7 +114,7 @@ def refuse_untold(learner: Any) -> None:
     for run in Engine(learner, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True)).runs:
         own = run.rule.name.replace("_", "-") not in REGISTRY or run.rule.parameters.get("link", "exp") not in LINKS
         if own:
-            raise ValueError(f"{run.rule} is of your own making, which the workers do not know; use a built-in rule")
+            raise ValueError(f"{run.rule} is a rule of your own, which the workers do not know; use a built-in rule")
 
 
 def same_names(state: State, known: Vocabulary) -> bool:

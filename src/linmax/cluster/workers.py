@@ -158,7 +158,7 @@ def _told(error: BaseException) -> str:
 
 # Dask's profiler and timers run fifty times a second or more in every process: a sixth of a core with two workers.
 QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
-DIED = "its worker died again and again: killed, or out of memory"
+DIED = "its worker died repeatedly: killed, or out of memory"
 
 
 class OnDask(Workers):

@@ -25,7 +25,7 @@ from linmax.data.arrays import Layout, concatenate, cut
 from linmax.engine.coordinates import largest_rating, most_touched, stride_for
 from linmax.engine.first_state import first_state, members_of
 from linmax.engine.gaps import play_around_gaps
-from linmax.engine.growth import first_values, grow, hosting
+from linmax.engine.growth import first_values, grow, hosting, refuse_attributes
 from linmax.engine.loop import MANY, Outputs, judge, judge_by_weights, play_all, start_means
 from linmax.engine.lowering import lower
 from linmax.engine.outcome import Outcome
@@ -59,6 +59,8 @@ class Engine:
         self.learner, self.layout, self.k, self.settings = learner, layout, k, settings
         self.top, self.runs = lower(learner)
         nodes = self.top.walk()
+        if begin:
+            refuse_attributes(self, layout.dense + layout.sparse)
         self.logged = any(node.wants_log for node in nodes)
         self.scored = scored or any(node.wants_scores for node in nodes)
         self.memory = max([*(run.recycling[0] for run in self.runs), *(node.looks_back for node in nodes)], default=0)
@@ -126,7 +128,7 @@ class Engine:
             self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
             self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
         if parts:
-            raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
+            raise ValueError(f"{sorted(parts)[0]!r} is not part of {self.learner}")
 
     def like(self, learner: Any, layout: Layout) -> Engine:
         """Another engine with these classes and settings, one that gives scores."""

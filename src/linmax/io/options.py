@@ -58,7 +58,7 @@ class ReadOptions:
         What separates the fields of a table, recognised if not given; whether its first line names the columns.
     ngrams, skips, words
         Longest run of words of a text that is an attribute, how many words may lie between two that are one together,
-        and how words are told (see `linmax.io.words`).
+        and how words are recognised (see `linmax.io.words`).
     pairs
         Which attributes are paired (see `linmax.io.pairing`).
     known

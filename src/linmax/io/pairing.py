@@ -1,20 +1,19 @@
-"""Pairs of attributes that are asked for: the products of two groups' attributes, as attributes of their own.
+"""Pairs of attributes that are asked for (`linmax.data.features.products`), added to the batches of a stream.
 
-A group is a namespace of Vowpal Wabbit's text, a column of a table, a key of JSON, or an attribute: ``a`` means the
-attributes ``a``, ``a^...`` and ``a=...``. ``a:b`` asks for each attribute of a with each of b, ``a:a`` for those within
-a, and ``all`` for all pairs. A pair is called ``first*second``; that of two columns of numbers is a column of numbers.
-With hashed names there are no groups, and ``all`` hashes the two numbers.
+The pair of two columns of numbers is a column of numbers. With hashed names there are no groups, and ``all`` hashes the
+two numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linmax.data.features.products import ALL, belongs
 from linmax.io.batches import Batch
 from linmax.io.name_table import number_names
 from linmax.io.pair_rows import FIRST_DENSE, FRESH, join_names, merge_rows, pair_rows, place_pairs
@@ -27,38 +26,10 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["ALL", "PAIRED_BATCH_ROWS", "Pairing", "checked_pairs"]
+__all__ = ["PAIRED_BATCH_ROWS", "Pairing"]
 
-ALL = "all"
 PAIRED_BATCH_ROWS = 64  # of a batch, because pairs are many
 MOST_PAIRS = 1 << 22  # pairs of a row
-MOST_GROUPS = 62
-
-
-def checked_pairs(pairs: Sequence[str]) -> tuple[str, ...]:
-    """What is asked for, in one way of writing it.
-
-    Examples
-    --------
-    >>> checked_pairs(["title:body", "body:title", "title:title"])
-    ('title:body', 'title:title')
-    >>> checked_pairs(["title:body", "all"])
-    ('all',)
-    """
-    if isinstance(pairs, str):
-        raise TypeError(f"pairs must be a list such as ['a:b'], got the text {pairs!r}")
-    found: list[str] = []
-    for asked in pairs:
-        if asked == ALL:
-            return (ALL,)
-        first, colon, second = asked.partition(":")
-        if not (first and colon and second) or ":" in second:
-            raise ValueError(f"pairs: {asked!r} names no two groups of attributes; write a:b, or all")
-        if f"{first}:{second}" not in found and f"{second}:{first}" not in found:
-            found.append(f"{first}:{second}")
-    if len({group for asked in found for group in asked.split(":")}) > MOST_GROUPS:
-        raise ValueError(f"pairs: more than {MOST_GROUPS} groups; ask for fewer, or for all")
-    return tuple(found)
 
 
 class Pairing:
@@ -95,9 +66,7 @@ class Pairing:
         """The bits of the groups that a name belongs to."""
         if not self.bits:
             return 1
-        return sum(
-            bit for group, bit in self.bits.items() if name == group or name.startswith((f"{group}^", f"{group}="))
-        )
+        return sum(bit for group, bit in self.bits.items() if belongs(name, group))
 
     def paired(self, batch: Batch) -> Batch:
         """A batch with its pairs."""

@@ -31,6 +31,7 @@ __all__ = ["ABSENT", "Vocabulary"]
 MOST_BITS = 30
 DIRECT = 4  # whole numbers looked up directly, for each slot
 UNLIMITED = 2**62
+TAKEN_AT_A_TIME = 2**18  # names, when a vocabulary is read
 ONE_IN_SHARED = 8  # one in so many of the numbers is shared, where there is a limit
 
 
@@ -208,18 +209,19 @@ class Vocabulary:
             or not offsets.size
             or offsets[0]
             or offsets[-1] != store.size
-            or (np.diff(offsets) < 0).any()
+            or (offsets[1:] < offsets[:-1]).any()
         ):
             raise ValueError("the names of the attributes are damaged: their places do not fit together")
         if bits or offsets.size == 1:
             return made
         made.reserve(offsets.size - 1, store.size)
-        block = np.zeros(store.size + PADDING, np.uint8)
-        block[: store.size] = store
-        numbers = np.zeros(offsets.size - 1, np.int64)
-        number_names(made.names, block, np.array(offsets, np.int64), numbers, 0, True)
-        if (numbers != np.arange(numbers.size)).any():
-            raise ValueError("the names of the attributes are damaged: one comes twice")
+        for begin in range(0, offsets.size - 1, TAKEN_AT_A_TIME):
+            places = offsets[begin : begin + TAKEN_AT_A_TIME + 1].astype(np.int64)
+            block = np.append(store[places[0] : places[-1]], np.zeros(PADDING, np.uint8))
+            numbers = np.zeros(places.size - 1, np.int64)
+            number_names(made.names, block, places - places[0], numbers, 0, True)
+            if (numbers != begin + np.arange(numbers.size)).any():
+                raise ValueError("the names of the attributes are damaged: one comes twice")
         if "shared" in arrays:
             made._share(*arrays["shared"].tolist())
         return made

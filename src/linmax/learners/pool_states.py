@@ -9,6 +9,7 @@ import numpy as np
 from linmax.learners.at_large import AtLarge
 from linmax.learners.attribute_kinds import MIXED, SPARSE, Kinds
 from linmax.learners.first_trials import FirstTrials
+from linmax.util.names import Handed
 
 __all__ = ["STATE_PARTS", "as_now", "under"]
 
@@ -36,5 +37,9 @@ def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a part, by their own names."""
+    """The arrays of a part, by their own names. Those handed over are so again."""
+    if isinstance(arrays, Handed):
+        return Handed(
+            {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
+        )
     return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}

@@ -21,7 +21,7 @@ import numpy as np
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import cut
 from linmax.learners import Running, silent
-from linmax.learners.at_large import AtLarge
+from linmax.learners.at_large import AtLarge, fusion_at_large, pool_at_large
 from linmax.learners.attribute_kinds import DENSE, MIXED, UNDECIDED, Kinds
 from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
@@ -257,24 +257,20 @@ class RunningPool(Running):
         if not self.groups:
             predictions = silent(shape, np.full(size, known))
             return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
-        fusion = self._fusion_at_large(shape, k) if self.at_large.long_runs else self.fusion
-        return self._judged(shape, instances, size, k, fusion)
-
-    def _fusion_at_large(self, shape: np.ndarray, k: int) -> MemberFusion:
-        """How members are fused for rows that do not follow the stream, where it has long runs of one label."""
-        if self.at_large.found is not None and self.at_large.found[0] == self.at_large.trials:
-            return self.at_large.found[1]
-        instances, labels = self.at_large.sample
-        votes = self._scores(shape, instances, len(labels), k)[1]
-        return self.at_large.fit(votes, labels, shape, k)
+        if not self.at_large.long_runs:
+            return self._judged(shape, instances, size, k, self.fusion)
+        other = pool_at_large(self, shape, k)
+        if other is not None:
+            return other.judged(shape, instances, size, k)
+        return self._judged(shape, instances, size, k, fusion_at_large(self, shape, k))
 
     def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
-        task, votes = self._scores(shape, instances, size, k)
+        task, votes = self.scores_of(shape, instances, size, k)
         shape[KNOWN] = task.known
         predictions, table = fusion.fuse(votes, task.labels, task.weights, shape, False, k)
         return FusedTrials(0, size, predictions, table, votes)
 
-    def _scores(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
+    def scores_of(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
         """The members' scores, without learning."""
         marks = [(group, group.mark()) for group in self.groups.values()]
         words, rows = self.kinds.words(instances), self.kinds.rows(instances, 0, size)

@@ -260,7 +260,7 @@ class LinearMaxClassifier(OnLineRiver):
         try:
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
         except TypeError:
-            return x, x  # the learner says which is no number
+            return x, x  # the learner says which is not a number
 
 
 def with_learner(model: Learner, learner: Any) -> Learner:

@@ -21,6 +21,7 @@ import apsw
 
 from linmax.service.log import EventLog
 from linmax.service.log_file import InUse
+from linmax.service.log_store import BACKUP_NOTE
 from linmax.service.mark import Mark
 
 __all__ = ["LiveBackup", "answered_requests", "back_up", "taken_request"]
@@ -61,6 +62,7 @@ class _Target:
         mark = Mark(self.partial / "acknowledged")
         mark.write(identity, seq)
         mark.close()
+        (self.partial / BACKUP_NOTE).write_text(f"A backup of {self.data} up to event {seq}.\n")
         for path in [*self.partial.rglob("*"), self.partial]:
             _flush(path)
         os.rename(self.partial, self.target)

@@ -74,7 +74,9 @@ def _among_candidates(body: Instanced, choices: InstanceLimits) -> Instance:
     if body.candidates is None:
         raise Refusal(422, "candidates are missing: this model chooses among candidates", field="candidates")
     if body.attributes is not None:
-        told = "attributes have a weight for each class, and candidates have none of their own; rate the candidates"
+        told = (
+            "attributes have a weight for each class, and candidates have no weights of their own; rate the candidates"
+        )
         raise Refusal(422, f"{told}: scores={{attribute: {{candidate: number}}}}", field="attributes")
     met: set[Any] = set()
     for name in body.candidates:

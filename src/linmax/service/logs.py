@@ -37,10 +37,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up() -> None:
-    """Send the service's records, and uvicorn's, to standard error as lines."""
+    """Send the service's records, and uvicorn's errors, to standard error as lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
-    for name, level in (("linmax", logging.INFO), ("uvicorn", logging.WARNING)):
+    for name, level in (("linmax", logging.INFO), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level)

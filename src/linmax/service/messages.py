@@ -14,7 +14,7 @@ from starlette.types import Receive, Send
 from linmax.service.keys import Key
 from linmax.service.model import ServedModel
 from linmax.service.refusals import Refusal
-from linmax.service.trials import TrialDesk
+from linmax.service.trials import TrialOperations
 
 if TYPE_CHECKING:
     from linmax.service.app import App
@@ -67,7 +67,7 @@ class Answer(msgspec.Struct):
 Content = bytes | bytearray
 Handler = Callable[[Request], Awaitable[Answer]]
 Stream = Callable[[Request, Receive, Send], Awaitable[None]]
-Begin = Callable[[TrialDesk, ServedModel, list[Any], Callable[[list[Any]], None]], None]
+Begin = Callable[[TrialOperations, ServedModel, list[Any], Callable[[list[Any]], None]], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,11 @@ class ServedModel:
         """A mark of how such a learner learns here (`probing.learning_mark`)."""
         return learning_mark(self.options.learner, self.options.kind, self.options.thresholds)
 
+    def probe(self) -> None:
+        """Find out what is tried out once for all such learners, so that no request waits for it."""
+        is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
+        self.learning_mark()
+
     def check(self, instance: Instance, label: Label, field: str = "label") -> None:
         """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
         attributes = instance.get("attributes")
@@ -199,6 +204,7 @@ class ServedModel:
     def warm_up(self) -> None:
         """Compile and try out everything the learner needs, so that no request waits for it. Spoils the learner."""
         self.footprint()
+        self.probe()
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)

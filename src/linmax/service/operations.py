@@ -36,7 +36,7 @@ from linmax.service.handlers import (
     show_weights,
 )
 from linmax.service.messages import Operation
-from linmax.service.trials import TrialDesk
+from linmax.service.trials import TrialOperations
 
 __all__ = ["MODEL", "OPERATIONS"]
 
@@ -47,27 +47,28 @@ LEARNING = (404, 409, 429, 503, 507)
 OPERATIONS: list[Operation] = [
     Operation(
         "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",
-        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=TrialDesk.predict,
+        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=TrialOperations.predict,
     ),
     Operation(
         "learn", "POST", f"{MODEL}/learn", "learn", "Store an instance with its label and learn it",
-        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=TrialDesk.learn,
+        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=TrialOperations.learn,
     ),
     Operation(
         "label", "POST", f"{MODEL}/label", "learn", "Store the label of an earlier prediction and learn it",
-        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=TrialDesk.label,
+        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=TrialOperations.label,
     ),
     Operation(
         "predictBatch", "POST", f"{MODEL}/predict/batch", "predict", "Predict several instances",
-        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), begin=TrialDesk.predict,
+        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING),
+        begin=TrialOperations.predict,
     ),
     Operation(
         "learnBatch", "POST", f"{MODEL}/learn/batch", "learn", "Learn several instances in this order",
-        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialDesk.learn,
+        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialOperations.learn,
     ),
     Operation(
         "labelBatch", "POST", f"{MODEL}/label/batch", "learn", "Learn the labels of several earlier predictions",
-        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialDesk.label,
+        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialOperations.label,
     ),
     Operation(
         "forget", "DELETE", f"{MODEL}/predictions/{{id}}", "learn", "Give up a prediction whose label will not come",
@@ -87,7 +88,7 @@ OPERATIONS: list[Operation] = [
     ),
     Operation(
         "wantsLabel", "POST", f"{MODEL}/wants_label", "learn", "Whether a label is worth asking for; draws are stored",
-        answer_trial, bodies.WantsBody, bodies.Wanted, refuses=LEARNING, begin=TrialDesk.wants_label,
+        answer_trial, bodies.WantsBody, bodies.Wanted, refuses=LEARNING, begin=TrialOperations.wants_label,
     ),
     Operation("models", "GET", "/v1/models", "predict", "All models", list_models, None, views.Models, refuses=(503,)),
     Operation(

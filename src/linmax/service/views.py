@@ -97,7 +97,7 @@ class Score(Struct, kw_only=True):
 
 
 class ExplanationView(Struct, kw_only=True):
-    """The label that would be served, the score of every class, and the weights behind this instance."""
+    """The label that would be served, the score of every class, and the 1,000 largest weights behind this instance."""
 
     label: bodies.Label | None
     scores: list[Score]
@@ -183,7 +183,7 @@ async def weights(model: ServedModel, most: int) -> WeightsView:
         raise Refusal(409, f"{model.learner.learner} has no weights to show: {error}") from None
 
 
-def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
+async def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
     """Scores of all classes, and the weights of what the instance holds."""
     instance = instance_of(body, model.choices)
     try:
@@ -194,7 +194,7 @@ def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView
     return ExplanationView(
         label=label,
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
-        weights=model.weighing.behind(model.learner, model.applied, instance),
+        weights=await model.weighing.behind(model.learner, model.applied, instance),
     )
 
 

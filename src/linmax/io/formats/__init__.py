@@ -132,7 +132,7 @@ def format_of(name: str, head: bytes, columns: bool = False, prefer: str | None 
         if known[kind].looks_like(lines):
             return kind
     raise ValueError(
-        f"the format of {name} cannot be told from {lines[0][:BYTES_SHOWN]!r}; give it: {', '.join(known)}"
+        f"the format of {name} cannot be recognised from {lines[0][:BYTES_SHOWN]!r}; give it: {', '.join(known)}"
     )
 
 

@@ -37,7 +37,7 @@ class JsonLines(RowFormat):
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
         """Find the key of the label among those of the first objects."""
         if head.lstrip()[:1] == b"[":
-            raise ValueError(f"{name} is a JSON array; write one object a line, as jq -c '.[]' does")
+            raise ValueError(f"{name} is a JSON array; write one object per line, as jq -c '.[]' does")
         objects = [found for line in head.split(b"\n")[:FORMAT_SAMPLE] if isinstance(found := _object(line), dict)]
         keys = dict.fromkeys(key for found in objects for key in found)
         if "key" not in self.settled:

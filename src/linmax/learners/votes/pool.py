@@ -273,6 +273,7 @@ class VotesPool(Description):
     takes_gaps: ClassVar[bool] = True
     linear: ClassVar[bool] = False
     unmixable: ClassVar[str] = ""
+    learns_attributes: ClassVar[bool] = False
 
     def start(self, size: int) -> Running:
         return RunningVotes()

@@ -75,7 +75,7 @@ class Few:
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the members; all the same if the learner is no single weight vector."""
+        """Of the members; all the same if the learner is not a single weight vector."""
         try:
             return self.model.weights.arrays.voters
         except ValueError:

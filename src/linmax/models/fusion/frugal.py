@@ -209,7 +209,7 @@ def _read(state: FusionState, votes: Mapping[Any, Any]) -> tuple[Question, np.nd
             sides[name] = [vote]
             continue
         if name not in voter:
-            raise ValueError(f"votes: {given!r} is no known voter; those are {', '.join(state.voters)}")
+            raise ValueError(f"votes: {given!r} is not a known voter; the voters are {', '.join(state.voters)}")
         asked[voter[name]] = True
         codes[voter[name]] = -1 if missing(vote) else place.get(vote, -1)
     held = (

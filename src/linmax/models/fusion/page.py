@@ -100,7 +100,7 @@ def _verdict(report: Report) -> Iterator[str]:
     shown = report.test if report.test is not None else report.online
     if not shown.trials:
         yield "<h1>The fused jury has not seen a label yet</h1>"
-        yield "<p>How often it is right cannot be told; voters are trusted as far as they agree.</p>"
+        yield "<p>How often it is right is not known; voters are trusted as far as they agree.</p>"
         return
     where = "held-out trials" if report.test is not None else "trials, each answered before its label was seen"
     accuracy = shown.accuracy["fusion"]

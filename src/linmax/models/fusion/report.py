@@ -199,7 +199,7 @@ class Report(_Shown):
 
         yield Text("Voters", style="bold")
         if not any(voter.weight is not None for voter in self.voters):
-            yield Text(f"{self.learner} is no single weight for each voter.", style="dim")
+            yield Text(f"{self.learner} has no single weight for each voter.", style="dim")
         headings = ["", "weight", "", "accuracy", "speaks", *(["diversity"] if self.normalisations else [])]
         shown = _grid(headings, [heading for heading in headings if heading], ascii_only)
         largest = max((abs(voter.weight or 0.0) for voter in self.voters), default=0.0) or 1.0
@@ -242,7 +242,7 @@ def _unlabelled() -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text("No label yet", style="bold")
-    yield Text("How often the fusion is right cannot be told; voters are trusted as far as they agree.")
+    yield Text("How often the fusion is right is not known; voters are trusted as far as they agree.")
     yield Text("")
 
 

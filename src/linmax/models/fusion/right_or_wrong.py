@@ -26,7 +26,7 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sam
     ballots, labels = read_votes(votes, fusion.by), label_array(y)
     mask, weights = mask_of(wrong, len(ballots)), weights_given(sample_weight, len(ballots))
     if len(labels) != len(ballots):
-        raise ValueError(f"y must be one label a trial: {len(ballots)} trials, got {len(labels)}")
+        raise ValueError(f"y must be one label per trial: {len(ballots)} trials, got {len(labels)}")
     before = getattr(fusion, "_state", None)
     kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
     try:

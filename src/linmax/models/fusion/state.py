@@ -279,7 +279,7 @@ class FusionState:
         scores = self._table(batch, ExpertsModel.rates)
         try:
             total, factor = unit(self)
-        except ValueError:  # the learner is no single weight vector: its scores have their own unit
+        except ValueError:  # the learner is not a single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
         return scores / (total * factor)
 

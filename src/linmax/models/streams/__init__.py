@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from linmax.data.features.products import checked_pairs
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
 from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
 from linmax.io.options import BATCH_ROWS, Position, ReadOptions
-from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing, checked_pairs
+from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
@@ -132,7 +133,7 @@ def stream(
         if not, they are called 1, 2, ...
     ngrams, skips, words
         Longest run of words of a text that is an attribute (1), how many words may lie between two that are an
-        attribute together (0), and how words are told: "unicode", or "bytes" for ASCII only.
+        attribute together (0), and how words are recognised: "unicode", or "bytes" for ASCII only.
     pairs
         Products of attributes that are attributes as well: ``["a:b"]`` for each of a with each of b, where a and b are
         namespaces, columns, keys or attributes, or ``["all"]``. That of x and y is called ``x*y``.

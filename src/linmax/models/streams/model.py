@@ -30,7 +30,7 @@ from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.streams.known import Known
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
-from linmax.util.names import apart
+from linmax.util.names import apart, handed_over
 
 __all__ = ["STREAM_KIND", "StreamModel"]
 
@@ -182,7 +182,7 @@ class StreamModel(Known):
             return
         if self.engine is not None:
             raise ValueError(
-                "this batch numbers its names otherwise than the model; read it by stream(..., model=model)"
+                "this batch numbers its names differently from the model; read it by stream(..., model=model)"
             )
         if self.memory is not None:
             raise ValueError("a model with memory= numbers names itself; read the batch by stream(..., model=model)")
@@ -308,7 +308,8 @@ class StreamModel(Known):
         """The model whose `state` this was; it goes on as if it had never stopped.
 
         With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
-        that are not copied comes a model that can be looked at and merged, but must not learn.
+        that are not copied comes a model that can be looked at and merged, but must not learn. Those handed over
+        (`linmax.util.names.Handed`) are used up.
         """
         parts = apart(arrays)
         try:
@@ -320,7 +321,7 @@ class StreamModel(Known):
                 update_on_tie=description["update_on_tie"],
                 hash_bits=bits,
             )
-            self.vocabulary = Vocabulary.from_arrays(parts.get("names", {}), bits) if vocabulary is None else vocabulary
+            self.vocabulary = Vocabulary.from_arrays(parts.pop("names", {}), bits) if vocabulary is None else vocabulary
             self.labels = Classes(description["labels"])
             self.scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
@@ -344,7 +345,8 @@ class StreamModel(Known):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that was saved."""
-        return cls.from_state(*files.read(path, STREAM_KIND))
+        description, arrays = files.read(path, STREAM_KIND)
+        return cls.from_state(description, handed_over(arrays))
 
 
 def weights_of(batch: Batch) -> np.ndarray | None:
