@@ -103,20 +103,28 @@ def test_a_category_never_seen() -> None:
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "1e400", "1e101"])
 def test_infinities_cost_their_line(value: str) -> None:
-    for lines in (
-        [HEADER, *ROWS[:20], f"{value},a,no", *ROWS[20:40]],
-        ["yes |f x:1"] * 21 + [f"no |f x:{value}"] + ["yes |f x:1"] * 20,
-        ["1 1:1"] * 21 + [f"2 1:{value}"] + ["1 1:1"] * 20,
+    for given, lines in (
+        (value, [HEADER, *ROWS[:20], f"{value},a,no", *ROWS[20:40]]),
+        (f"x:{value}", ["yes |f x:1"] * 21 + [f"no |f x:{value}"] + ["yes |f x:1"] * 20),
+        (f"1:{value}", ["1 1:1"] * 21 + [f"2 1:{value}"] + ["1 1:1"] * 20),
     ):
         model = StreamModel("auto")
         rows = stream(lines, model=model)
         for batch in rows:
             model.learn(batch)
         assert [(line, reason) for _, line, reason in rows.refusals.first] == [
-            (22, "a value is not finite, or beyond 1e100")
+            (22, f"a value is not finite, or beyond 1e100: {given!r}; leave it out, or scale it")
         ]
         assert model.trials == len(lines) - (2 if lines[0] == HEADER else 1)
         assert np.isfinite(model.weights.arrays.attributes).all()
+
+
+def test_infinities_in_json_cost_their_line() -> None:
+    rows = stream(['{"label": "a", "x": 1, "y": {"z": 1e999}}', '{"label": "b", "x": 2}'])
+    assert sum(len(batch) for batch in rows) == 1
+    assert [reason for *_, reason in rows.refusals.first] == [
+        "a value is not finite, or beyond 1e100: 'y.z: inf'; leave it out, or scale it"
+    ]
 
 
 def test_a_budget_smaller_than_one_row() -> None:

@@ -580,7 +580,9 @@ def test_pairs():
     assert dense.labels.tolist() == thin.labels.tolist() == ["1", "0"]
     rows = stream((np.array([[np.inf], [1.0]]), y))
     assert [len(batch) for batch in rows] == [1]
-    assert rows.refusals.first == [("the table", 1, "a value is not finite, or beyond 1e100")]
+    assert rows.refusals.first == [
+        ("the table", 1, "a value is not finite, or beyond 1e100: 'inf'; leave it out, or scale it")
+    ]
 
 
 # -- the model ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The service as an attacker, a careless operator or a bad clock meets it."""
 
 import multiprocessing
+import os
 import shutil
 import socket
 import time
@@ -163,6 +164,30 @@ class TestKeys:
         for one in many:
             one.join()
         assert {key.name for key in KeyFile(tmp_path).read()} == {"first", *(f"k{i}" for i in range(5))}
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+    def test_keys_made_by_root_belong_to_the_service(self, tmp_path):
+        data = tmp_path / "data"
+        data.mkdir(mode=0o700)
+        os.chown(data, 12345, 12346)
+        KeyFile(data).add("shop", ["predict"])
+        KeyFile(data).revoke("shop")
+        assert {(path.stat().st_uid, path.stat().st_gid) for path in data.iterdir()} == {(12345, 12346)}
+
+    def test_keys_that_cannot_be_read(self, tmp_path, monkeypatch, caplog):
+        text = KeyFile(tmp_path).add("reader", ["predict"])
+        gate = Gate(tmp_path)
+
+        def refuse(_path):
+            raise PermissionError(13, "Permission denied")
+
+        KeyFile(tmp_path).add("other", ["predict"])
+        monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+        gate.reload()
+        assert "the keys stay as they were" in caplog.text
+        assert gate.admit(f"Bearer {text}".encode(), b"", "predict").name == "reader"
+        with pytest.raises(ValueError, match="cannot be read: Permission denied; it must belong to this user"):
+            Gate(tmp_path)
 
     def test_a_session_ends_whatever_the_clock_says(self, tmp_path, monkeypatch):
         text = KeyFile(tmp_path).add("reader", ["predict"])

@@ -16,7 +16,7 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.columns import Column, columns_of, is_columnar
 from linmax.io.columns import plain as _plain
 from linmax.io.options import Position, ReadOptions
-from linmax.io.parsing import IMPORTANCE, LARGEST_VALUE, NOT_FINITE, REASONS
+from linmax.io.parsing import IMPORTANCE, LARGEST_VALUE, NOT_FINITE, REASONS, with_value
 from linmax.io.refusals import Refusals
 from linmax.io.schema import dense_columns, named_columns, refuse_repeated, schema_of
 from linmax.io.vocabulary import ABSENT, Vocabulary
@@ -198,8 +198,10 @@ class TableReader:
         lines = np.arange(first + 1, first + size + 1)
         for t in np.flatnonzero(wild).tolist():
             light = not 0.0 <= weights[t] <= LARGEST_VALUE
-            reason, given = REASONS[IMPORTANCE if light else NOT_FINITE], f"{weights[t]:g}" if light else None
-            self.refusals.add(self.name, int(lines[t]), reason, given)
+            row = np.concatenate([dense[t], values[indptr[t] : indptr[t + 1]]])
+            worst = weights[t] if light else row[int(np.nanargmax(np.abs(row)))] if not np.isnan(row).all() else np.nan
+            reason = IMPORTANCE if light else NOT_FINITE
+            self.refusals.add(self.name, int(lines[t]), REASONS[reason], with_value(reason, f"{worst:g}"))
             if self.options.strict:
                 raise ValueError(f"{self.name}, row {int(lines[t])}: {self.refusals.first[-1][2]}")
         if wild.any():

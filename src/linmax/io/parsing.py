@@ -128,6 +128,18 @@ REASONS = (
     NOT_UTF8,
 ) = range(len(REASONS))
 
+# How a reason is told with what was given, and what to do about it.
+WITH_VALUE = {
+    NOT_FINITE: "{reason}: {given!r}; leave it out, or scale it",
+    IMPORTANCE: "{reason}, but {given!r}; 0 leaves a row out",
+}
+
+
+def with_value(reason: int, given: str | None) -> str | None:
+    """A reason with what was given in the line, if that is known."""
+    return WITH_VALUE[reason].format(reason=REASONS[reason], given=given) if given is not None else None
+
+
 LARGEST_VALUE = 1e100
 NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have

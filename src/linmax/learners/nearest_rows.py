@@ -38,9 +38,13 @@ USED, NEXT = range(2)
 def measure(
     row: np.ndarray, stats: np.ndarray, memory: np.ndarray, used: int, distances: np.ndarray, learn: bool
 ) -> float:
-    """Distances to the rows remembered, and the least of them; the variances learn from this row first."""
+    """Distances to the rows remembered, and the least of them; the variances learn from this row first.
+
+    Two attributes at a time, so that distances are fetched and stored half as often.
+    """
     for i in range(used):
         distances[i] = 0.0
+    before, first_value, first_factor = -1, np.float32(0.0), np.float32(0.0)
     for f in range(row.size):
         count, delta = stats[f, 0] + 1.0, row[f] - stats[f, 1]
         mean = stats[f, 1] + delta / count
@@ -48,10 +52,20 @@ def measure(
         if learn:
             stats[f, 0], stats[f, 1], stats[f, 2] = count, mean, squares
         if math.sqrt(squares / count) > STEADY * abs(mean):
-            factor, value, column = np.float32(count / squares), np.float32(row[f] - stats[f, 3]), memory[f]
+            factor, value = np.float32(count / squares), np.float32(row[f] - stats[f, 3])
+            if before < 0:
+                before, first_value, first_factor = f, value, factor
+                continue
+            first, second = memory[before], memory[f]
             for i in range(used):
-                away = column[i] - value
-                distances[i] += away * away * factor
+                one, other = first[i] - first_value, second[i] - value
+                distances[i] = distances[i] + one * one * first_factor + other * other * factor
+            before = -1
+    if before >= 0:
+        first = memory[before]
+        for i in range(used):
+            one = first[i] - first_value
+            distances[i] += one * one * first_factor
     least = np.inf
     for i in range(used):
         least = min(least, float(distances[i]))

@@ -19,6 +19,7 @@ from typing import Any
 
 import apsw
 
+from linmax.service.folder import give_to_owner
 from linmax.service.log import EventLog
 from linmax.service.log_file import InUse
 from linmax.service.log_store import BACKUP_NOTE
@@ -149,6 +150,8 @@ def _ask_service(data: Path, target: Path) -> str | None:
     request.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = request.with_suffix(".tmp")
     temporary.write_text(json.dumps({"target": str(target)}))
+    for path in (request.parent, temporary):
+        give_to_owner(path, data)
     temporary.rename(request)
     answer, taken = request.with_suffix(".answer"), request.with_suffix(".taken")
     end = time.monotonic() + PATIENCE

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["flush_folder", "private_folder"]
+__all__ = ["flush_folder", "give_to_owner", "private_folder"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -33,3 +33,10 @@ def flush_folder(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def give_to_owner(path: Path, folder: Path) -> None:
+    """Let the folder's owner have a file that root has made in it: the service runs as the owner, and must read it."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        owner = folder.stat()
+        os.chown(path, owner.st_uid, owner.st_gid)

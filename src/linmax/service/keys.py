@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.folder import flush_folder
+from linmax.service.folder import flush_folder, give_to_owner
 from linmax.service.refusals import Refusal
 
 try:
@@ -69,6 +69,8 @@ class KeyFile:
             return msgspec.json.decode(self.path.read_bytes(), type=list[Key])
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot be read: {error.strerror}; it must belong to this user") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.path} cannot be read: {error}; restore it from a copy") from None
 
@@ -88,6 +90,7 @@ class KeyFile:
         """Note that there are keys, for ever."""
         if not self.closed.exists():
             self.closed.write_text(CLOSED)
+            give_to_owner(self.closed, self.closed.parent)
 
     def revoke(self, name: str) -> None:
         """Revoke the key of this name."""
@@ -103,7 +106,9 @@ class KeyFile:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Wait for others who change the keys, so that no key is lost and none comes back."""
-        with self.path.with_name(".keys.lock").open("a") as file:
+        lock = self.path.with_name(".keys.lock")
+        with lock.open("a") as file:
+            give_to_owner(lock, lock.parent)
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -115,6 +120,7 @@ class KeyFile:
             json.dump(msgspec.to_builtins(keys), file, indent=1)
             file.flush()
             os.fsync(file.fileno())
+        give_to_owner(Path(temporary), self.path.parent)
         os.replace(temporary, self.path)
         flush_folder(self.path.parent)
 

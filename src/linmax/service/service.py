@@ -19,6 +19,7 @@ from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
+from linmax.service.log_reading import Damaged
 from linmax.service.log_rows import Budget, Event, Guess, ModelRow, unstored_row
 from linmax.service.log_store import BACKUP_NOTE
 from linmax.service.model import UNFIT, ServedModel
@@ -159,7 +160,7 @@ class Service:
         self._loaded()
 
     def _quarantine(self, row: ModelRow, error: Exception) -> None:
-        reason = f"{error}" if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"
+        reason = f"{error}" if isinstance(error, (Refusal, Damaged)) else f"{type(error).__name__}: {error}"
         self._unwritten = [note for note in self._unwritten if note[0] != row.number]
         self.quarantined[row.name] = Quarantined(row.number, row.name, reason)
         logger.critical("model %s is in quarantine: %s", row.name, reason, exc_info=error)

@@ -6,6 +6,7 @@ Read as columns, the names are the keys of the objects and of their features.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from linmax.io import parsing
@@ -70,6 +71,8 @@ class JsonLines(RowFormat):
         features = given.pop(FEATURES, {})
         reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
         reason = reason or found.add("", given)
+        if reason == parsing.NOT_FINITE:
+            self.strange.append(found.wild)
         if reason:
             return reason
         alone = len(found.texts) == 1
@@ -161,6 +164,7 @@ class _Attributes:
         self.text, self.ignore, self.categorical = text, ignore, categorical
         self.numbers: list[tuple[str, float]] = []
         self.texts: list[tuple[str, str]] = []
+        self.wild = ""  # a number that is not finite, with its name
 
     def add(self, name: str, value: Any) -> int:
         """Take a value with everything in it; the reason for refusing it, or 0."""
@@ -186,8 +190,9 @@ class _Attributes:
         try:
             number = float(value)
         except OverflowError:
-            return parsing.NOT_FINITE
+            number = math.inf
         if not abs(number) <= parsing.LARGEST_VALUE:
+            self.wild = f"{name}: {number:g}"
             return parsing.NOT_FINITE
         if number:
             self.numbers.append((name, number))
