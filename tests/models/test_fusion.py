@@ -390,7 +390,7 @@ def test_learners_without_one_weight_vector():
     votes, labels = problem()
     for learner in ("combine(perceptron, winnow(1.2), how=wma)", "stack(perceptron, winnow(1.2), fusion=winnow(1.1))"):
         fusion = VoteFusion(learner).fit(votes, labels)
-        with pytest.raises(ValueError, match="no single weight vector"):
+        with pytest.raises(ValueError, match="not a single weight vector"):
             fusion.weights()
         report = fusion.report()
         assert report.to_dict()["weights"] == {}

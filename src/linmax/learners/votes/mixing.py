@@ -16,7 +16,7 @@ in which order parts are merged. For the rest:
 
 * the prior means h are averaged by the information on their coordinates;
 * the weights of the members are mixed by their logarithms, with the shares;
-* guessed labels, the sizes of raters' scores, and how voters agreed are counts, and add up;
+* guessed labels, the sizes of raters' scores, how voters agreed and what they named are counts, and add up;
 * the trials that the refitted softmax keeps are folded into its Gaussian (`linmax.learners.softmax_mixing`).
 
 Where curvature is a diagonal, J and P are diagonals.
@@ -33,6 +33,7 @@ from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
 from linmax.learners.softmax_state import blas, symmetric
 from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
+from linmax.learners.votes.confusions import Confusions, PlacedConfusions, join_confusions
 from linmax.learners.votes.growth import (
     GUESSES,
     OTHERS,
@@ -119,6 +120,7 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     scales = _scales(mixture, blocks.raters)
     parts, shares = [_placed(part, blocks, scales) for part in mixture.parts], mixture.shares
     base = None if mixture.base is None else _placed(mixture.base, blocks, scales)
+    target.confusions = _confusions(parts, base, blocks, mixture.k)
     learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
     if len(learned) <= 1:
         _take(target, (learned or parts)[0], blocks, mixture.k)
@@ -293,6 +295,13 @@ def _mixed(
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------
+
+
+def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int) -> Confusions:
+    """What voters named, in all trials."""
+    counted = [*((part, 1.0) for part in parts), *([] if base is None else [(base, 1.0 - len(parts))])]
+    placed = [PlacedConfusions(part.running.confusions, part.voters, part.classes, times) for part, times in counted]
+    return join_confusions(placed, blocks.voters, k)
 
 
 def _members(parts: Sequence[PoolPart], shares: np.ndarray, full: bool) -> np.ndarray:
