@@ -13,8 +13,10 @@ shown is progressive: each prediction is made before its label is seen.
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from linmax.cli.beside import compiling_beside
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.interrupts import unbroken
 from linmax.cli.learn_choices import learn_choices
@@ -27,6 +29,18 @@ from linmax.cli.row_order import add_shuffle_option, check_shuffle
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
+NAMED = ("svmlight", "vw", ".svm", ".libsvm")  # formats, and endings of files, whose attributes are names
+REST = """
+from linmax.core.linear_max import longest_row
+from linmax.engine.record import keep_table, note_all, pass_over
+from linmax.learners.attribute_kinds import meet
+from linmax.learners.member_fusion import fuse
+from linmax.learners.recent_label import play_recent
+from linmax.learners.sparse_bayes import play_bayes
+from linmax.learners.sparse_linear import play_linear
+for kernel in (play_linear, fuse, meet, play_bayes, play_recent, keep_table, note_all, pass_over, longest_row):
+    kernel.compiled
+"""  # what the default learner needs, which takes as long as the parser
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
@@ -96,7 +110,8 @@ def run(arguments: argparse.Namespace) -> None:
     with unbroken() as held, claimed(written):
         job.begin()
         try:
-            job.learn(held)
+            with _beside(arguments):
+                job.learn(held)
         except BaseException as error:
             with held():
                 job.rescue(error)
@@ -105,6 +120,16 @@ def run(arguments: argparse.Namespace) -> None:
             raise
         with held():
             job.finish()
+
+
+def _beside(arguments: argparse.Namespace) -> AbstractContextManager[object]:
+    """On a first run, compile what learns from named attributes in a second process; this one compiles the parser."""
+    named = arguments.format in NAMED or arguments.data[0].endswith(NAMED)
+    if not named or arguments.learner != LEARNER or arguments.start is not None:
+        return nullcontext()
+    from linmax.learners import sparse_linear
+
+    return compiling_beside(REST, sparse_linear)
 
 
 def _check(arguments: argparse.Namespace) -> None:

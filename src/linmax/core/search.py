@@ -37,7 +37,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, MemberView, Scratch, only_votes
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import kernel, written_out
 from linmax.jit.panels import (
     TABLE,
     add_lanes,
@@ -66,6 +66,8 @@ __all__ = [
 ]
 
 STEPS = 16000  # what the magnitudes of the weights add up to in a panel of votes, so that no sum outgrows 16 bits
+
+score_here = written_out(score)
 
 
 @kernel()
@@ -314,7 +316,7 @@ def search(
         if only_votes(instances):
             score_votes(instances, t, shape, view.weights, scores)
         else:
-            score(instances, t, shape, view.weights, scores)
+            score_here(instances, t, shape, view.weights, scores)
         first, second = top_two(scores, shape)
         # Of a right prediction by a thick rule the rival matters, too.
         thick = first == labels[t] and second >= 0 and view.scalars[REACH] > 0.0 and abs(scores[second]) < TINY
