@@ -25,7 +25,7 @@ from linmax.models.sklearn.weighting import Showing
 from linmax.util.checks import at_least, boolean, whole
 
 FEW_SAMPLES = 1000  # samples, of which all are held out once, in two halves, and not only a fraction
-ENOUGH = 300  # samples that are held out at least, where they are not few
+FEWEST_HELD_OUT = 300  # samples that are held out at least, where they are not few
 FEWEST_SAMPLES = 12  # samples, of which none are held out
 NOISE = 1.0  # standard errors by which a loss that still falls does so at least
 LOOKS, LOOKS_OF_FEW = 8, 2  # at the loss of a pool, in each pass after the first
@@ -217,7 +217,7 @@ def held_out(model: ExpertsModel, samples: Samples, plan: PassPlan) -> list[Pilo
             raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
     halves = len(rows) < FEW_SAMPLES and plan.early_stopping is not True
-    share = max(plan.validation_fraction, 0.0 if plan.early_stopping is True else ENOUGH / len(rows))
+    share = max(plan.validation_fraction, 0.0 if plan.early_stopping is True else FEWEST_HELD_OUT / len(rows))
     parts = 2 if halves else max(2, round(1.0 / share))
     mixed = samples.random.permutation(rows)
     by_class = mixed[np.argsort(samples.labels[mixed], kind="stable")]
