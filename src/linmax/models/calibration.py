@@ -31,7 +31,7 @@ WINDOW = 400  # trials before one from which the usual size of its scores is tak
 LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
 PRECISION = 1e-5  # to which the logarithm of the sharpness is found
 LEAST = 1e-6  # guess rate
-LEAST_PROBABILITY = 1e-300  # probability
+LEAST_LOGGED = 1e-300  # probability of which the logarithm is taken
 FEWEST_JUDGED = 20  # trials by which probabilities are judged
 ALONE = 10.0  # trials after which the learner's own probabilities, all that there is at first, come down to a half
 OWN, LEARNED = 0.45, 150.0  # their share in the end, and the trials after which it has half of that
@@ -237,7 +237,7 @@ def fit_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     beta, guess = fit_probabilities(scores, labels)
     known = np.isfinite(scores)
     shares = (1.0 - guess) * softmax(beta * scores) + guess * known / known.sum(axis=1, keepdims=True)
-    return np.asarray(-np.log(np.maximum(shares[np.arange(len(labels)), labels], LEAST_PROBABILITY)))
+    return np.asarray(-np.log(np.maximum(shares[np.arange(len(labels)), labels], LEAST_LOGGED)))
 
 
 def fit_moment(judged: int) -> int:
