@@ -93,6 +93,17 @@ class ReferenceBayes:
         self.counts[:, label] += x
         self.seen |= x != 0
 
+    def divergences(self) -> np.ndarray:
+        """Of the classes where an attribute is from the classes on average, to which each attribute is drawn by .3."""
+        found, totals = np.zeros(len(self.counts)), self.counts.sum(axis=0)
+        if not totals.any():
+            return found
+        shares = totals / totals.sum()
+        for f, row in enumerate(self.counts):
+            own = (row + 0.3 * shares) / (row.sum() + 0.3)
+            found[f] = sum(p * math.log(p / share) for p, share in zip(own, shares, strict=True) if p > 0)
+        return found
+
 
 def rival_of(scores: np.ndarray, label: int) -> int:
     return int(np.argmax(np.where(np.arange(len(scores)) == label, -np.inf, scores)))
@@ -215,7 +226,7 @@ class ReferencePool:
             self.frequency += present
             idf = np.where(present, np.log((self.trials + 2) / np.maximum(self.frequency, 1)), 0.0)
             rare = value * np.append(1.0, idf)
-            return [unit(rare), unit(value), unit(value)]
+            return [unit(rare * (0.1 + self.members[2].divergences())), unit(value), unit(rare)]
         self.rows.append(x)
         past, root = np.array(self.rows), math.sqrt(len(x))
         deviation = past.std(axis=0)
