@@ -1,9 +1,10 @@
-"""Sparse attributes as the members for words have them, and complement naive Bayes (a = .1) on them.
+"""Sparse attributes as the members for words have them, and what counts tell: complement naive Bayes and log odds.
 
 Attributes are taken as x = log(1 + v), the constant among them, of length 1. Naive Bayes has them weighted by inverse
-document frequency, log((t + 2) / df): generative, good from the first trials. Its counts n_fc tell how much an
-attribute says about the classes: the Kullback-Leibler divergence of p(c | f) = (n_fc + .3 p(c)) / (n_f + .3) from
-p(c), the classes' shares of all counts. PA-I has attributes weighted by idf (KL + .1).
+document frequency, log((t + 2) / df), and a = .1: generative, good from the first trials. Its counts n_fc tell how much
+an attribute says about the classes: the Kullback-Leibler divergence KL of p(c | f) = (n_fc + .3 p(c)) / (n_f + .3) from
+p(c), the classes' shares of all counts. PA-I has attributes weighted by idf (KL + .1), and so has the member for log
+odds: the sum of x_f log(p(c | f) / p(c)).
 
 References
 ----------
@@ -22,11 +23,11 @@ from numba import boolean, int64, types
 from linmax.core.contract import Indices, Instances, InstancesT, Labels, Vector
 from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
-from linmax.jit.float_rows import add_log_rows, entropy_row, log_row, squash_row, sum_row
+from linmax.jit.float_rows import add_log_rows, add_row, entropy_row, log_row, squash_row, sum_row
 from linmax.jit.prefetch import fetch
 from linmax.learners.members import Single, SingleCube, SingleMatrix
 
-__all__ = ["PLAIN", "SMOOTHING", "TELLING", "BayesRoom", "attributes_of", "fetch_row", "play_bayes", "telling"]
+__all__ = ["PLAIN", "SMOOTHING", "TELLING", "BayesRoom", "attributes_of", "fetch_row", "log_odds", "play_bayes"]
 
 SMOOTHING = 0.1
 DOUBT = 0.3  # counts as the classes have them on average, which every attribute has beside its own
@@ -43,13 +44,17 @@ class BayesRoom(NamedTuple):
     scaled: np.ndarray  # float32 (2, attributes of all trials at hand): x of all of them
     rare: np.ndarray  # float32: x weighted by idf, of length 1
     logs: np.ndarray  # float32
+    class_logs: np.ndarray  # float32 (classes,)
     places: np.ndarray  # int64: where the attribute's counts begin
     sums: np.ndarray  # float32: of its counts
     shares: np.ndarray  # float32 (2, classes): of all counts, and 1 / them
-    scores: np.ndarray  # float32 (classes,)
+    scores: np.ndarray  # float32 (classes,): of naive Bayes
+    odds: np.ndarray  # float32 (classes,): log odds
 
 
-RoomT = types.NamedTuple((SingleMatrix, Single, Single, Indices, Single, SingleMatrix, Single), BayesRoom)
+RoomT = types.NamedTuple(
+    (SingleMatrix, Single, Single, Single, Indices, Single, SingleMatrix, Single, Single), BayesRoom
+)
 
 
 @kernel(hot=True)
@@ -105,7 +110,7 @@ def scale_sparse(
 
 @kernel(reorders=True)
 def weigh_by_telling(at: int, size: int, counts: np.ndarray, totals: np.ndarray, room: BayesRoom) -> None:
-    """x as PA-I has it into row ``TELLING`` of ``scaled``, of length 1."""
+    """x as PA-I has it into row ``TELLING`` of ``scaled``, of length 1; and ``odds``."""
     told, rare, shares, everything = room.scaled[TELLING], room.rare, room.shares, 0.0
     width = room.scores.size
     for c in range(width):
@@ -117,15 +122,20 @@ def weigh_by_telling(at: int, size: int, counts: np.ndarray, totals: np.ndarray,
     for j in range(size):
         room.logs[j] = room.sums[j] + np.float32(DOUBT)
     log_row(room.logs, 0, size)
+    for c in range(width):
+        room.odds[c] = 0.0
     length = np.float32(0.0)
     for j in range(size):
-        mean = entropy_row(counts, room.places[j], width, shares, np.float32(DOUBT))
+        mean = entropy_row(counts, room.places[j], width, shares, np.float32(DOUBT), room.class_logs)
         divergence = mean / (room.sums[j] + np.float32(DOUBT)) - room.logs[j] if everything > 0.0 else np.float32(0.0)
         told[at + j] = rare[j] * (max(divergence, np.float32(0.0)) + np.float32(LEAST_TELLING))
         length += told[at + j] * told[at + j]
+        add_row(room.odds, room.class_logs, told[at + j], width)
     shrink = one_over_root(length)
     for j in range(size):
         told[at + j] *= shrink
+    for c in range(width):
+        room.odds[c] *= shrink
 
 
 @kernel()
@@ -169,7 +179,7 @@ def play_bayes(
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores of naive Bayes at trials begin..end, and its learning: it counts |x| times the trial's weight.
+    """Scores of naive Bayes and log odds at trials begin..end, and learning: |x| times the trial's weight is counted.
 
     The last of ``totals`` is how many attributes were met. x of all trials is left in ``scaled``.
     """
@@ -184,6 +194,7 @@ def play_bayes(
         for c in range(known):
             rest = everything - totals[c] + SMOOTHING * totals[-1]
             votes[t - begin, member, c] = room.scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
+            votes[t - begin, member + 1, c] = room.odds[c]
         if learn:
             first, label, weight = instances.indptr[t], labels[t], np.float32(weights[t - begin])
             known = max(known, label + 1)
@@ -197,11 +208,11 @@ def play_bayes(
         at += size
 
 
-def telling(counts: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """KL + .1 of each row of counts; ``totals`` are those of the classes."""
+def log_odds(counts: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """KL + .1 of each row of counts, and log(p(c | f) / p(c)); ``totals`` are those of the classes."""
     shares = totals / max(float(totals.sum()), np.finfo(float).tiny)
     shares = np.where(shares > RAREST_CLASS, shares, 0.0)
-    sums = counts.sum(axis=1) + DOUBT
+    sums = counts.sum(axis=1, keepdims=True) + DOUBT
     sizes = np.divide(counts, shares, out=np.zeros_like(counts), where=shares > 0.0) + DOUBT
-    divergences = (shares * sizes * np.log(sizes)).sum(axis=1) / sums - np.log(sums)
-    return np.maximum(divergences, 0.0) * bool(shares.any()) + LEAST_TELLING
+    logs = np.log(sizes / sums)
+    return np.maximum((shares * sizes * logs / sums).sum(axis=1), 0.0) + LEAST_TELLING, logs
