@@ -275,7 +275,7 @@ class RunningPool(Running):
             return self._judged(shape, instances, size, k, self.fusion)
         other = pool_at_large(self, shape, k)
         if other is not None:
-            return other.judged(shape, instances, size, k)
+            return other.pool.judged(shape, instances, size, k)
         return self._judged(shape, instances, size, k, fusion_at_large(self, shape, k))
 
     def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
