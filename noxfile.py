@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -83,6 +84,22 @@ def docs(session: nox.Session) -> None:
         shutil.rmtree(made, ignore_errors=True)
     session.run("python", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "docs", "build/site", *session.posargs)
     session.run("python", "docs/check_site.py", "build/site")
+
+
+@nox.session(venv_backend="none")
+def deploy(session: nox.Session) -> None:
+    """The unit for systemd and the image, with the tools that there are; what was not checked is said."""
+    for tool, *arguments in (
+        ("systemd-analyze", "verify", "deploy/linmax.service"),
+        ("hadolint", "deploy/Dockerfile"),
+        ("docker", "build", "--quiet", "--file", "deploy/Dockerfile", "."),
+    ):
+        if shutil.which(tool) is None:
+            session.warn(f"NOT CHECKED: {tool} is not installed: {' '.join(arguments)}")
+        elif tool == "docker" and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
+            session.warn("NOT CHECKED: no Docker daemon runs here: the image was not built")
+        else:
+            session.run(tool, *arguments, external=True)
 
 
 @nox.session

@@ -3,6 +3,8 @@
     python benchmarks/serve.py                 # several minutes
     python benchmarks/serve.py --quick         # a tenth of the requests
     python benchmarks/serve.py --only predict,learn,crowd,latency,recovery,restart
+    python benchmarks/serve.py --only start --events 10000000   # 20 models with snapshots
+    python benchmarks/serve.py --only memory --minutes 10
 
 Server CPU is what the operating system counts for the process, all threads, user and system. Contenders take turns.
 """
@@ -43,8 +45,8 @@ class Server:
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL)
 
-    def wait(self, path="/ready"):
-        end = time.monotonic() + 120
+    def wait(self, path="/ready", patience=120):
+        end = time.monotonic() + patience
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 self.errors.seek(0)
@@ -114,11 +116,16 @@ def requests(verb, count, seed, classes=CLASSES):
     found = []
     for values, label, id in instances(count, seed, classes):
         body = {"attributes": values} if verb == "predict" else {"attributes": values, "label": label, "id": id}
-        content = json.dumps(body).encode()
-        head = [f"POST {MODEL}/{verb} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
-        head += [f"Content-Length: {len(content)}", "", ""]
-        found.append("\r\n".join(head).encode() + content)
+        found.append(posted(verb, body))
     return found
+
+
+def posted(verb, body):
+    """The bytes of a request."""
+    content = json.dumps(body).encode()
+    head = [f"POST {MODEL}/{verb} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
+    head += [f"Content-Length: {len(content)}", "", ""]
+    return "\r\n".join(head).encode() + content
 
 
 class Connection(asyncio.Protocol):
@@ -285,14 +292,14 @@ def latency(count, folder):
         server.kill()
 
 
-def filled(path, events):
+def filled(path, events, models=1):
     """A log with so many learn events, written in large transactions."""
     from linmax.service.log import EventLog
 
     path.mkdir()
     log = EventLog(path / "log.sqlite", synchronous="OFF")
     log.begin()
-    number = log.create("m", {"learner": "perceptron"}).number
+    numbers = [log.create(f"m{i}", {"learner": "perceptron"}).number for i in range(models)]
     log.commit()
     chance = random.Random(0)
     pool = [(values, label) for values, label, _ in instances(2000, 1)]
@@ -300,19 +307,20 @@ def filled(path, events):
         log.begin()
         for i in range(start, min(start + 10_000, events)):
             values, label = pool[chance.randrange(len(pool))]
-            log.learn(number, f"{i:012d}", {"attributes": values}, label)
+            log.learn(numbers[i % models], f"{i:012d}", {"attributes": values}, label)
         log.commit()
         log.checkpoint()
     log.close()
 
 
-def ignored(_seq, _predicted):
+def ignored(_seq, _predicted, _fault):
     """Nobody asks again."""
 
 
 def recovery(events, folder):
     from linmax.service.log import EventLog
     from linmax.service.model import ServedModel
+    from linmax.service.replay import replay
 
     path = folder / "recovery"
     filled(path, events)
@@ -327,13 +335,13 @@ def recovery(events, folder):
         model.warm_up()
         model = ServedModel(log.models[1])
         began = time.process_time()
-        model.replay(log, ignored)
-        replay = time.process_time() - began
+        replay(model, log, ignored)
+        replayed = time.process_time() - began
         assert model.account.trials == events
-        log.database.close()
-        ratios.append(replay / scan)
+        log.abandon()
+        ratios.append(replayed / scan)
         print(
-            f"recovery of {events} events: bare scan {scan:.2f} s CPU, replay {replay:.2f} s CPU, "
+            f"recovery of {events} events: bare scan {scan:.2f} s CPU, replay {replayed:.2f} s CPU, "
             f"ratio {ratios[-1]:.2f}"
         )
 
@@ -362,10 +370,65 @@ def restart(events, folder):
     )
 
 
+def start(events, folder, models=20):
+    """From kill -9 to ready with many events and models in one log, each model with a snapshot near its end."""
+    path = folder / "start"
+    filled(path, events, models)
+    server = linmax_server(path).wait(patience=3600)  # replays everything
+    server.process.terminate()  # and writes snapshots
+    server.process.wait()
+    server = linmax_server(path).wait()
+    items = [{"attributes": values, "label": label} for values, label, _ in instances(500, 3)]
+    for i in range(models):  # something to replay behind each snapshot
+        server.call("POST", f"/v1/models/m{i}/learn/batch", {"items": items})
+    server.kill()
+    for _ in range(5):
+        began = time.perf_counter()
+        server = linmax_server(path).wait()
+        seconds, cpu = time.perf_counter() - began, server.cpu()
+        server.kill()
+        size = (path / "log.sqlite").stat().st_size / 2**20
+        print(
+            f"{models} models, {events} events, {size:.0f} MB: ready {seconds:.2f} s after the start, {cpu:.2f} s CPU"
+        )
+
+
+def memory(minutes, folder):
+    """Resident memory under a steady load: learned, predicted, kept and labelled, explained, watched."""
+    server = linmax_server(folder / "memory", "--snapshot-events", "20000", "--keep-events", "50000").wait()
+    resident = Path(f"/proc/{server.process.pid}/statm")
+    try:
+        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        watched = urllib.request.urlopen(f"http://127.0.0.1:{server.port}{MODEL}/events", timeout=60)
+        learned = total = 0
+        began = time.monotonic()
+        for minute in range(minutes + 1):
+            while time.monotonic() - began < 60 * minute:
+                learned += 1
+                ids = [f"kept-{learned}-{i}" for i in range(500)]
+                rounds = (
+                    requests("learn", 500, learned),
+                    requests("predict", 500, learned),
+                    [posted("predict", {"attributes": {"feature1": 1.0, "new": 1.0}, "id": id}) for id in ids],
+                    [posted("label", {"label": "c1", "id": id}) for id in ids],
+                )
+                for contents in rounds:
+                    closed_loop(server.port, contents, 16)
+                    total += len(contents)
+                server.call("POST", f"{MODEL}/explain", {"attributes": {"feature1": 1.0}})
+                watched.readline()
+            size = int(resident.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+            print(f"after {minute} minutes and {total} requests: {size:.1f} MB resident", flush=True)
+    finally:
+        server.kill()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the requests and events")
     parser.add_argument("--only", default="predict,learn,crowd,latency,recovery,restart")
+    parser.add_argument("--events", type=int, default=1_000_000, help="of 'start'")
+    parser.add_argument("--minutes", type=int, default=10, help="of 'memory'")
     parser.add_argument("--folder", default=".", help="where the data are written: a real disk, not a tmpfs")
     arguments = parser.parse_args()
     scale = 10 if arguments.quick else 1
@@ -383,6 +446,10 @@ def main():
                 recovery(1_000_000 // scale, folder)
             elif what == "restart":
                 restart(199_000 // scale, folder)
+            elif what == "start":
+                start(arguments.events // scale, folder)
+            elif what == "memory":
+                memory(arguments.minutes, folder)
             else:
                 sys.exit(f"--only: {what!r} is not known")
     finally:

@@ -176,7 +176,7 @@ class Steady:
         self.problem = problem
         self.instances = linmax.experts(attributes=problem.rows, classes=range(problem.classes))
         self.generator = np.random.default_rng(1)
-        self.learner = linmax.run(linmax.rules.perceptron(), self.instances, problem.labels).model
+        self.model = linmax.run(linmax.rules.perceptron(), self.instances, problem.labels).model
 
     def chunk(self) -> float:
         """Learn one more chunk; seconds a trial."""

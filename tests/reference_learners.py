@@ -272,26 +272,45 @@ class ReferencePool:
 class ReferenceVotes:
     """The pool for voters and raters, all classes known: five logits and a robust softmax, mixed by fixed share.
 
-    Coordinates: share of votes, whether a class is named, voters, raters, thresholds. ``full`` if the logits keep all
-    of their precision, otherwise its diagonal.
+    Coordinates: share of votes, whether a class is named, evidence, voters, raters, thresholds. ``full`` if the logits
+    keep all of their precision, otherwise its diagonal.
     """
 
-    ridge = (0.3, 10.0, 10.0, 10.0, 10.0)
+    informed = (True, False, True, False, False)
+    ridge = (1.0, 10.0, 10.0, 10.0, 10.0)
     kept = (1.0, 1.0, 0.999, 0.99, 0.97)
 
     def __init__(self, voters: int, raters: int, k: int, thresholds: bool, full: bool = True) -> None:
         self.voters, self.raters, self.k, self.thresholds, self.full = voters, raters, k, thresholds, full
-        n = 2 + voters + raters + k * thresholds
+        n = 3 + voters + raters + k * thresholds
         self.home = np.zeros((5, n))
         self.home[:, :2] = 1.0
         self.weights = self.home.copy()
         self.precision = [ridge * np.eye(n) for ridge in self.ridge]
         self.spoken = np.zeros(n, bool)
         self.ratings: list[list[np.ndarray]] = [[] for _ in range(raters)]
-        self.refitted = ReferenceSoftmax(n - 2, 0.1, True)
-        self.mixture = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.001])
+        self.refitted = ReferenceSoftmax(n - 3, 0.1, True)
+        self.mixture = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.001])
         self.guesses = np.ones(6)
         self.trials = 0
+        self.past: list[tuple[list[int], int]] = []  # the classes that voters named, and the label
+
+    def evidence(self, votes: np.ndarray) -> np.ndarray:
+        """What the votes tell by what was named before."""
+        told = np.zeros(self.k)
+        everything = [(v, label) for row, label in self.past for v in row if v >= 0]
+        usual = (sum(v == label for v, label in everything) + 1) / (len(everything) + 2)
+        for i, vote in enumerate(votes):
+            if vote < 0:
+                continue
+            own = [(row[i], label) for row, label in self.past if row[i] >= 0]
+            right = (sum(v == label for v, label in own) + 5 * usual) / (len(own) + 5)
+            habit = np.array([sum(v == c for v, _ in own) + 5 / self.k for c in range(self.k)]) / (len(own) + 5)
+            for c in range(self.k):
+                guess = right if c == vote else (1 - right) * habit[vote] / (1 - habit[c])
+                expected = len(own) * sum(label == c for _, label in self.past) / max(1, len(self.past))
+                told[c] += np.log((own.count((vote, c)) + 5 * guess) / (expected + 5))
+        return 0.3 * (told - told.mean())
 
     def matrix(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(k, n) ratings; votes are -1 where a voter is silent."""
@@ -299,41 +318,46 @@ class ReferenceVotes:
         counts = np.zeros(self.k)
         for i, vote in enumerate(votes):
             if vote >= 0:
-                x[vote, 2 + i] = counts[vote] = 1.0
+                x[vote, 3 + i] = counts[vote] = 1.0
         x[:, 1] = counts
         counts = np.array([(votes == c).sum() for c in range(self.k)], float)
         for i, given in enumerate(scores):
             centred = given - given.mean()
             if centred.any():
                 squares = [*(past**2 for past in self.ratings[i]), centred**2]
-                x[:, 2 + self.voters + i] = centred / np.sqrt(np.mean(squares))
-                counts += shares(x[:, 2 + self.voters + i])
+                x[:, 3 + self.voters + i] = centred / np.sqrt(np.mean(squares))
+                counts += shares(x[:, 3 + self.voters + i])
         x[:, 0] = counts / max(counts.sum(), 1.0)
+        x[:, 2] = self.evidence(votes)
         if self.thresholds:
             x[:, -self.k :] = np.eye(self.k)
         return x
 
     def given(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """What the robust softmax sees."""
-        x = self.matrix(votes, scores)[:, 2:]
+        x = self.matrix(votes, scores)[:, 3:]
         x[:, self.voters : self.voters + self.raters] = scores.T
         return x
 
     def welcomed(self, x: np.ndarray) -> np.ndarray:
         """The weights, and those of newcomers."""
         weights = self.weights.copy()
-        first, last = 2 + self.voters, 2 + self.voters + self.raters
-        for block in (slice(2, first), slice(first, last)):
+        first, last = 3 + self.voters, 3 + self.voters + self.raters
+        for block in (slice(3, first), slice(first, last)):
             old = self.spoken[block]
             new = x[:, block].any(axis=0) & ~old
             for m in range(5):
                 weights[m, block][new] = (0.03 + self.weights[m, block][old].sum()) / (1 + old.sum())
         return weights
 
+    def seen(self, m: int, x: np.ndarray) -> np.ndarray:
+        """The ratings that logit m sees."""
+        return x if self.informed[m] else x * (np.arange(x.shape[1]) != 2)
+
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(6, k): of each member, without guesses."""
         x = self.matrix(votes, scores)
-        found = [shares(x @ weights) for weights in self.welcomed(x)]
+        found = [shares(self.seen(m, x) @ weights) for m, weights in enumerate(self.welcomed(x))]
         return np.array([*found, shares(self.refitted.scores(self.given(votes, scores)))])
 
     def scores(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -341,18 +365,20 @@ class ReferenceVotes:
         return np.log(self.mixture @ ((1 - guess) * self.probabilities(votes, scores) + guess / self.k))
 
     def learn(self, votes: np.ndarray, scores: np.ndarray, label: int) -> None:
-        x, p = self.matrix(votes, scores), self.probabilities(votes, scores)
+        whole, p = self.matrix(votes, scores), self.probabilities(votes, scores)
         guess = self.guesses / (10 + self.trials)
         right = (1 - guess) * p[:, label] + guess / self.k
         self.mixture = 0.999 * self.mixture * right / (self.mixture @ right) + 0.001 / 6
         self.guesses += guess / self.k / right
         self.trials += 1
-        welcomed, speak = self.welcomed(x), x.any(axis=0)
+        welcomed, speak = self.welcomed(whole), whole.any(axis=0)
         self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]
-        self.home[:, :2], self.home[:, 2 + self.voters + self.raters :] = 1.0, 0.0
+        self.home[:, :2], self.home[:, 2], self.home[:, 3 + self.voters + self.raters :] = 1.0, 0.0, 0.0
         self.weights = welcomed
         self.spoken |= speak
         for m, (ridge, kept) in enumerate(zip(self.ridge, self.kept, strict=True)):
+            x = self.seen(m, whole)
+            speak = x.any(axis=0)
             curvature = x.T @ (np.diag(p[m]) - np.outer(p[m], p[m])) @ x
             prior = (1 - kept) * ridge * (1.0 if self.full else speak)
             old = self.precision[m]
@@ -365,3 +391,4 @@ class ReferenceVotes:
             if (given != given.mean()).any():
                 self.ratings[i].append(given - given.mean())
         self.refitted.learn(self.given(votes, scores), label)
+        self.past.append((votes.tolist(), label))

@@ -1,11 +1,13 @@
 """The package as a whole: the map of its rooms, and what is built for others to install."""
 
+import ast
 import email
 import re
 import runpy
 import tarfile
 import tomllib
 import zipfile
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,45 @@ def test_tests_mirror_the_rooms():
     rooms = {name for name, layer in rooms_on_the_map().items() if layer is not None}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders - {"golden"} == rooms
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def module_trees():
+    for name, content in SOURCES.items():
+        if name.endswith(".py"):
+            yield name, ast.parse(content)
+
+
+def room_for_others(name):
+    """Modules whose classes carry the names that users of another library expect: River's and scikit-learn's."""
+    return name.startswith(("linmax/models/river", "linmax/models/sklearn/"))
+
+
+def test_no_class_name_is_defined_twice():
+    places = defaultdict(list)
+    for name, tree in module_trees():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert {name: where for name, where in twice.items() if not all(map(room_for_others, where))} == {}
+
+
+def test_no_constant_has_two_values():
+    """Names of places in an array, as in `A, B = range(2)`, belong to that array; a registry, to its room."""
+    values = defaultdict(dict)
+    for name, tree in module_trees():
+        for node in tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            constants = [t.id for t in targets if isinstance(t, ast.Name) and re.fullmatch("[A-Z][A-Z0-9_]+", t.id)]
+            for constant in constants:
+                values[constant][name] = ast.unparse(node.value)
+    assert len(values) > 500
+    assert {
+        constant: where for constant, where in values.items() if constant != "REGISTRY" and len(set(where.values())) > 1
+    } == {}
 
 
 # -- what is built -------------------------------------------------------------------------------------------------

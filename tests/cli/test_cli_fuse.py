@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import linmax
 from linmax.cli import main
-from linmax.cli.fuse import REST
+from linmax.cli.fuse import COMPILED_NEXT
 from linmax.jit.compiling import JIT
 
 LEARNER = "AR-winnow(1.1)"
@@ -112,7 +112,7 @@ def test_votes_that_name_no_label(tmp_path, capsys):
     path.write_text("v,w,y\n" + "a,?,a\nb,n/a,b\nx,b,b\n" * 5, encoding="utf-8")
     assert main(["fuse", str(path), "--label", "y", "--learner", "winnow(1.2)", "--abstain", "?", "--json", "-"]) == 0
     said = capsys.readouterr()
-    assert "10 votes name what is never a label; they count as abstentions." in said.err
+    assert "10 votes name something that is never a label; they count as abstentions." in said.err
     assert json.loads(said.out)["voters"]["w"]["spoke"] == pytest.approx(1 / 3)
     assert main(["fuse", str(path), "--label", "y", "--classes", "a,b", "--abstain", "?"]) == 2
     assert "voted for" in capsys.readouterr().err
@@ -180,4 +180,4 @@ def test_bad_input_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
 @pytest.mark.skipif(not JIT, reason="is about the compiler")
 def test_what_is_compiled_beside_exists() -> None:
     """In a second process nobody would see the error."""
-    exec(REST, {})
+    exec(COMPILED_NEXT, {})

@@ -149,7 +149,7 @@ def test_predict_gives_no_answer_at_a_risk_and_adds_sets(tmp_path, capsys) -> No
     assert [line or None for line in capsys.readouterr().out.splitlines()] == sure
     for options, told in (
         (["--reject", "1.5"], "--reject must lie between 0 and 1"),
-        (["--sets", "0.9", "--as", "plain"], "sets are several classes a line"),
+        (["--sets", "0.9", "--as", "plain"], "sets are several classes per line"),
     ):
         assert main(["predict", model, table, *options]) == 2
         assert told in capsys.readouterr().err
@@ -193,7 +193,7 @@ def test_scores_from_columns_and_objects_and_pipes(tmp_path, capsys, monkeypatch
     assert "row 2: column 'a:y' is empty, and others of 'a' are not" in capsys.readouterr().err
     table.write_text("a:x,a:y,right\n0.1,0.9,x\n0.2,much,y\n")
     assert main(["fuse", str(table), "--label", "right"]) == 2
-    assert "row 2: the score in column 'a:y' is 'much', no number" in capsys.readouterr().err
+    assert "row 2: the score in column 'a:y' is 'much', which is not a number" in capsys.readouterr().err
 
 
 def test_show_tells_of_members_calibration_and_weights(tmp_path, capsys) -> None:
@@ -235,7 +235,7 @@ def test_what_the_circle_refuses_and_remarks(tmp_path, capsys) -> None:
     assert main(["fuse", str(tmp_path / "gaps.csv"), "--label", "right", "--learner", LEARNER]) == 0
     shown = capsys.readouterr().out
     assert "a: '1.0' is taken for the label '1'." in shown
-    assert "1 vote names what is never a label; it counts as an abstention." in shown
+    assert "1 vote names something that is never a label; it counts as an abstention." in shown
     (tmp_path / "one.csv").write_text("a,right\nx,x\n")
     assert main(["fuse", str(tmp_path / "one.csv"), "--label", "right", "--learner", LEARNER]) == 0
     assert "one.csv: 1 row, 1 voter, 1 class;" in capsys.readouterr().out

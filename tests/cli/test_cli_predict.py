@@ -130,7 +130,7 @@ def test_parquet(model: Path) -> None:
     ("arguments", "said"),
     [
         (["--top", "2", "--output", "labels"], "--top needs numbers to choose by"),
-        (["--top", "2", "--as", "plain"], "several numbers a line"),
+        (["--top", "2", "--as", "plain"], "several numbers per line"),
         (["--out", "a.csv"], "a.csv is read and cannot be written as well"),
         (["--out", "m"], "m is read and cannot be written as well"),
         (["--out", "p", "--json", "./p"], "cannot hold two outputs"),

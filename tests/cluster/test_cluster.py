@@ -411,7 +411,7 @@ def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
     def ours(weights, memory, scalars, index, z, margin, params):
         return False
 
-    with pytest.raises(ValueError, match="of your own making"):
+    with pytest.raises(ValueError, match="a rule of your own"):
         cluster.fit(ours, paths, client=Unused())
     for wrong in ({"passes": 0}, {"mix": "best"}, {"multiplicative": "x"}, {"scale": "x"}, {"resume": True}):
         with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -178,9 +178,9 @@ def test_the_size_of_scores_in_each_part_does_not_matter():
     np.testing.assert_allclose(ratio, 100.0)
     mixed = np.sqrt(pool.scales[:, 1] / 2.0)
     # what a score of the first part adds is about what it added there
-    weights = pool.weights[1, 2:4] / mixed
-    assert (weights < parts[0].engine.top.running.pool.weights[1, 2:4] / small).all()
-    assert (weights > parts[1].engine.top.running.pool.weights[1, 2:4] / large).all()
+    weights = pool.weights[1, 3:5] / mixed
+    assert (weights < parts[0].engine.top.running.pool.weights[1, 3:5] / small).all()
+    assert (weights > parts[1].engine.top.running.pool.weights[1, 3:5] / large).all()
 
 
 @pytest.mark.small

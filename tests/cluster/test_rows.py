@@ -12,7 +12,7 @@ from linmax.cluster import held as holding
 from linmax.cluster.groups import RunPlan
 from linmax.cluster.held import Held
 from linmax.cluster.mixing import Job
-from linmax.cluster.rows import Rows, few_rows_change
+from linmax.cluster.rows import ModelRows, few_rows_change
 from linmax.cluster.shards import shards_of
 from linmax.cluster.workers import Here
 from linmax.rules import REGISTRY
@@ -84,10 +84,10 @@ def test_what_nobody_met_keeps_its_bits():
 
 def test_long_runs_write_backlogs_anew_and_stay_averages(monkeypatch):
     """Both in a shard and after a pass: with a small limit, many times."""
-    monkeypatch.setattr("linmax.cluster.rows.MANY", 20.0)
+    monkeypatch.setattr("linmax.cluster.rows.LONG_BACKLOG", 20.0)
     model, parts = learned("A-perceptron"), [list(lines(seed, 8)) for seed in range(1, 5)]
     short = mixed(model, parts, 6)
-    monkeypatch.setattr("linmax.cluster.rows.MANY", 1e9)
+    monkeypatch.setattr("linmax.cluster.rows.LONG_BACKLOG", 1e9)
     np.testing.assert_allclose(scores(short), scores(mixed(model, parts, 6)), rtol=1e-10, atol=1e-10)
 
 
@@ -96,7 +96,7 @@ def test_a_shard_that_writes_backlogs_anew_leaves_nothing_behind():
     part = list(lines(5, 20, of=20)) * 600  # beyond the number of trials after which averages are written anew
     held = Held(0, model.state())
     rows, counts = held.learn(part, {}, by_rows=True)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, ModelRows)
     assert counts.trials == 12_000
     again, _ = held.learn(part, {}, by_rows=True)
     assert {name: array.tobytes() for name, array in again.stored.items()} == {
@@ -126,7 +126,7 @@ def test_a_copy_that_is_put_back_is_the_start_again():
         held = Held(0, model.state())
         before = {part: array.copy() for part, array in model.state()[1].items()}
         rows, _ = held.learn(list(lines(3, 4)), {}, by_rows=True)
-        assert isinstance(rows, Rows), name
+        assert isinstance(rows, ModelRows), name
         for part, array in held._model.state()[1].items():
             assert array.tobytes() == before[part].tobytes(), (name, part)
     assert tried > 10

@@ -12,7 +12,7 @@ from linmax import average, experts, majority_problem, recycle, run, vote
 from linmax.core import averages
 from linmax.data.experts import Experts
 from linmax.jit.compiling import JIT
-from linmax.techniques.averaging import SCALES
+from linmax.techniques.averaging import AVERAGE_SCALES
 
 RULES = [
     "perceptron",
@@ -29,7 +29,7 @@ RULES = [
     "alma(3, alpha=0.9)",
     "sasb",
 ]
-scales = pytest.mark.parametrize("scale", list(SCALES))
+scales = pytest.mark.parametrize("scale", list(AVERAGE_SCALES))
 compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 
 

@@ -291,9 +291,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: experts(votes=[["a"]], attributes=[[1.0], [2.0]]),
         ValueError,
-        "one row a trial, but votes has 1, attributes has 2",
+        "one row per trial, but votes has 1, attributes has 2",
     ),
-    (lambda: experts(votes=3), TypeError, "votes must be an array with one row a trial, got int"),
+    (lambda: experts(votes=3), TypeError, "votes must be an array with one row per trial, got int"),
     (lambda: experts(votes=[1, 2, 3]), ValueError, "votes must be .*got 1 at trial 0; one voter is"),
     (lambda: experts(votes=["a", "b"]), ValueError, "votes must be .*got 'a' at trial 0; one voter is"),
     (lambda: experts(votes=[["a", "b"], ["a"]]), ValueError, r"same length, got \['a'\] at trial 1; one voter"),

@@ -166,7 +166,7 @@ def test_diversity_is_its_definition(scores):
 def test_diversity_in_stretches(monkeypatch):
     scores = np.random.default_rng(0).normal(size=(50, 4, 3))
     at_once = cognitive_diversity(scores)
-    monkeypatch.setattr("linmax.normalisation.STRETCH", 7)
+    monkeypatch.setattr("linmax.data.rank_scores.STRETCH", 7)
     np.testing.assert_allclose(cognitive_diversity(scores), at_once, atol=1e-12)
 
 

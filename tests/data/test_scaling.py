@@ -12,7 +12,7 @@ from scipy import sparse
 
 import linmax
 from linmax.core.contract import Instances
-from linmax.data.scaling import KINDS, Scaling
+from linmax.data.scaling import SCALINGS, Scaling
 
 pytestmark = pytest.mark.small
 NO_VOTES = (np.zeros((0, 0), np.int32), np.zeros(0), np.zeros((0, 0, 0)))
@@ -111,7 +111,7 @@ def part(given: Instances, begin: int, end: int) -> Instances:
     )
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "auto"])
+@pytest.mark.parametrize("kind", [kind for kind in SCALINGS if kind != "auto"])
 @pytest.mark.parametrize("step", [1, 7, 59])
 def test_cut_and_saved_anywhere_gives_the_same_bits(kind, step):
     whole = stream(np.random.default_rng(5))
@@ -192,7 +192,7 @@ def test_refusals():
 def test_arrays_that_may_not_be_written_to() -> None:
     table = np.array([[1.0, -2.0], [3.0, 0.5]])
     matrix = sparse.csr_array(table)
-    for kind in KINDS:
+    for kind in SCALINGS:
         expected_dense, expected_sparse = Scaling(kind).apply(table), Scaling(kind).apply(matrix).toarray()
         for array in (table, matrix.data, matrix.indices, matrix.indptr):
             array.flags.writeable = False

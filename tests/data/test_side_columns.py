@@ -132,7 +132,7 @@ def test_many_columns_come_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None
     frame, labels = problem()
     frame = frame.drop(columns="level")
     whole = VoteFusion("AR-winnow(1.1)", by="subject").fit(frame, labels)
-    monkeypatch.setattr("linmax.data.side_columns.CELLS", 16 * 7)
+    monkeypatch.setattr("linmax.data.side_columns.VOTES_AT_ONCE", 16 * 7)
     parts = VoteFusion("AR-winnow(1.1)", by="subject").fit(frame, labels)
     np.testing.assert_array_equal(whole.decision_function(frame), parts.decision_function(frame))
     assert whole.report().to_dict() == parts.report().to_dict()

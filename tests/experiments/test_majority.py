@@ -5,7 +5,7 @@ import pytest
 
 import linmax
 from linmax.experiments import majority
-from linmax.experiments.published import GROUPS, READINGS
+from linmax.experiments.published import LEARNER_GROUPS, READINGS
 
 
 class TestPools:
@@ -24,7 +24,7 @@ def played():
 class TestPlay:
     def test_has_every_learner_of_the_table(self, played):
         sizes = {place: len(learners) for place, learners in played.items()}
-        assert sizes == {(r, g): 1 if g == "vr_combine" else 31 for r in READINGS for g in GROUPS}
+        assert sizes == {(r, g): 1 if g == "vr_combine" else 31 for r in READINGS for g in LEARNER_GROUPS}
 
     @pytest.mark.parametrize(
         ("place", "name"),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from linmax.experiments import majority, published
-from linmax.experiments.published import GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval
+from linmax.experiments.published import LEARNER_GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval
 
 
 class TestInterval:
@@ -39,7 +39,7 @@ class TestAgreement:
 class TestPaper:
     def test_is_complete(self):
         assert tuple(PAPER) == NOISES
-        assert all(list(row) == list(GROUPS) for row in PAPER.values())
+        assert all(list(row) == list(LEARNER_GROUPS) for row in PAPER.values())
 
     def test_no_error_is_below_the_noise(self):
         assert all(cell.error >= noise for noise, row in PAPER.items() for cell in row.values())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from linmax.experiments import majority, table1
-from linmax.experiments.published import GROUPS
+from linmax.experiments.published import LEARNER_GROUPS
 
 SMALL = {"trials": 150, "test": 400}
 
@@ -20,7 +20,7 @@ class TestTable1:
         rows = small_table[key]
         assert list(rows) == ["0", "0.05"]
         for row in rows.values():
-            assert list(row) == list(GROUPS)
+            assert list(row) == list(LEARNER_GROUPS)
             for cell in row.values():
                 assert {"name", "error", "ci95", "mistakes"} <= set(cell)
 

@@ -174,7 +174,7 @@ JSON: list[Entry] = [
     ("true.jsonl", _json({"label": True, "n": 1}), {}, [("true", {"n": 1.0})]),
     ("label-object.jsonl", _json({"label": {}, "n": 1}, *[{"label": "p", "n": 1}]), {}, (NUMBERS[:1], [1])),
     ("not-json.jsonl", b'{"label": "p", "n": 1}\n{broken\n{"label": "q", "n": 2}\n', {}, (NUMBERS, [2])),
-    ("array.json", b'[{"label": "p", "n": 1}]', {}, "is a JSON array; write one object a line"),
+    ("array.json", b'[{"label": "p", "n": 1}]', {}, "is a JSON array; write one object per line"),
     ("bom.jsonl", BOM + _json({"label": "p", "n": 1}), {}, NUMBERS[:1]),
     ("crlf.jsonl", b'{"label": "p", "n": 1}\r\n{"label": "q", "n": 2}\r\n', {}, NUMBERS),
     ("twice.jsonl", b'{"label": "p", "n": 1, "n": 2}\n{"label": "p", "n": 1}\n', {}, (NUMBERS[:1], [1])),

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from linmax.streams import StreamModel, stream
+from scipy import sparse
 
 import linmax
 from linmax.cli import main
@@ -137,3 +139,60 @@ def test_words_of_two_texts_interact() -> None:
     for batch in linmax.stream(lines, pairs=["a:b"]):
         trace = linmax.run("perceptron", batch.instances, batch.labels)
     assert trace is not None
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("asked", [["t:b"], ["b:t"], ["t:t"], ["t:b", "b:c"], ["all"], ["t^x:b"], ["t:b", "b:t"]])
+def test_pairs_of_one_instance_are_those_of_a_stream(asked: list[str]) -> None:
+    for plain, found in zip(rows_of(VW), rows_of(VW, pairs=asked), strict=True):
+        made = linmax.features.pairs_of(plain, asked)
+        sorted_names = {"*".join(sorted(name.split("*"))): value for name, value in found.items()}
+        assert {"*".join(sorted(name.split("*"))): value for name, value in made.items()} == sorted_names
+        if asked != ["all"] and asked != ["t:t"]:
+            assert made == found  # the order is that of the question
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron"])
+@pytest.mark.parametrize("asked", [["0:1"], ["all"]])
+def test_every_face_gives_the_same_figures(learner: str, asked: list[str]) -> None:
+    rng = np.random.default_rng(3)
+    table = rng.integers(-3, 4, (300, 3)).astype(float)
+    labels = np.where(table[:, 0] * table[:, 1] > 0.0, "a", "b")
+    lines = [
+        f"{label} | " + " ".join(f"{i}:{v:g}" for i, v in enumerate(row) if v)
+        for row, label in zip(table, labels, strict=True)
+    ]
+    streamed = StreamModel(learner, scale="none")
+    predicted = [p for batch in stream(lines, model=streamed, pairs=asked) for p in streamed.learn(batch)]
+    made = [linmax.features.pairs_of({str(i): v for i, v in enumerate(row) if v}, asked) for row in table.tolist()]
+    one = linmax.Learner(learner)
+    assert [one.learn(row, label) for row, label in zip(made, labels.tolist(), strict=True)] == predicted
+    assert 0 < one.mistakes == streamed.mistakes < 60
+    river = linmax.river.LinearMaxClassifier(learner, scale="none")
+    said = []
+    for row, label in zip(made, labels.tolist(), strict=True):
+        said.append(river.predict_one(row))
+        river.learn_one(row, label)
+    assert said == predicted
+    for x in (table, sparse.csr_array(table), pd.DataFrame(table, columns=["0", "1", "2"])):
+        wide = linmax.features.pairs(x, asked)
+        trace = linmax.run(learner, linmax.experts(attributes=wide), labels, discover=True)
+        assert trace.mistakes[-1] in (one.mistakes - 1, one.mistakes)  # the first label is no mistake in `run`
+        estimator = linmax.LinearMaxClassifier(learner).partial_fit(wide, labels, ["a", "b"])
+        assert (estimator.predict(wide) == labels).mean() > 0.85
+
+
+@pytest.mark.small
+def test_pairs_that_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="'a\\*b' is there already"):
+        linmax.features.pairs_of({"a": 1.0, "b": 1.0, "a*b": 1.0}, ["a:b"])
+    with pytest.raises(TypeError, match="names of an instance must be strings, got 1"):
+        linmax.features.pairs_of({1: 1.0}, ["all"])
+    with pytest.raises(ValueError, match="'a\\*b' must be finite"):
+        linmax.features.pairs_of({"a": 1e200, "b": 1e200}, ["a:b"])
+    with pytest.raises(TypeError, match="a list such as"):
+        linmax.features.pairs([[1.0]], "all")
+    with pytest.raises(ValueError, match="names must have one for each of 1 columns, got 2"):
+        linmax.features.pairs([[1.0]], ["all"], ["a", "b"])
+    with pytest.raises(ValueError, match="linmax.stream"):
+        linmax.features.pairs(sparse.csr_array((1, 5000)))

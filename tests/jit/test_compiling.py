@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import shutil
@@ -19,7 +20,7 @@ import pytest
 from linmax import rules
 from linmax.core.contract import STEP, as_number
 from linmax.jit import caching, compiling
-from linmax.jit.compiling import JIT, address_of
+from linmax.jit.compiling import JIT, address_of, kernel, written_out
 
 PACKAGE = Path(compiling.__file__).parents[1]
 compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
@@ -247,3 +248,52 @@ def test_a_kernel_is_known_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(step)) is step
     assert copy.deepcopy(step) is step
     assert "linmax.rules.perceptron" in step.__module__
+
+
+@kernel()
+def product(a: float, b: int) -> float:
+    return a * b
+
+
+@kernel(apart=True)
+def lonely(a: float, b: int) -> float:
+    return product(a, b) + 1.0
+
+
+@kernel(hot=True)
+def busy(a: float, b: int) -> float:
+    return product(a, 2) + product(a, b) + lonely(a, 3) + lonely(a, b)
+
+
+def attributes(helper: Any) -> set[str]:
+    """What LLVM is told of a helper, which must have been compiled once."""
+    (code,) = helper.dispatcher.overloads.values()
+    function = code.library._final_module.get_function(code.fndesc.llvm_func_name)
+    return {name.decode() for line in function.attributes for name in line.split()}
+
+
+@compiled
+def test_a_helper_is_compiled_once_and_written_out_where_that_was_asked_for() -> None:
+    """Numba would compile it for each constant, and write out all that something hot calls."""
+    called = numba.njit(lambda a, b: (busy(a, b), busy(a, 7), busy(a, np.int32(b))))
+    assert called(0.5, 3) == (7.5, 11.5, 7.5)  # 5 a + 2 a b + 2
+    assert "alwaysinline" in attributes(busy)
+    assert "noinline" in attributes(lonely)
+    assert not {"alwaysinline", "noinline"} & attributes(product)
+
+
+@pytest.mark.small
+def test_a_helper_written_out_gives_the_same() -> None:
+    assert written_out(product)(0.5, 3) == product(0.5, 3) == 1.5
+
+
+@compiled
+def test_the_garbage_collector_goes_on_after_compiling() -> None:
+    for running in (True, False):
+        (gc.enable if running else gc.disable)()
+        try:
+            with compiling.no_collection():
+                assert not gc.isenabled()
+            assert gc.isenabled() == running
+        finally:
+            gc.enable()

@@ -47,7 +47,7 @@ def test_best_but(scores: list[float], skip: int, largest: bool) -> None:
     room[: len(scores)] = scores
     got = best_but(room, len(scores), skip, int(largest))
     others = [score for j, score in enumerate(scores) if j != skip]
-    if others and max(others) == -np.inf:  # a score that is no number: any class will do
+    if others and max(others) == -np.inf:  # a score that is not a number: any class will do
         assert 0 <= got < len(scores)
         assert got != skip
         return

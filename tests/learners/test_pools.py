@@ -276,7 +276,7 @@ def test_copies_by_a_side_column() -> None:
     assert later.sides == ("x", "y", "z")
     assert later.layout.voters == 8
     assert experts(votes=votes, by=["x", "y", None], negated=True).layout.voters == 12
-    with pytest.raises(ValueError, match="by must have one value a trial: got 1 for 3 trials"):
+    with pytest.raises(ValueError, match="by must have one value per trial: got 1 for 3 trials"):
         experts(votes=votes, by=["x"])
     with pytest.raises(ValueError, match="makes copies of voters, and there are none"):
         experts(attributes=[[1.0]], by=["x"])

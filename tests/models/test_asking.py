@@ -104,7 +104,7 @@ def test_costs_come_before_weight() -> None:
         (lambda f: f.ask({}, costs={"voter 0": 1}), "costs: 'voter 1' has none"),
         (lambda f: f.ask({}, costs=dict.fromkeys(NAMES, -1.0)), "costs of 'voter 0' must be >= 0, got -1"),
         (lambda f: f.panel(costs=[1, 2]), "costs must be a dict"),
-        (lambda f: f.ask({"nobody": "a"}), "votes: 'nobody' is no known voter"),
+        (lambda f: f.ask({"nobody": "a"}), "votes: 'nobody' is not a known voter"),
         (lambda f: f.ask(["a"]), "votes must be a dict"),
         (lambda f: f.ask({}, tolerance=-1), "tolerance must be >= 0"),
     ],
@@ -138,7 +138,7 @@ def test_a_learner_asks_too() -> None:
     assert learner.ask({}, attributes={"x": 1.0}) == "anna"
     assert learner.ask({"anna": "a"}, costs={"anna": 1, "ben": 2, "carl": 0}) is None
     assert learner.ask({"anna": None}, voters=["anna", "carl"]) == "carl"
-    with pytest.raises(ValueError, match="'dora' is no known voter"):
+    with pytest.raises(ValueError, match="'dora' is not a known voter"):
         learner.ask({"dora": "a"})
 
 

@@ -141,7 +141,7 @@ def test_learners_that_cannot() -> None:
         linmax.Learner("perceptron", classes=["a", "b"]).predict(candidates=["a"], votes={"v": "a"})
     learner = linmax.Learner("perceptron")
     learner.learn(votes={"v": "a"}, label="a")
-    with pytest.raises(ValueError, match="it has met classes that are no candidates"):
+    with pytest.raises(ValueError, match="it has met classes that are not candidates"):
         learner.predict(candidates=["a"], votes={"v": "a"})
 
 
@@ -165,7 +165,7 @@ def test_blocks_of_vowpal_wabbit() -> None:
     assert second.scores == {"x": {"1": 1.0}, "y": {"2": 3.0}}
     with pytest.raises(ValueError, match="line 1: a candidate's line needs a |"):
         next(read_choices([b"1:0 a b"]))
-    with pytest.raises(ValueError, match="line 1: 'x' is no number"):
+    with pytest.raises(ValueError, match="line 1: 'x' is not a number"):
         next(read_choices([b"1:x | a"]))
     same = next(read_choices([b"0:1 | a", b"0:0 | b"]))  # names that tell nothing apart
     assert (same.candidates, same.label, same.scores) == (["0", "1"], "1", {"a": {"0": 1.0}, "b": {"1": 1.0}})
@@ -229,5 +229,5 @@ def test_a_learner_that_chooses_asks_too() -> None:
     assert learner.ask({"good": "x", "fair": "x"}, candidates=["x", "y"]) is None
     with pytest.raises(ValueError, match="candidates: 'x' is given twice"):
         learner.ask({}, candidates=["x", "x"])
-    with pytest.raises(ValueError, match="voters: 'eve' is no known voter"):
+    with pytest.raises(ValueError, match="voters: 'eve' is not a known voter"):
         learner.ask({}, candidates=["x", "y"], voters=["eve"])

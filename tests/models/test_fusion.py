@@ -172,7 +172,7 @@ def test_a_class_that_joins():
     early = np.where(votes == "c", "a", votes)
     fusion = VoteFusion("AR-winnow(1.2)").fit(early[:100], late[:100])
     assert fusion.classes_.tolist() == ["a", "b"]
-    assert fusion.decision_function(early).shape == (200,)  # two classes: one number a trial
+    assert fusion.decision_function(early).shape == (200,)  # two classes: one number per trial
     strange = [["c"] * 5, ["c", "c", "c", "b", "b"]]
     assert fusion.predict(strange).tolist()[0] == "c"  # what was never met is a class too once it is voted for
     assert fusion.predict_proba(strange).sum() < 2.0  # c has no column
@@ -390,7 +390,7 @@ def test_learners_without_one_weight_vector():
     votes, labels = problem()
     for learner in ("combine(perceptron, winnow(1.2), how=wma)", "stack(perceptron, winnow(1.2), fusion=winnow(1.1))"):
         fusion = VoteFusion(learner).fit(votes, labels)
-        with pytest.raises(ValueError, match="no single weight vector"):
+        with pytest.raises(ValueError, match="not a single weight vector"):
             fusion.weights()
         report = fusion.report()
         assert report.to_dict()["weights"] == {}
@@ -553,7 +553,7 @@ def test_a_refused_call_leaves_the_model():
         with pytest.raises((ValueError, TypeError)):
             fusion.fit(v, y)
     assert pickle.dumps(fusion._state.parts()) == before
-    with pytest.raises(ValueError, match="'new' is no known voter"):
+    with pytest.raises(ValueError, match="'new' is not a known voter"):
         fusion.predict(frame.assign(new="a"))
     with pytest.raises(ValueError, match="voted for 'd'"):
         fusion.predict([["d"] * 5])

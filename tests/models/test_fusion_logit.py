@@ -12,7 +12,7 @@ import pytest
 import linmax
 from linmax.data.normalisation import log_shares
 from linmax.models.fusion import logit
-from linmax.models.fusion.logit import LEARNER, LogitRival
+from linmax.models.fusion.logit import LOGIT_LEARNER, LogitRival
 
 FUSED = "AR-winnow(1.1)"
 
@@ -25,7 +25,7 @@ def problem(trials: int, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
 def test_it_is_what_run_says_on_line_and_held_out() -> None:
     votes, labels = problem(400)
     report = linmax.VoteFusion(FUSED, classes=range(3)).fit(votes[:300], labels[:300]).report(votes[300:], labels[300:])
-    trace = linmax.run(LEARNER, linmax.experts(votes=votes[:300], classes=range(3)), labels[:300])
+    trace = linmax.run(LOGIT_LEARNER, linmax.experts(votes=votes[:300], classes=range(3)), labels[:300])
     assert report.online.accuracy["logit"] == pytest.approx(1.0 - trace.wrong.mean())
     found = trace.model.predict(linmax.experts(votes=votes[300:], classes=range(3)))
     assert report.test is not None
@@ -38,7 +38,7 @@ def test_it_is_what_run_says_on_line_and_held_out() -> None:
 
 @pytest.mark.parametrize("room", [8192, 50])
 def test_cuts_and_files_do_not_matter(room: int, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(logit, "ROWS", room)
+    monkeypatch.setattr(logit, "STACKED_TRIALS", room)
     votes, labels = problem(130)
     whole = linmax.VoteFusion(FUSED, classes=range(3)).fit(votes, labels)
     cut = linmax.VoteFusion(FUSED, classes=range(3))
@@ -53,7 +53,7 @@ def test_cuts_and_files_do_not_matter(room: int, tmp_path: Path, monkeypatch: An
     assert cut.report().online.rivals["logit"] == rows.report().online.rivals["logit"] == expected
     if room == 50:  # 130 trials: 30 of them are left, since 25 go at a time
         assert expected.name == "conditional logit, last 15 trials"
-        trace = linmax.run(LEARNER, linmax.experts(votes=votes[-30:], classes=range(3)), labels[-30:])
+        trace = linmax.run(LOGIT_LEARNER, linmax.experts(votes=votes[-30:], classes=range(3)), labels[-30:])
         assert expected.accuracy == pytest.approx(1.0 - trace.wrong[15:].mean())
 
 
@@ -63,7 +63,7 @@ def test_scores_enter_as_logarithms_of_their_shares() -> None:
     scores = random.random((120, 2, 3)) + 0.7 * np.eye(3)[y][:, None]
     report = linmax.VoteFusion(FUSED).fit(scores[:80], y[:80]).report(scores[80:], y[80:])
     logs = log_shares(scores).astype(np.float32).astype(float)
-    trace = linmax.run(LEARNER, linmax.experts(scores=logs[:80], classes=range(3)), y[:80])
+    trace = linmax.run(LOGIT_LEARNER, linmax.experts(scores=logs[:80], classes=range(3)), y[:80])
     assert report.online.accuracy["logit"] == pytest.approx(1.0 - trace.wrong.mean())
     assert report.test is not None
     found = trace.model.predict(linmax.experts(scores=logs[80:], classes=range(3)))

@@ -62,7 +62,7 @@ def test_weights_with_sides_scores_and_answers_that_were_wrong() -> None:
 @pytest.mark.parametrize(
     ("weights", "told"),
     [
-        ([1.0], r"one number a trial: got shape \(1,\) for 60 trials"),
+        ([1.0], r"one number per trial: got shape \(1,\) for 60 trials"),
         ([-1.0] * 60, "sample_weight of trial 0 must be >= 0"),
         ([np.nan] * 60, "sample_weight of trial 0 must be finite"),
         ([0.0] * 60, "all weights are 0"),

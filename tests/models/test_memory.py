@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from linmax.streams import StreamModel, stream
 
+import linmax
 from linmax.cli import main
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.budget import bytes_given, room_for
@@ -81,7 +82,7 @@ def test_other_formats_share_columns_too() -> None:
     assert pairs.crowded
 
 
-@pytest.mark.parametrize("learner", ["softmax(1)", "robust-softmax(1)", "votes"])
+@pytest.mark.parametrize("learner", ["softmax(1)", "robust-softmax(1)"])
 def test_second_order_learners_keep_a_diagonal_over_many_attributes(
     learner: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +90,17 @@ def test_second_order_learners_keep_a_diagonal_over_many_attributes(
     assert model.features > 3000
     assert sum(array.nbytes for array in model.state()[1].values()) < 10_000_000  # a matrix has 1.3 GB
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_pool_for_votes_keeps_a_diagonal_of_many_voters() -> None:
+    learner, rng = linmax.Learner("votes"), np.random.default_rng(0)
+    for _ in range(30):
+        votes = dict(
+            zip((f"v{i}" for i in rng.choice(2000, 100, replace=False)), rng.choice(list("ab"), 100), strict=True)
+        )
+        learner.learn(votes=votes, label=str(rng.choice(list("ab"))))
+    assert len(learner.voters) > 1000
+    assert sum(array.nbytes for array in learner.state()[1].values()) < 10_000_000  # a matrix has 8 MB for each logit
 
 
 def test_more_classes_leave_room_for_fewer_attributes() -> None:

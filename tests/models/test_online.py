@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 import sys
 from pathlib import Path
@@ -179,6 +180,32 @@ def test_attributes_may_become_larger() -> None:
     learner = Learner("R(s=30, u=3)-p-norm(3)", classes=range(4))
     assert [learner.learn(row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
     assert learner.updates == trace.model.updates > learner.mistakes
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("text", ["perceptron", "A-winnow(1.2)", "R(s=5, u=2)-perceptron", "arow"])
+def test_new_attributes_join_alike_however_they_are_written(text: str) -> None:
+    """Plain numbers, of which compiled code learns at once, and NumPy's, which are read first."""
+    rng, quick, slow = np.random.default_rng(5), Learner(text), Learner(text)
+    for t in range(60):
+        row = {f"a{t // 2}": 0.5, f"a{rng.integers(t + 1)}": 1, "b": float(rng.random())}
+        told = quick.learn(row, label=t % 3)
+        assert told == slow.learn({name: np.float64(value) for name, value in row.items()}, label=np.int64(t % 3))
+    assert_same(quick, slow)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("value", "label"), [(math.nan, 1), (math.inf, 1), ("1", 1), (None, 1), (1.0, [1]), (1e301, 1)]
+)
+def test_a_bad_instance_brings_no_attribute(value: Any, label: Any) -> None:
+    learner = Learner("perceptron")
+    for t in range(8):
+        learner.learn({f"a{t}": 1.0}, label=t % 2)
+    with pytest.raises((ValueError, TypeError), match=r"must be|hashable"):
+        learner.learn({"new": value, "a0": 1.0}, label=label)
+    assert learner.attributes == [f"a{t}" for t in range(8)]
+    assert learner.trials == 8
 
 
 def learn_all(learner: Learner, trials: list[tuple[Any, Any, Any]]) -> None:
@@ -479,7 +506,7 @@ def test_labels_that_come_late() -> None:
     assert learner.predict({"a": 1.0}, id=7) == 1
     assert learner.predict({"b": 1.0}, id="x") == 1
     assert learner.pending == 2
-    with pytest.raises(ValueError, match="2 instances wait for their label already, which is max_pending"):
+    with pytest.raises(ValueError, match="2 instances are waiting for their labels already, which is max_pending"):
         learner.predict({"a": 1.0}, id=8)
     with pytest.raises(ValueError, match="id 7 is in use already"):
         learner.predict({"a": 1.0}, id=7)

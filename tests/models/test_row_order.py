@@ -17,7 +17,7 @@ from linmax.data.experts import experts
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
 
-WHOLE = ["softmax", "softmax(5)", "robust-softmax", "naive-bayes", "recent-label", "attributes", "auto", "votes"]
+WHOLE = ["softmax", "softmax(5)", "robust-softmax", "naive-bayes", "recent-label", "attributes", "auto"]
 NEED = {
     "winnow": "(1.3)", "balanced-winnow": "(1.3)", "p-norm": "(3)", "alma": "(2)", "quasi-additive": "(sinh, 0.3)",
     "committee": "(1.3)",

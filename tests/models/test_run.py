@@ -259,10 +259,10 @@ def test_an_empty_stream() -> None:
 GOOD = experts(attributes=np.eye(2), classes=["a", "b"])
 
 BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
-    (lambda: run("perceptron", GOOD, ["a"]), ValueError, r"labels must be one a trial: got shape \(1,\) for 2"),
+    (lambda: run("perceptron", GOOD, ["a"]), ValueError, r"labels must be one per trial: got shape \(1,\) for 2"),
     (lambda: run("perceptron", GOOD, [["a"], ["b"]]), TypeError, r"labels: \['a'\] at trial 0 is not hashable; use"),
-    (lambda: run("perceptron", GOOD, np.eye(2)), ValueError, r"labels must be one a trial: got shape \(2, 2\)"),
-    (lambda: run("perceptron", GOOD, "ab"), ValueError, r"labels must be one a trial: got shape \(\)"),
+    (lambda: run("perceptron", GOOD, np.eye(2)), ValueError, r"labels must be one per trial: got shape \(2, 2\)"),
+    (lambda: run("perceptron", GOOD, "ab"), ValueError, r"labels must be one per trial: got shape \(\)"),
     (lambda: run("perceptron", GOOD, ["a", "c"]), ValueError, r"'c' at trial 1 is not among the classes .*pass all"),
     (
         lambda: run("perceptron", np.eye(2), ["a", "b"]),

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import linmax
 from linmax.bounds import adaptive_coverage
-from linmax.engine.coverage import COVERAGES, MISSES, STEPS, follow, reach
+from linmax.engine.coverage import COVERAGES, LEVEL_STEPS, MISSES, follow, reach
 from linmax.engine.record import RING, keep_table, new_record, widened
 
 
@@ -43,10 +43,10 @@ def test_coverage_is_kept_whatever_the_sequence(place: int) -> None:
     for gaps in sequences:
         found, levels = missed(gaps, place)
         share = np.cumsum(found) / np.arange(1, size + 1)
-        bounds = [adaptive_coverage(t, STEPS[place], MISSES[place]) for t in range(1, size + 1)]
+        bounds = [adaptive_coverage(t, LEVEL_STEPS[place], MISSES[place]) for t in range(1, size + 1)]
         assert (np.abs(share - MISSES[place]) <= np.array(bounds) + 1e-12).all()
         # The misses so far follow from the level alone.
-        derived = MISSES[place] + (MISSES[place] - levels[place]) / (STEPS[place] * size)
+        derived = MISSES[place] + (MISSES[place] - levels[place]) / (LEVEL_STEPS[place] * size)
         assert share[-1] == pytest.approx(derived, abs=1e-9)
 
 
@@ -61,9 +61,13 @@ def test_an_adversary_reaches_the_order_of_the_bound() -> None:
         misses += gap > largest
         follow(levels, kept, t, gap)
         kept[t] = gap
-        assert -STEPS[place] <= levels[place] <= 1.0 + STEPS[place]
+        assert -LEVEL_STEPS[place] <= levels[place] <= 1.0 + LEVEL_STEPS[place]
     excess = misses / 400 - 0.5
-    assert 0.5 * adaptive_coverage(400, STEPS[place], 0.5) < excess <= adaptive_coverage(400, STEPS[place], 0.5)
+    assert (
+        0.5 * adaptive_coverage(400, LEVEL_STEPS[place], 0.5)
+        < excess
+        <= adaptive_coverage(400, LEVEL_STEPS[place], 0.5)
+    )
 
 
 @pytest.mark.parametrize(

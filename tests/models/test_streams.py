@@ -515,7 +515,7 @@ def test_formats_are_told(name, head, kind):
 
 
 def test_what_cannot_be_told():
-    with pytest.raises(ValueError, match="cannot be told from b'hello'"):
+    with pytest.raises(ValueError, match="cannot be recognised from b'hello'"):
         format_of("-", b"hello\n")
     with pytest.raises(ValueError, match="not text"):
         format_of("-", b"\x7fELF\0\0\n")
@@ -580,7 +580,9 @@ def test_pairs():
     assert dense.labels.tolist() == thin.labels.tolist() == ["1", "0"]
     rows = stream((np.array([[np.inf], [1.0]]), y))
     assert [len(batch) for batch in rows] == [1]
-    assert rows.refusals.first == [("the table", 1, "a value is not finite, or beyond 1e100")]
+    assert rows.refusals.first == [
+        ("the table", 1, "a value is not finite, or beyond 1e100: 'inf'; leave it out, or scale it")
+    ]
 
 
 # -- the model ----------------------------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def test_a_refused_run_changes_nothing(text: str) -> None:
     learner.run(np.eye(2), ["no", "yes"])
     before = state(learner)
     refused: list[tuple[Any, Any, str]] = [
-        (np.eye(2), ["no"], r"labels must be one a trial: got shape \(1,\) for 2 instances"),
+        (np.eye(2), ["no"], r"labels must be one per trial: got shape \(1,\) for 2 instances"),
         (np.eye(2), ["no", None], "labels: None at trial 1 is not a class; drop"),
         (
             np.eye(3),

@@ -118,15 +118,17 @@ def as_svmlight() -> list[str]:
 
 def as_csv() -> list[str]:
     rows = zip(LABELS, WEIGHTS, TABLE, strict=True)
-    return ["heft,0,1,2,3,y", *(f"{w}," + ",".join(map(repr, row.tolist())) + f",{y}" for y, w, row in rows)]
+    return ["importance,0,1,2,3,y", *(f"{w}," + ",".join(map(repr, row.tolist())) + f",{y}" for y, w, row in rows)]
 
 
 def as_json() -> list[str]:
     rows = zip(LABELS.tolist(), WEIGHTS.tolist(), TABLE.tolist(), strict=True)
-    return [json.dumps({"y": y, "heft": w, "features": row}) for y, w, row in rows]
+    return [json.dumps({"y": y, "importance": w, "features": row}) for y, w, row in rows]
 
 
-@pytest.mark.parametrize(("made", "weight"), [(as_vw, None), (as_svmlight, None), (as_csv, "heft"), (as_json, "heft")])
+@pytest.mark.parametrize(
+    ("made", "weight"), [(as_vw, None), (as_svmlight, None), (as_csv, "importance"), (as_json, "importance")]
+)
 def test_the_same_weights_from_every_format(made: Callable[[], list[str]], weight: str | None) -> None:
     model, expected = StreamModel("auto(dense)"), taught("auto(dense)", WEIGHTS)
     for batch in stream(made(), model=model, weight=weight):
@@ -140,7 +142,7 @@ def test_the_same_weights_from_every_format(made: Callable[[], list[str]], weigh
 @pytest.mark.parametrize("library", ["pandas", "pyarrow"])
 def test_the_same_weights_from_tables(library: str, tmp_path: Path) -> None:
     pytest.importorskip(library)
-    columns = {str(i): TABLE[:, i] for i in range(4)} | {"heft": WEIGHTS, "y": LABELS}
+    columns = {str(i): TABLE[:, i] for i in range(4)} | {"importance": WEIGHTS, "y": LABELS}
     source: Any
     if library == "pandas":
         import pandas as pd
@@ -153,7 +155,7 @@ def test_the_same_weights_from_tables(library: str, tmp_path: Path) -> None:
         source = tmp_path / "table.parquet"
         pq.write_table(pa.table(columns), source)
     model = StreamModel("auto(dense)")
-    for batch in stream(source, model=model, weight="heft"):
+    for batch in stream(source, model=model, weight="importance"):
         model.learn(batch)
     assert model.mistakes == taught("auto(dense)", WEIGHTS).mistakes
 
@@ -195,13 +197,13 @@ def test_a_batch_with_weights_that_cannot_be_teaches_nothing() -> None:
 def test_an_option_for_tables_does_not_apply_elsewhere() -> None:
     with pytest.raises(ValueError, match="weight does not apply to Lines, which is Vowpal Wabbit's text"):
         list(stream(["a |f x"], weight="w"))
-    with pytest.raises(ValueError, match="has no column 'heft'"):
-        list(stream(["x,y", "1,a"], weight="heft"))
+    with pytest.raises(ValueError, match="has no column 'importance'"):
+        list(stream(["x,y", "1,a"], weight="importance"))
 
 
 def test_rows_that_are_only_predicted_need_no_weight(tmp_path: Path) -> None:
     model = StreamModel("perceptron")
-    for batch in stream(as_csv(), model=model, weight="heft"):
+    for batch in stream(as_csv(), model=model, weight="importance"):
         model.learn(batch)
     model.save(tmp_path / "model")
     loaded = StreamModel.load(tmp_path / "model")
@@ -209,7 +211,7 @@ def test_rows_that_are_only_predicted_need_no_weight(tmp_path: Path) -> None:
     (batch,) = stream(bare, model=loaded, grow=False)
     (whole,) = stream(as_csv(), model=model, grow=False)
     assert loaded.predict(batch).tolist() == model.predict(whole).tolist()
-    with pytest.raises(ValueError, match="has no column 'heft' for weights"):
+    with pytest.raises(ValueError, match="has no column 'importance' for weights"):
         list(stream(bare, model=loaded))
 
 
@@ -275,7 +277,7 @@ def test_options_that_do_not_go_together(option: list[str], tmp_path: Path, caps
 def test_the_command_weighs_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data.csv"
     data.write_text("\n".join([*as_csv(), "1e9,1,1,1,1,0"]))
-    assert main(["learn", str(data), "--weight", "heft", "--learner", "perceptron"]) == 0
+    assert main(["learn", str(data), "--weight", "importance", "--learner", "perceptron"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "Rows count as much as 'heft' says." in told
+    assert "Rows count as much as 'importance' says." in told
     assert "Weights beyond 100 count as 100 for this learner; the largest is 1e+09." in told

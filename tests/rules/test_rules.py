@@ -165,7 +165,7 @@ def test_elimination_equals_reference() -> None:
         assert fast.weights.tolist() == slow.w.tolist()
     assert fast.inconsistent == 0
     assert fast.mistakes <= 8
-    with pytest.warns(UserWarning, match="no disjunction"):
+    with pytest.warns(UserWarning, match="not a disjunction"):
         fast.run([[1.0, 0, 0, 0, 0, 0, 0, 0], [0.0] * 8], [1, 1])
     assert fast.inconsistent == 2
 

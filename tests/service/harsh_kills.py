@@ -1,8 +1,8 @@
 """The ledger under everything at once: ``python tests/service/harsh_kills.py --kills 1000``.
 
-The process is killed while clients learn, predict and label, and while backups are made and old events are removed.
-Now and then a backup is put back over the folder, or an event of another model is damaged, so that it goes into
-quarantine. What must hold: everything acknowledged is there, nothing twice, and the bits are those that the
+The process is killed while clients learn, predict and label, while backups are made and old events are removed, and
+while it starts. Now and then a backup is put back over the folder, or an event of another model is damaged, so that it
+goes into quarantine; kills strike the first start after that too, and the command that deletes the model. What must hold: everything acknowledged is there, nothing twice, and the bits are those that the
 acknowledged answers alone make of a fresh learner.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -28,17 +29,18 @@ from nursery import Nursery
 from linmax.service import offline
 from linmax.service.backup import back_up
 
-OPTIONS = ("--snapshot-events", "150", "--keep-events", "600", "--snapshot-seconds", "2")
+OPTIONS = ("--snapshot-events", "100", "--keep-events", "300", "--snapshot-seconds", "1")
 
 
 class Nemesis:
     """What happens to one folder."""
 
     def __init__(self, folder, nursery, seed, clients):
-        self.folder, self.data, self.clients = folder, folder / "data", clients
+        self.folder, self.data, self.clients, self.nursery = folder, folder / "data", clients, nursery
         self.server = Server(self.data, *OPTIONS, nursery=nursery)
         self.ledger, self.chance = Ledger(seed), random.Random(seed)
         self.counts = Counter()
+        self.kept = 0  # the last event that was given up
         self.backups = []  # (folder, how many were acknowledged when it was asked for)
 
     def kill_once(self):
@@ -49,16 +51,44 @@ class Nemesis:
         self.ledger.load(self.server, seconds=0.0, clients=self.clients)
         if thread is not None:
             thread.start()
-        time.sleep(self.chance.uniform(0.0, 1.6 if thread is not None else 0.4))
+        if thread is None and self.chance.random() < 0.3:
+            time.sleep(self.chance.uniform(0.9, 1.5))  # upkeep begins after a second
+        else:
+            time.sleep(self.chance.uniform(0.0, 1.6 if thread is not None else 0.4))
+        self.counts["kills in a backup"] += thread is not None and thread.is_alive()
         self.server.kill()
         self.ledger.settle()
         self.counts["kills"] += 1
+        self.look_for_cuts()
         if self.chance.random() < 0.05:
             self.harm()
+        elif self.chance.random() < 0.1:
+            self.strike("kills in a start", "serve", "--data", str(self.data), "--port", "0", *OPTIONS)
         self.start()
         if thread is not None:
             thread.join()  # it goes on with the new process, or by itself
         drain(self.ledger, self.server)  # a repeated request must come before its event is removed
+
+    def strike(self, name, *command):
+        """Begin a command, and kill it at a random moment."""
+        child = self.nursery.start(list(command), self.folder / "struck.err")
+        time.sleep(self.chance.uniform(0.0, 0.3))
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            self.counts[name] += 1
+            self.counts["kills"] += 1
+
+    def look_for_cuts(self):
+        """In a copy of the files: whether events were removed, and whether the kill came before all of them were."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path in self.data.glob("log.sqlite*"):
+                shutil.copy2(path, folder)
+            kept = asked(Path(folder), "SELECT kept FROM models WHERE model = 1")
+            left = asked(Path(folder), f"SELECT count(*) FROM events WHERE model = 1 AND kind > 1 AND seq <= {kept}")
+        self.counts["cuts"] += kept > self.kept
+        self.counts["kills in retention"] += left > 0
+        self.kept = kept
 
     def start(self):
         """Start, if need be after a backup that has the folder for itself."""
@@ -98,14 +128,18 @@ class Nemesis:
         database.close()
         for path in (self.data / "snapshots").glob(f"{number}-*"):
             path.unlink()
+        self.strike("kills in quarantine", "serve", "--data", str(self.data), "--port", "0", *OPTIONS)
         self.server.start()
         assert self.server.call("GET", "/ready")[1]["quarantined"] == ["other"]
         self.ledger.load(self.server, seconds=0.1, clients=2)  # the other one is served
         self.server.kill()
         self.ledger.settle()
         self.counts["quarantines"] += 1
+        self.counts["kills in quarantine"] += 1
         self.counts["kills"] += 1
-        offline.delete(self.data, "other")
+        self.strike("kills in quarantine", "serve", "delete", str(self.data), "other", "--yes")
+        if asked(self.data, "SELECT count(*) FROM models WHERE name = 'other' AND deleted IS NULL"):
+            offline.delete(self.data, "other")
         self.server.start()
         self.make_other()
         self.server.kill()
@@ -139,12 +173,12 @@ class Nemesis:
         return found
 
     def put_back(self, target):
-        """A restore as people do it: over the folder, whose newer snapshots stay there."""
+        """A restore as people do it: over the folder, whose newer snapshots and WAL stay there."""
         shutil.copytree(target, self.data, dirs_exist_ok=True)
-        for left in ("log.sqlite-wal", "log.sqlite-shm"):
-            (self.data / left).unlink(missing_ok=True)
-        rewind(self.ledger, asked(self.data, "SELECT max(seq) FROM events"))
+        rewind(self.ledger, asked(target, "SELECT max(seq) FROM events"))
+        self.kept = asked(target, "SELECT kept FROM models WHERE model = 1")
         self.counts["restores"] += 1
+        self.strike("kills after a restore", "serve", "--data", str(self.data), "--port", "0", *OPTIONS)
 
 
 def asked(data, sql):
@@ -162,7 +196,7 @@ def main():
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--every", type=int, default=25, help="kills between two looks at everything")
     arguments = parser.parse_args()
-    nursery, began = Nursery(), time.monotonic()
+    nursery, began = Nursery(small_steps=True), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         nemesis = Nemesis(Path(folder), nursery, arguments.seed, arguments.clients)
         with nemesis.server as server:

@@ -1,4 +1,4 @@
-"""The ledger for as long as wanted: ``python tests/serve/long_kills.py --kills 1000``."""
+"""The ledger for as long as wanted: ``python tests/service/long_kills.py --kills 1000``."""
 
 from __future__ import annotations
 

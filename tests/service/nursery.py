@@ -1,6 +1,7 @@
 """Starts servers quickly: a process that has imported everything forks one for each line that it reads.
 
-A killed child is as dead as any process; only the imports are saved.
+A killed child is as dead as any process; only the imports are saved. With ``--small-steps`` backups and the removal of
+events take many steps even in a small log, so that kills strike in the middle of them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from pathlib import Path
 class Nursery:
     """The parent, seen from the tests."""
 
-    def __init__(self):
+    def __init__(self, *, small_steps=False):
         paths = [str(Path(__file__).parent), *sys.path]
         self.process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, *(["--small-steps"] if small_steps else [])],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -65,9 +66,12 @@ def main():
     import numpy as np
 
     from linmax import Learner, cli
-    from linmax.service import server
+    from linmax.service import backup, log_upkeep, server
 
     assert server is not None
+    if "--small-steps" in sys.argv:
+        backup.STEP_PAGES = 2
+        log_upkeep.drop.__defaults__ = log_upkeep.purge.__defaults__ = (5,)
     learner = Learner("perceptron")  # loads the compiled functions, of single trials and of many
     for value in (np.float64(1), 1.0, 1.0):
         learner.learn({"a": value}, label="x")

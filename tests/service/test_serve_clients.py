@@ -148,11 +148,15 @@ class TestOthers:
         for since, idle, paused in cases:
             calls = []
             transport = SimpleNamespace(
-                abort=lambda calls=calls: calls.append("abort"), close=lambda calls=calls: calls.append("close")
+                abort=lambda calls=calls: calls.append("abort"),
+                close=lambda calls=calls: calls.append("close"),
+                is_closing=lambda: False,
             )
             protocol = object.__new__(Protocol)
             protocol.since, protocol.idle, protocol.transport, protocol.timeout_keep_alive = since, idle, transport, 5
-            protocol.flow = SimpleNamespace(read_paused=paused)  # we do not read, so the client cannot go on
+            protocol.flow = SimpleNamespace(
+                read_paused=paused, write_paused=False
+            )  # we do not read, so the client cannot go on
             protocol.expire(now, patience=20)
             ends.append(calls)
         assert ends == [["abort"], [], [], [], [], ["close"], []]
@@ -245,7 +249,7 @@ class TestCommandLine:
         assert self.run("keys", "add", "ann", "--data", tmp_path) == 2
         assert "a key called 'ann' exists" in capsys.readouterr().err
         assert self.run("keys", "list", "--data", tmp_path) == 0
-        assert capsys.readouterr().out.startswith("ann: predict,learn, 5 trials a second, sha256 ")
+        assert capsys.readouterr().out.startswith("ann: predict,learn, 5 trials per second, sha256 ")
         assert self.run("keys", "revoke", "bob", "--data", tmp_path) == 2
         assert "no key is called 'bob'; there are: ann" in capsys.readouterr().err
         assert self.run("keys", "revoke", "ann", "--data", tmp_path) == 0

@@ -170,6 +170,12 @@ class TestTrials:
 
 
 class TestKinds:
+    @pytest.mark.parametrize("kind", ["attributes", "mixed"])
+    def test_the_pool_for_votes_takes_no_attributes(self, local, kind):
+        answer = local.call("POST", "/v1/models", {"name": "v", "learner": "votes", "kind": kind})
+        assert answer.status == 422
+        assert "votes learns from votes and scores" in answer.body["error"]["message"]
+
     def test_votes(self, local):
         local.call("POST", "/v1/models", {"name": "v", "learner": "winnow(1.5)", "kind": "votes"})
         v = "/v1/models/v"

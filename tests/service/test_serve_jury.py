@@ -225,8 +225,8 @@ class TestAsk:
             assert post(local, "ask", votes={}, voters=["bob"]).body["voter"] == "bob"
             refused(post(local, "ask", votes={}, costs=costs | {"bob": -1.0}), "costs", "'bob' must be >= 0, got -1")
             refused(post(local, "ask", votes={}, costs={"ann": 1.0}), "costs", "'bob' has none")
-            refused(post(local, "ask", votes={"eve": "a"}), "votes", "'eve' is no known voter")
-            refused(post(local, "ask", votes={}, voters=["eve"]), "voters", "'eve' is no known voter")
+            refused(post(local, "ask", votes={"eve": "a"}), "votes", "'eve' is not a known voter")
+            refused(post(local, "ask", votes={}, voters=["eve"]), "voters", "'eve' is not a known voter")
             refused(post(local, "ask", votes={"ann": 3}), "votes", "must be text")
             assert bits(local.service.models["m"].learner) == before
 

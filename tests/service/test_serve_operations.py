@@ -173,7 +173,7 @@ class TestFairness:
         local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": -1.0 for i in range(400)}, "label": "y"})
         weighing = local.service.models["m"].weighing
         monkeypatch.setattr("linmax.service.weighing.QUICK", -1.0)
-        monkeypatch.setattr("linmax.service.weighing.REST", 1e9)
+        monkeypatch.setattr("linmax.service.weighing.COPY_LIFETIME", 1e9)
         view = local.call("GET", f"{M}/weights?limit=7").body
         assert len(view["attributes"]) == 7
         first = weighing._arrays

@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import shutil
+import sqlite3
 import time
 
 import pytest
@@ -180,6 +181,30 @@ def test_before_there_is_a_model(tmp_path, nursery, browser):
         server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
         until(lambda: page.locator("#model-title").inner_text() == "m")
         assert not page.locator("#first").is_visible()
+        page.close()
+
+
+def test_what_an_operator_must_know(tmp_path, nursery, browser):
+    """Models in quarantine and incidents are shown, and are no reason to propose a first model."""
+    with Server(tmp_path / "data", nursery=nursery) as server:
+        assert server.call("POST", "/v1/models", {"name": "broken", "learner": "perceptron"})[0] == 201
+        for label in "xy":
+            assert server.call("POST", "/v1/models/broken/learn", {"attributes": {"a": 1}, "label": label})[0] == 200
+        server.stop()
+        database = sqlite3.connect(tmp_path / "data" / "log.sqlite")
+        database.execute("UPDATE events SET label = 0")
+        database.execute("INSERT INTO incidents (at, told) VALUES (0, 'the log has lost <b>its</b> end')")
+        database.commit()
+        database.close()
+        for path in (tmp_path / "data" / "snapshots").iterdir():
+            path.unlink()
+        server.start()
+        page = browser.new_page()
+        page.goto(server.address)
+        until(lambda: "event 3 is damaged" in page.locator("#quarantine").inner_text())
+        assert "broken: event 3 is damaged: it does not fit" in page.locator("#quarantine").inner_text()
+        until(lambda: "the log has lost <b>its</b> end" in page.locator("#incidents").inner_text())
+        assert page.locator("#no-models").is_hidden()
         page.close()
 
 

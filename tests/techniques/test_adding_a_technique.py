@@ -31,8 +31,8 @@ class Hesitant(PrefixTechnique):
     def __post_init__(self):
         counted("after", self.after, 1)
 
-    def node(self, lower):
-        return Hesitating(lower(self.base), self)
+    def node(self, make):
+        return Hesitating(make(self.base), self)
 
 
 class Hesitating(Node):

@@ -472,7 +472,7 @@ def test_where_theory_is_silent() -> None:
         (lambda: least_noise([[1.0]], 0.0), "margin must be > 0"),
         (lambda: widest_margin([[1.0]], order=3), "order must be from 1 to 2"),
         (lambda: widest_margin([[1.0]], order=2, positive=True), "positive=True belongs to order=1"),
-        (lambda: certify([[1.0], [2.0]], [1]), "one a trial"),
+        (lambda: certify([[1.0], [2.0]], [1]), "one per trial"),
         (lambda: certify([[1.0], [2.0]], [1, 1]), "labels must be two"),
         (lambda: certify(np.zeros((0, 2)), []), "no trials"),
         (lambda: certify(linmax.experts(votes=[["a"], ["a"]]), ["a", "a"]), "two classes or more"),

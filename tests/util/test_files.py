@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from linmax.util import files
+from linmax.util import files, packing
+from linmax.util.packing import as_it_is
 
 ARRAYS = {
     "weights": np.arange(6.0).reshape(2, 3),
@@ -53,6 +55,34 @@ def test_what_is_written_is_read(model: Path) -> None:
         arrays[name][...] = 1  # they may be written to
 
 
+@pytest.mark.parametrize("piece", [8, 24, 1000])
+def test_arrays_are_packed_and_unpacked_in_pieces(piece: int, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = model.read_bytes()
+    monkeypatch.setattr(packing, "PACKED_AT_A_TIME", piece)
+    monkeypatch.setattr(files, "READ_AT_A_TIME", piece - 1)
+    assert all(array.tobytes() == ARRAYS[name].tobytes() for name, array in files.read(model, "example")[1].items())
+    files.write(model, "example", DESCRIPTION, ARRAYS)
+    assert model.read_bytes() == whole
+    assert all(array.tobytes() == ARRAYS[name].tobytes() for name, array in files.read(model, "example")[1].items())
+
+
+def test_saving_and_reading_need_no_second_copy(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrays = {"cells": rng.normal(size=(2**20, 2)).astype(np.float32), "names": rng.integers(97, 123, 2**23, np.uint8)}
+    arrays["counts"] = np.where(rng.random(2**20) < 0.3, arrays["cells"][:, 0], 0.0)
+    tracemalloc.start()
+    files.write(tmp_path / "large", "example", {}, arrays)
+    packed = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    found = files.read(tmp_path / "large", "example")[1]
+    unpacked = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    total = sum(array.nbytes for array in arrays.values())
+    assert packed < 0.5 * total
+    assert unpacked < 1.2 * total
+    assert all(found[name].tobytes() == array.tobytes() for name, array in arrays.items())
+
+
 def test_the_same_model_gives_the_same_bytes_in_any_order(model: Path) -> None:
     before = model.read_bytes()
     files.write(model, "example", dict(reversed(DESCRIPTION.items())), dict(reversed(ARRAYS.items())))
@@ -70,7 +100,7 @@ def test_files_of_the_plain_format_are_read(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     arrays = {name: np.ascontiguousarray(array) for name, array in ARRAYS.items()}
-    digest = files._digest("{}", arrays)
+    digest = files._digest("{}", {name: as_it_is(array) for name, array in arrays.items()})
     labels = {"linmax_format": "1", "kind": "example", "description": "{}", "sha256": digest}
     save_file(arrays, tmp_path / "old", labels)
     found = files.read(tmp_path / "old", "example")[1]
@@ -81,11 +111,12 @@ def test_files_of_the_plain_format_are_read(tmp_path: Path) -> None:
 def test_a_packed_size_that_is_announced_takes_no_memory(how: dict, tmp_path: Path) -> None:
     import zlib
 
-    stored = {"huge": np.frombuffer(zlib.compress(bytes(10**6)), np.uint8), "huge#zeros": np.zeros(9, np.uint8)}
+    arrays = {"huge": np.frombuffer(zlib.compress(bytes(10**6)), np.uint8), "huge#zeros": np.zeros(9, np.uint8)}
+    stored = {name: as_it_is(array) for name, array in arrays.items()}
     packing = json.dumps({"huge": {"dtype": "<f8", "shape": [2**40], "values": "<f8"} | how})
     labels = {"linmax_format": "2", "kind": "example", "description": "{}", "packing": packing}
     head = files._head(labels | {"sha256": files._digest("{}" + packing, stored)}, stored)
-    (tmp_path / "bomb").write_bytes(head + stored["huge"].tobytes() + stored["huge#zeros"].tobytes())
+    (tmp_path / "bomb").write_bytes(head + arrays["huge"].tobytes() + arrays["huge#zeros"].tobytes())
     with pytest.raises(ValueError, match="announces 8796093022208 bytes"):
         files.read(tmp_path / "bomb", "example")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto")
+DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto")
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
@@ -134,9 +134,9 @@ def _prepare() -> None:
     from linmax.engine import loop
     from linmax.models.run import run as play
 
-    script = f"import linmax; linmax.run({LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
+    script = f"import linmax; linmax.run({DEMO_LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
     with compiling_beside(script, loop) as first:
-        for learner in LEARNERS[:-1] if first else ():
+        for learner in DEMO_LEARNERS[:-1] if first else ():
             play(learner, experts(votes=[[0, 1], [1, 0]]), [0, 1])
 
 
@@ -148,7 +148,7 @@ def _enter(problem: MajorityProblem) -> list[Entrant]:
     instances = experts(votes=problem.votes, classes=range(CLASSES))
     named = plurality(problem.votes, CLASSES)
     return [
-        *(Entrant(learner, _learning(learner, instances, problem.labels)) for learner in LEARNERS),
+        *(Entrant(learner, _learning(learner, instances, problem.labels)) for learner in DEMO_LEARNERS),
         Entrant("plurality", lambda stretch: (named[stretch], None)),
         Entrant("optimal", lambda stretch: (problem.clean[stretch], None)),
     ]

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
-STEP = 500  # rows between updates of the progress bar
+PROGRESS_ROWS = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
-REST = """
+COMPILED_NEXT = """
 from linmax.core.linear_max import longest_row
 from linmax.engine.record import keep_table, note_all
 from linmax.learners.softmax_trials import survey, walk
@@ -64,19 +64,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("votes", metavar="VOTES", help="a table with a column for each voter; - is standard input")
     add_format_option(parser)
     add("--label", metavar="COLUMN", help="the column of right labels (default: label, target, class or y, if any)")
-    add("--ignore", metavar="A,B", default="", help="columns that are no voters")
+    add("--ignore", metavar="A,B", default="", help="columns that are not voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
-    add("--wrong", metavar="COLUMN", help="a column that is true where the label is only known not to be the one given")
+    add("--wrong", metavar="COLUMN", help="a column that is true where the label is a class known to be wrong")
     add("--learner", metavar="TEXT", help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
-    add("--start", metavar="MODEL", help="go on with this fusion")
-    add("--ask", metavar="ROWS", type=int, help="try asking voters one by one, after so many rows with all votes")
-    add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, accuracy that may be given up")
+    add("--start", metavar="MODEL", help="continue with this fusion")
+    add(
+        "--ask", metavar="ROWS", type=int, help="simulate asking voters one by one, after this many rows with all votes"
+    )
+    add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, how much accuracy may be given up")
     add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
-    add("--model", metavar="OUT", help="save the fusion, to go on with it or to predict")
+    add("--model", metavar="OUT", help="save the fusion, to continue with it or to predict")
     add("--html", metavar="OUT", help="write the report as one page for the browser")
     add(
         "--predictions",
@@ -84,7 +86,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write what is predicted for rows without a label: .csv, .jsonl or .parquet",
     )
     add("--plot", metavar="OUT", help="draw the mistake curves as .png, .svg or .pdf")
-    add("--reliability", metavar="OUT", help="draw how often answers are right beside how sure they are")
+    add(
+        "--reliability",
+        metavar="OUT",
+        help="draw how often answers are right against how sure they are (a reliability plot)",
+    )
     add_json_option(parser)
 
 
@@ -141,10 +147,10 @@ def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np
     from linmax.learners.votes import mixture
 
     labels = objects(trials.labels)
-    beside = compiling_beside(REST, mixture) if str(fusion.learner) == LEARNER else nullcontext()
+    beside = compiling_beside(COMPILED_NEXT, mixture) if str(fusion.learner) == LEARNER else nullcontext()
     with _progress(screen, len(learned)) as advance, beside:
-        for begin in range(0, len(learned), STEP):
-            part = learned[begin : begin + STEP]
+        for begin in range(0, len(learned), PROGRESS_ROWS):
+            part = learned[begin : begin + PROGRESS_ROWS]
             mask = None if trials.wrong is None else np.array(trials.wrong)[part]
             fusion.partial_fit(trials.rows(part), labels[part], wrong=mask)
             advance(len(part))
@@ -203,7 +209,7 @@ def _costs(path: str | None) -> dict[str, float] | None:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"--costs {path}: no JSON: {error}") from None
+        raise ValueError(f"--costs {path}: not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"--costs {path}: an object {{voter: number}} is needed, got {found!r}")
     return found
@@ -245,14 +251,14 @@ def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: FuseTable
     import io
     from pathlib import Path
 
-    from linmax.cli.predict_fusion import Wanted
+    from linmax.cli.predict_fusion import AnswerOptions
     from linmax.cli.prediction_forms import make_form
     from linmax.util.outputs import replace_file
 
     target = io.BytesIO()
     writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0, tagged=False)
     if len(rows):
-        answers = Wanted("probabilities").answers(fusion, trials.rows(rows), (rows + trials.first).tolist())
+        answers = AnswerOptions("probabilities").answers(fusion, trials.rows(rows), (rows + trials.first).tolist())
         writer.write(answers)
         writer.end(answers)
     content = target.getvalue()

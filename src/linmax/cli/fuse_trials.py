@@ -85,10 +85,10 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> F
 
 def _label_among(columns: Columns, others: Collection[str]) -> str | None:
     """The column of labels where none is named: the first of the usual names, as for all tables."""
-    from linmax.io.schema import LABELS
+    from linmax.io.schema import LABEL_NAMES
 
     small = {name.lower(): name for name in columns if name not in others}
-    return next((small[name] for name in LABELS if name in small), None)
+    return next((small[name] for name in LABEL_NAMES if name in small), None)
 
 
 def _unlabelled(labels: Sequence[Any], column: str | None) -> list[str]:
@@ -157,9 +157,9 @@ def _classes(
         voters[name] = kept
     if outside:
         remarks.append(
-            "1 vote names what is never a label; it counts as an abstention."
+            "1 vote names something that is never a label; it counts as an abstention."
             if outside == 1
-            else f"{outside:,d} votes name what is never a label; they count as abstentions."
+            else f"{outside:,d} votes name something that is never a label; they count as abstentions."
         )
     return classes, remarks
 

@@ -75,7 +75,9 @@ def _numbers(name: str, column: str, cells: Sequence[Any]) -> np.ndarray:
         try:
             found[row] = float(cell)
         except (TypeError, ValueError):
-            raise ValueError(f"{name}, row {row + 1}: the score in column {column!r} is {cell!r}, no number") from None
+            raise ValueError(
+                f"{name}, row {row + 1}: the score in column {column!r} is {cell!r}, which is not a number"
+            ) from None
     return found
 
 

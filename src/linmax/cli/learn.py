@@ -13,8 +13,10 @@ shown is progressive: each prediction is made before its label is seen.
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from linmax.cli.beside import compiling_beside
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.interrupts import unbroken
 from linmax.cli.learn_choices import learn_choices
@@ -27,10 +29,22 @@ from linmax.cli.row_order import add_shuffle_option, check_shuffle
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
+NAMED = ("svmlight", "vw", ".svm", ".libsvm")  # formats, and endings of files, whose attributes are names
+REST = """
+from linmax.core.linear_max import longest_row
+from linmax.engine.record import keep_table, note_all, pass_over
+from linmax.learners.attribute_kinds import meet
+from linmax.learners.member_fusion import fuse
+from linmax.learners.recent_label import play_recent
+from linmax.learners.sparse_bayes import play_bayes
+from linmax.learners.sparse_linear import play_linear
+for kernel in (play_linear, fuse, meet, play_bayes, play_recent, keep_table, note_all, pass_over, longest_row):
+    kernel.compiled
+"""  # what the default learner needs, which takes as long as the parser
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
-KINDS = "none, max, length, log, idf, standard or auto"
+SCALINGS_TEXT = "none, max, length, log, idf, standard or auto"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reading_options(parser)
     add = parser.add_argument
     add("--learner", metavar="L", default=LEARNER, help=f"what learns, such as 'AR-winnow(1.2)' (default: {LEARNER})")
-    add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {KINDS} (default: auto)")
+    add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {SCALINGS_TEXT} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
     add("--memory", metavar="SIZE", help="a budget for names and weights, such as 500MB (default: none)")
     add("--no-thresholds", action="store_true", help="leave out the constant attribute")
@@ -47,31 +61,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="trials have candidates of their own: JSON lines, or VW's blocks of lines",
     )
-    add("--start", metavar="MODEL", help="go on with a model learned before")
+    add("--start", metavar="MODEL", help="continue with a model learned before")
     add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
     add(
         "--holdout",
         metavar="N",
         type=int,
-        help=f"never learn from every N-th line (default: 0 = none, for several passes {HOLDOUT})",
+        help=f"predict every N-th line, but never learn from it (default: 0 = none; with several passes {HOLDOUT})",
     )
     add(
         "--early-stop",
         metavar="P",
         type=int,
         default=EARLY_STOP,
-        help=f"end after P passes without fewer mistakes on lines held out; 0 = never (default: {EARLY_STOP})",
+        help=f"stop after P passes without fewer mistakes on the held-out lines; 0 = never (default: {EARLY_STOP})",
     )
     add_shuffle_option(parser)
-    add("--delay", metavar="D", type=int, default=0, help="labels come D lines later")
-    add("--test", metavar="FILE", help="at the end, the error on this file")
+    add("--delay", metavar="D", type=int, default=0, help="each label comes D lines later")
+    add("--test", metavar="FILE", help="at the end, report the error on this file")
     add("--model", metavar="OUT", help="save what was learned")
     add("--readable", metavar="OUT", help="write all weights as a table: attribute, class, weight")
     add("--predictions", metavar="OUT", help="write the class predicted for each line ('-' = standard output)")
-    add("--checkpoint", metavar="FILE", help="save all as it goes, and continue from there if the file exists")
+    add(
+        "--checkpoint",
+        metavar="FILE",
+        help="save the state from time to time, and continue from this file if it exists",
+    )
     add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
     add("--plot", metavar="PATH", help="save the progressive error as .png, .svg or .pdf")
-    add("--quiet", action="store_true", help="show nothing but the result")
+    add("--quiet", action="store_true", help="show only the result")
     add_cluster_options(parser)
     add_json_option(parser)
 
@@ -92,7 +110,8 @@ def run(arguments: argparse.Namespace) -> None:
     with unbroken() as held, claimed(written):
         job.begin()
         try:
-            job.learn(held)
+            with _beside(arguments):
+                job.learn(held)
         except BaseException as error:
             with held():
                 job.rescue(error)
@@ -101,6 +120,16 @@ def run(arguments: argparse.Namespace) -> None:
             raise
         with held():
             job.finish()
+
+
+def _beside(arguments: argparse.Namespace) -> AbstractContextManager[object]:
+    """On a first run, compile what learns from named attributes in a second process; this one compiles the parser."""
+    named = arguments.format in NAMED or arguments.data[0].endswith(NAMED)
+    if not named or arguments.learner != LEARNER or arguments.start is not None:
+        return nullcontext()
+    from linmax.learners import sparse_linear
+
+    return compiling_beside(REST, sparse_linear)
 
 
 def _check(arguments: argparse.Namespace) -> None:

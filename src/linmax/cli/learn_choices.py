@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["learn_choices"]
 
 # Options of `linmax learn` that mean nothing here, and the values that they have when they are not given.
-OTHERS = (
+OTHER_OPTIONS = (
     "scale hash_bits memory passes holdout delay checkpoint plot format weight ignore categorical text ngrams pairs "
     "cluster no_thresholds"
 )
@@ -28,7 +28,7 @@ def learn_choices(arguments: argparse.Namespace) -> None:
     from linmax.models.online import Learner
     from linmax.util.outputs import check_output, replace_file, write_json
 
-    for name in OTHERS.split():
+    for name in OTHER_OPTIONS.split():
         if getattr(arguments, name) not in NOT_GIVEN:
             raise ValueError(f"--{name.replace('_', '-')} does not go with --candidates; leave it out")
     for path in [arguments.json, arguments.model, arguments.predictions]:

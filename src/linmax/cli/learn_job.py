@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linmax.cli.insides import in_words
 from linmax.cli.live import Live
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD, Predictions
@@ -111,7 +112,7 @@ class LearnJob:
                 what = "the beginning of the files" if name == "files" else f"--{name.replace('_', '-')}"
                 raise ValueError(
                     f"{self.arguments.checkpoint} was made with another {what}: {settings.get(name)!r}, not {value!r}; "
-                    "remove it to begin anew"
+                    "remove it to start over"
                 )
 
     # -- learning -------------------------------------------------------------------------------------------------
@@ -365,8 +366,10 @@ class LearnJob:
             soft_wrap=True,
         )
         if figures["decided"]:
-            told = ", ".join(f"{name} {value}" for name, value in figures["decided"].items())
-            self.screen.print(f"{told}; auto(dense) or auto(sparse) overrules that", soft_wrap=True)
+            told = in_words(figures["decided"])
+            self.screen.print(
+                f"{told[0].upper()}{told[1:]}; auto(dense) or auto(sparse) overrules that.", soft_wrap=True
+            )
         if told := told_of_runs(self.runs):
             self.screen.print(told, soft_wrap=True)
         if figures["unlabelled"]:

@@ -42,7 +42,7 @@ __all__ = ["configure", "run", "target_of"]
 
 FUSION = "vote fusion"  # the kind of file that linmax fuse saves
 WHAT = ("labels", "scores", "probabilities")
-FORMS = ("plain", "csv", "jsonl", "parquet")
+FORM_NAMES = ("plain", "csv", "jsonl", "parquet")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +54,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--output", choices=WHAT, help="what to write for each line (default: labels; with --top, probabilities)")
     add("--top", metavar="K", type=int, default=0, help="write the K best classes of each line")
     add("--reject", metavar="RISK", type=float, help="give no answer where it would be wrong with a higher probability")
-    add("--sets", metavar="COVERAGE", type=float, help="of a fusion, add the classes that hold the right one so often")
-    add("--as", dest="form", choices=FORMS, help="how (default: plain for labels without sets, else csv)")
-    add("--out", metavar="FILE", help="where to (default: standard output)")
+    add(
+        "--sets",
+        metavar="COVERAGE",
+        type=float,
+        help="of a fusion: add sets of classes that hold the right one this often, such as 0.9",
+    )
+    add(
+        "--as",
+        dest="form",
+        choices=FORM_NAMES,
+        help="the form of the output (default: plain for labels without sets, else csv)",
+    )
+    add("--out", metavar="FILE", help="the file to write (default: standard output)")
     add("--json", metavar="FILE", help="also write the figures as JSON")
 
 
@@ -70,9 +80,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("--top needs numbers to choose by; give --output scores or probabilities")
     form = arguments.form or ("plain" if what == "labels" and arguments.sets is None else "csv")
     if form == "plain" and what != "labels":
-        raise ValueError(f"{what} are several numbers a line; write them --as csv, jsonl or parquet")
+        raise ValueError(f"{what} are several numbers per line; write them --as csv, jsonl or parquet")
     if form == "plain" and arguments.sets is not None:
-        raise ValueError("sets are several classes a line; write them --as csv, jsonl or parquet")
+        raise ValueError("sets are several classes per line; write them --as csv, jsonl or parquet")
     for option, advice in (("reject", 0.1), ("sets", 0.9)):
         if getattr(arguments, option) is not None:
             fraction(f"--{option}", getattr(arguments, option), advice)
@@ -94,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     from rich.console import Console
 
-    from linmax.cli.prediction_counts import Counts
+    from linmax.cli.prediction_counts import PredictionCounts
     from linmax.cli.prediction_forms import Answers, make_form
     from linmax.models.streams import StreamModel, stream
     from linmax.util.outputs import write_json
@@ -108,7 +118,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         id=arguments.id,
         **reading_options(arguments),
     )
-    screen, counts = Console(stderr=True, highlight=False), Counts()
+    screen, counts = Console(stderr=True, highlight=False), PredictionCounts()
     known = unknown = 0
     try:
         with target_of(arguments.out) as target:
@@ -130,7 +140,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         show_refusals(screen, rows.refusals)
         for remark in rows.remarks():
             screen.print(remark, soft_wrap=True)
-    if told := told_of_strangers(known, unknown):
+    if told := unknown_attributes(known, unknown):
         screen.print(told, soft_wrap=True)
     if writer.lost:
         screen.print(f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
@@ -145,13 +155,13 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     refuse_too_many(arguments, counts.lines, rows.refusals)
 
 
-def told_of_strangers(known: int, unknown: int) -> str:
-    """What to say when most attributes of the data, those by name, are none that the model has learned from."""
+def unknown_attributes(known: int, unknown: int) -> str:
+    """The warning that the model knows few of the data's attributes, those by name; "" if it knows most of them."""
     if unknown <= known:
         return ""
     return (
-        f"{unknown:,} of {known + unknown:,} attributes are none that the model has learned from, and were left out; "
-        "is this data of another kind?"
+        f"{unknown:,} of {known + unknown:,} attributes are unknown to the model and were left out; "
+        "is this another kind of data?"
     )
 
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from linmax.cli.prediction_forms import Answers
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["Wanted", "predict_votes"]
+__all__ = ["AnswerOptions", "predict_votes"]
 
-SHOWN = 5  # names in a message
+NAMES_SHOWN = 5  # names in a message
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AnswerOptions:
     """What is to be said of each row: numbers of the classes, only answers of little risk, prediction sets."""
 
     what: str
@@ -54,19 +54,19 @@ class Wanted:
 
 
 def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
-    """Predict the rows of tables with a fusion; columns that are no voters are left out."""
+    """Predict the rows of tables with a fusion; columns that are not voters are left out."""
     import numpy as np
     from rich.console import Console
 
     from linmax.cli.predict import target_of
-    from linmax.cli.prediction_counts import Counts
+    from linmax.cli.prediction_counts import PredictionCounts
     from linmax.cli.prediction_forms import make_form
     from linmax.models.fusion.online import OnLineFusion
     from linmax.util.outputs import write_json
 
     begin, screen = time.perf_counter(), Console(stderr=True, highlight=False)
-    fusion, counts = OnLineFusion.load(arguments.model), Counts()
-    wanted = Wanted(what, arguments.reject, arguments.sets)
+    fusion, counts = OnLineFusion.load(arguments.model), PredictionCounts()
+    wanted = AnswerOptions(what, arguments.reject, arguments.sets)
     with target_of(arguments.out) as target:
         writer = make_form(form, target, what, arguments.top, arguments.id is not None)
         for path in arguments.data:
@@ -110,10 +110,8 @@ def _votes(
         )
     absent = [voter for voter in fusion.voters_ if voter not in present]
     if absent:
-        more = ", ..." if len(absent) > SHOWN else ""
-        told = (
-            f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {', '.join(absent[:SHOWN])}{more}"
-        )
+        names = ", ".join([*absent[:NAMES_SHOWN], *["..."] * (len(absent) > NAMES_SHOWN)])
+        told = f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {names}"
         screen.print(told, soft_wrap=True, markup=False)
     scored = read_scores(name, raters) if raters and not voters else None
     if scored is None:

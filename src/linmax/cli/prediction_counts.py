@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Counts"]
+__all__ = ["PredictionCounts"]
 
 
 @dataclass
-class Counts:
+class PredictionCounts:
     """Lines, those without an answer, and of the others those with a label and those answered wrongly."""
 
     lines: int = 0
@@ -22,7 +22,7 @@ class Counts:
 
         Examples
         --------
-        >>> counts = Counts()
+        >>> counts = PredictionCounts()
         >>> counts.add(["a", "b", None, "b"], ["a", "a", "a", ""])
         >>> counts.told()
         ['error 0.5000, 1 mistakes in 2 labels', '1 of 4 lines not answered']

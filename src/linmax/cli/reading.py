@@ -53,11 +53,11 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add("--ignore", metavar="A,B", default="", help="columns to leave out")
     add("--categorical", metavar="A,B", default="", help="columns whose numbers are categories")
     add("--text", metavar="A,B", default="", help="columns whose words are attributes")
-    add("--delimiter", metavar="D", help="between the fields of a table: a character, tab or space (default: told)")
+    add("--delimiter", metavar="D", help="between the fields of a table: a character, tab or space (default: detected)")
     add("--no-header", action="store_true", help="the first line of a table is data; its columns are 1, 2, ...")
     add("--ngrams", metavar="N", type=int, help="take runs of up to N words of a text (default: 1)")
     add("--skips", metavar="N", type=int, help="take pairs of words with up to N others between them (default: 0)")
-    add("--words", metavar="W", help="how words are told: unicode, or bytes for ASCII only (default: unicode)")
+    add("--words", metavar="W", help="how words are recognised: unicode, or bytes for ASCII only (default: unicode)")
     add("--pairs", metavar="A:B,...", help="pair the attributes of A with those of B; all: all of them")
     add("--strict", action="store_true", help="stop at the first line that cannot be read")
     add(
@@ -147,11 +147,11 @@ def labelled_columns(
 
 def _label_of(columns: dict[str, list[Any]], rectangular: bool) -> str:
     """The column that is the label if none is given: by its name, else the last, or "label" where columns may lack."""
-    from linmax.io.schema import LABELS
+    from linmax.io.schema import LABEL_NAMES
 
     small = {name.lower(): name for name in reversed(columns)}
-    chosen = next((small[name] for name in LABELS if name in small), None)
-    return chosen or (next(reversed(columns), "") if rectangular else LABELS[0])
+    chosen = next((small[name] for name in LABEL_NAMES if name in small), None)
+    return chosen or (next(reversed(columns), "") if rectangular else LABEL_NAMES[0])
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:

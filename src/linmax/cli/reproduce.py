@@ -28,7 +28,7 @@ __all__ = ["configure", "run"]
 
 EXPERIMENTS = ("table1", "figure4", "figure5")
 # Which options belong to which experiments; the rest belong to all.
-OPTIONS = {
+EXPERIMENT_OPTIONS = {
     "runs": ("table1", "figure5"),
     "jobs": ("table1", "figure5"),
     "noise": ("table1",),
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the experiment; print, plot and write what it found."""
     from linmax.util import outputs
 
-    for option, experiments in OPTIONS.items():
+    for option, experiments in EXPERIMENT_OPTIONS.items():
         if getattr(arguments, option) is not None and arguments.experiment not in experiments:
             raise ValueError(f"--{option.replace('_', '-')} is for {' and '.join(experiments)}; leave it out")
     if arguments.json not in (None, "-"):
@@ -154,7 +154,7 @@ def _table1(screen: Console, arguments: argparse.Namespace, plot: Path | None) -
     if (options["trials"], options["test"]) != (majority.TRIALS, majority.TEST):
         screen.print("Not the paper's sizes, which are 5,000 trials and 50,000 test instances.", style="bold")
     for reading, key in (("positive", "cells"), ("balanced", "balanced")):
-        for group, heading in published.GROUPS.items():
+        for group, heading in published.LEARNER_GROUPS.items():
             title = f'{heading}, "Balanced" = {published.READINGS[reading]}'
             _print(screen, _group_table(title, group, result[key], result["paper"]))
     for key, told in (("cells", "positive weights"), ("balanced", "w+ and w-")):
@@ -210,10 +210,10 @@ def _group_table(title: str, group: str, ours: Mapping[str, Any], paper: Mapping
 
 def _score(cells: Mapping[str, Any]) -> str:
     """How many cells agree, and which do not."""
-    from linmax.experiments.published import GROUPS
+    from linmax.experiments.published import LEARNER_GROUPS
 
     verdicts = {(noise, group): cell["agrees"] for noise, row in cells.items() for group, cell in row.items()}
-    apart = [f"{GROUPS[group]} at {noise}" for (noise, group), agrees in verdicts.items() if not agrees]
+    apart = [f"{LEARNER_GROUPS[group]} at {noise}" for (noise, group), agrees in verdicts.items() if not agrees]
     told = f"; not: {', '.join(apart)}" if apart else ""
     return f"{sum(verdicts.values())} of {len(verdicts)} cells agree{told}"
 

@@ -49,5 +49,5 @@ def told_of_runs(runs: Runs) -> str:
         return ""
     return (
         f"Warning: the rows look sorted by class: the same label comes {runs.rows // runs.runs:,} times in a row on "
-        "average, so that the error on the way says little about other rows; try --shuffle"
+        "average, so the progressive error says little about other rows; try --shuffle"
     )

@@ -40,7 +40,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--keep-events", type=int, metavar="N", help="of each model, behind its snapshots (default: all)")
     add("--keep-days", type=float, metavar="D", help="of each model, behind its snapshots (default: all)")
     add("--queue", type=int, default=8192, metavar="N", help="most events that may wait for the disk (default: 8192)")
-    add("--gather", type=float, default=2.0, metavar="MS", help="wait for company before a commit (default: 2 ms)")
+    add(
+        "--gather",
+        type=float,
+        default=2.0,
+        metavar="MS",
+        help="how long a commit waits for further events to join it (default: 2 ms)",
+    )
     add("--log-requests", action="store_true", help="log every request, not only faults")
     add("--workers", type=int, default=1, help=argparse.SUPPRESS)
     add_json_option(parser)
@@ -59,7 +65,7 @@ def _configure_keys(parser: argparse.ArgumentParser) -> None:
         if verb == "add":
             command.add_argument("--scopes", default="predict", metavar="A,B", help="of predict, learn, admin")
             command.add_argument(
-                "--rate", type=float, metavar="R", help="at most R trials a second (default: no limit)"
+                "--rate", type=float, metavar="R", help="at most R trials per second (default: no limit)"
             )
 
 
@@ -117,7 +123,7 @@ def _keys(arguments: argparse.Namespace) -> None:
     file = KeyFile(arguments.data)
     if arguments.verb == "list":
         for key in file.read() or []:
-            rate = "" if key.rate is None else f", {key.rate:g} trials a second"
+            rate = "" if key.rate is None else f", {key.rate:g} trials per second"
             state = "" if key.revoked is None else ", revoked"
             print(f"{key.name}: {','.join(key.scopes)}{rate}{state}, sha256 {key.sha256[:12]}")
         return

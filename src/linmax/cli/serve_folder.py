@@ -29,11 +29,11 @@ def configure_actions(actions: argparse._SubParsersAction[argparse.ArgumentParse
         if name in ("skip", "delete"):
             parser.add_argument("model", metavar="MODEL", help="the name of the model")
         if name == "skip":
-            parser.add_argument("seq", metavar="SEQ", type=int, help="the number of the event, as check tells it")
+            parser.add_argument("seq", metavar="SEQ", type=int, help="the number of the event, as check reports it")
         if name == "delete":
-            parser.add_argument("--yes", action="store_true", required=True, help="needed: there is no way back")
+            parser.add_argument("--yes", action="store_true", required=True, help="required: this cannot be undone")
         if name == "check":
-            parser.add_argument("--settle", action="store_true", help="take note of the incidents: they go away")
+            parser.add_argument("--settle", action="store_true", help="acknowledge the incidents, which clears them")
         if name == "export":
             parser.add_argument("--model", help="of this model alone")
             parser.add_argument("--since", metavar="SEQ", type=int, default=0, help="after this event (default: 0)")

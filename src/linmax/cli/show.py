@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from linmax.cli.insides import in_words, members_of, print_members
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     description, arrays = files.read(arguments.model, kind)
     figures = {"kind": kind} | DESCRIBERS.get(kind, _anything)(description, arrays, arguments)
     _print(figures, arguments)
+    if isinstance(members := figures.get("members"), list):
+        figures["members"] = {member.name: member.value for member in members}
     if arguments.json:
         outputs.write_json(figures, arguments.json)
 
@@ -64,12 +67,8 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
         "features": model.features,
         "classes": model.classes,
     }
-    members = model.pool
-    if members:
-        both = len({member.sparse for member in members}) > 1
-        kinds = {True: " (sparse)" if both else "", False: " (dense)" if both else ""}
-        found["decided"] = model.decided or None
-        found["members"] = {member.name + kinds[member.sparse]: member.weight for member in members}
+    if model.model is not None:
+        found |= {"decided": model.decided or None, "members": members_of(model.model)}
     try:
         weights = model.weights
     except ValueError as error:  # a combination
@@ -110,6 +109,9 @@ def _learner(description: dict[str, Any], arrays: dict[str, np.ndarray], argumen
         "pending": learner.pending,
         "classes": [str(name) for name in learner.classes],
     }
+    if learner.model is not None:
+        pool = learner.model.pool
+        found |= {"decided": (pool and pool.decided()) or None, "members": members_of(learner.model)}
     try:
         weights = learner.weights
     except ValueError as error:  # a combination
@@ -158,7 +160,10 @@ def _print(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
     for name, value in figures.items():
         if value is None or value in ({}, []) or (name == "weights" and isinstance(value, dict)):
             continue
-        text = ", ".join(map(str, value)) if isinstance(value, list) else _short(value)
+        if name == "members":
+            print_members(screen, value)
+            continue
+        text = in_words(value) if name == "decided" else _short(value)
         screen.print(escape(f"{name}: {text[:SHORT]}{' ...' if len(text) > SHORT else ''}"), soft_wrap=True)
     if isinstance(weights, dict) and any(weights.values()):
         table = Table("class", "attributes with the largest weights", box=None, title_justify="left")
@@ -169,6 +174,8 @@ def _print(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     if isinstance(value, dict):
         return ", ".join(
             f"{name} {number:+.3g}" if isinstance(number, float) else f"{name} {number}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from linmax.cli.insides import members_of, print_members
 from linmax.cli.output import console
 
 if TYPE_CHECKING:
-    from linmax.models.experts_model import ExpertsModel
     from linmax.models.fusion.online import OnLineFusion
 
 __all__ = ["show_fusion"]
@@ -26,21 +26,20 @@ def show_fusion(arguments: argparse.Namespace) -> dict[str, Any]:
         screen.width = 120
     figures = _figures(fusion)
     for name, value in figures.items():
-        if name == "members" and value:
-            screen.print("members:", markup=False)
-            for member, share in value.items():
-                told = f"{100.0 * share:5.1f} %" if isinstance(share, float) else share
-                screen.print(f"  {told}  {member}", soft_wrap=True, markup=False)
+        if name == "members":
+            print_members(screen, value)
         elif value:
             screen.print(f"{name}: {_short(value)}", soft_wrap=True, markup=False)
     screen.print()
     screen.print(report)
+    figures["members"] = {member.name: member.value for member in figures["members"]}
     return figures | report.to_dict()
 
 
 def _figures(fusion: OnLineFusion) -> dict[str, Any]:
     model = fusion._fitted.model
     beta, guess = model.calibration
+    judged = model.reliability is not None  # before that, chance would speak
     return {
         "kind": "vote fusion",
         "learner": str(model.learner),
@@ -49,21 +48,9 @@ def _figures(fusion: OnLineFusion) -> dict[str, Any]:
         "classes": [str(name) for name in fusion.classes_.tolist()],
         "by": [] if fusion.by is None else [str(fusion.by)] if isinstance(fusion.by, (str, int)) else list(fusion.by),
         "normalisations": [] if fusion._fitted.normaliser is None else list(fusion._fitted.normaliser.kinds),
-        "members": _members(model),
-        "calibration": {"sharpness": beta, "guess rate": guess},
+        "members": members_of(model),
+        "calibration": {"sharpness": beta, "guess rate": guess} if judged else {},
     }
-
-
-def _members(model: ExpertsModel) -> dict[str, Any]:
-    """What runs side by side: mistakes of a combination's members, or how far the pool for votes follows each."""
-    from linmax.learners.votes import RunningVotes
-
-    found: dict[str, Any] = {member.name: f"{member.mistakes:,d} mistakes" for member in model.members}
-    for node in model.engine.top.walk():
-        for running in vars(node).values():
-            if isinstance(running, RunningVotes):
-                found |= running.members
-    return found
 
 
 def _short(value: Any) -> str:

@@ -22,17 +22,17 @@ from linmax.io.options import ReadOptions
 from linmax.io.reader import open_source
 from linmax.io.schema import is_number
 
-__all__ = ["Part", "fingerprint", "listed", "missing", "opened", "parts_of"]
+__all__ = ["TableFile", "fingerprint", "listed", "missing", "opened", "parts_of"]
 
 PATTERN = frozenset("*?[")
 HIDDEN = "._"
 FILE = "file://"
-NOTHING = "__HIVE_DEFAULT_PARTITION__"
-NEEDED = "needs the package fsspec and the one for its file system; try pip install 'linmax[cluster]'"
+HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
+NEEDS_FSSPEC = "needs the package fsspec and the one for its file system; try pip install 'linmax[cluster]'"
 
 
 @dataclass(frozen=True)
-class Part:
+class TableFile:
     """A file of a table, and the columns that its folders give to each of its rows."""
 
     path: str
@@ -53,7 +53,7 @@ def _file_system(path: str) -> tuple[Any, str]:
 
         found: tuple[Any, str] = url_to_fs(path)
     except (ImportError, ValueError) as error:
-        raise ValueError(f"{path} {NEEDED}: {error}") from None
+        raise ValueError(f"{path} {NEEDS_FSSPEC}: {error}") from None
     return found
 
 
@@ -104,7 +104,7 @@ def _found(system: Any, path: str) -> list[str]:
     return [one for one, steps in below if not any(step[0] in HIDDEN for step in steps)]
 
 
-def parts_of(paths: Sequence[str]) -> list[str | Part]:
+def parts_of(paths: Sequence[str]) -> list[str | TableFile]:
     """Paths, and where folders are called ``name=value`` parts with these columns.
 
     Values are numbers if they are in all folders of this name.
@@ -119,15 +119,15 @@ def parts_of(paths: Sequence[str]) -> list[str | Part]:
     for found in pairs:
         for name, value in found:
             values.setdefault(name, []).append(value)
-    numbers = {name for name, given in values.items() if all(v == NOTHING or is_number(v) for v in given)}
+    numbers = {name for name, given in values.items() if all(v == HIVE_MISSING or is_number(v) for v in given)}
 
     def value_of(name: str, text: str) -> str | float | None:
-        if text == NOTHING:
+        if text == HIVE_MISSING:
             return None
         return float(text) if name in numbers else unquote(text)
 
     return [
-        Part(path, tuple((name, value_of(name, text)) for name, text in found)) if found else path
+        TableFile(path, tuple((name, value_of(name, text)) for name, text in found)) if found else path
         for path, found in zip(paths, pairs, strict=True)
     ]
 
@@ -172,7 +172,7 @@ class RemoteFile(io.BufferedReader):
 @contextmanager
 def opened(source: Any) -> Iterator[Any]:
     """What `linmax.stream` reads instead of the source of a shard."""
-    if isinstance(source, Part):
+    if isinstance(source, TableFile):
         with opened(source.path) as file:
             yield _tables(file, source)
     elif isinstance(source, str) and _remote(source):
@@ -183,7 +183,7 @@ def opened(source: Any) -> Iterator[Any]:
         yield source
 
 
-def _tables(file: Any, part: Part) -> Iterator[Any]:
+def _tables(file: Any, part: TableFile) -> Iterator[Any]:
     """The tables of a file with the columns of its folders."""
     import pyarrow
 

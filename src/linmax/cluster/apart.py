@@ -20,12 +20,12 @@ from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.loop import start_means
 from linmax.engine.notation import parse
 from linmax.techniques import average, combine, recycle
-from linmax.techniques.averaging import SCALES
+from linmax.techniques.averaging import AVERAGE_SCALES
 from linmax.techniques.node import NO_RECYCLING, Chunk, Run
 
 __all__ = ["EngineApart", "play_group"]
 
-NAMES = {number: name for name, number in SCALES.items()}
+SCALE_NAMES = {number: name for name, number in AVERAGE_SCALES.items()}
 
 
 class ApartPlan(NamedTuple):
@@ -61,7 +61,7 @@ def written(run: Run) -> str:
         s, u, passes, budget = run.recycling
         described = recycle(described, s, u, passes, budget or None)
     if run.averaging:
-        described = average(described, NAMES[run.averaging], run.fade)
+        described = average(described, SCALE_NAMES[run.averaging], run.fade)
     return str(described)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from linmax.cluster.addresses import missing
 from linmax.cluster.shards import Shard, ShardError
-from linmax.cluster.workers import HERE, Workers
+from linmax.cluster.workers import THIS_PROCESS, Workers
 from linmax.models.streams import stream
 
 __all__ = ["checked_reading", "refuse_missing_files", "refuse_other_versions", "versions"]
@@ -64,7 +64,7 @@ def refuse_missing_files(workers: Workers, shards: Sequence[Shard]) -> None:
     for address, found in workers.everywhere(missing, [path for _, path in files]).items():
         if isinstance(found, Mapping):  # else the worker has just gone
             for place, why in found.items():
-                failed.setdefault(files[place][0], why if address == HERE else f"{why} on {address}")
+                failed.setdefault(files[place][0], why if address == THIS_PROCESS else f"{why} on {address}")
     if failed:
         told = "; ".join(f"{name}: {why}" for name, why in list(failed.items())[:5])
         raise ShardError(f"{len(failed)} of {len(shards)} shards cannot be read: {told}", failed)

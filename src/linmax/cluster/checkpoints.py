@@ -10,7 +10,7 @@ from typing import Any
 
 from linmax.cluster.groups import Mixed, ShardGroup
 from linmax.cluster.results import Fit, Pass
-from linmax.cluster.rows import Rows
+from linmax.cluster.rows import ModelRows
 from linmax.cluster.shards import ShardCounts
 from linmax.cluster.tree import covered
 from linmax.models.streams import StreamModel
@@ -21,7 +21,7 @@ __all__ = ["Folder"]
 CHECKPOINT, RESULT = "cluster checkpoint", "shard result"
 LATEST, KEPT = "latest.linmax", "shard*-*.linmax"
 FINGERPRINTS = "fingerprints"
-COUNTED = ("learned", "trials", "updates", "mistakes")
+COUNT_FIELDS = ("learned", "trials", "updates", "mistakes")
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class Folder:
     def keep(self, number: int, group: ShardGroup, settings: Mapping[str, Any]) -> None:
         """Keep the models of some shards and subtrees, and the counts of their shards."""
         for (level, place), mixed in group.mixed.items():
-            described, arrays = (None, mixed.state.stored) if isinstance(mixed.state, Rows) else mixed.state
+            described, arrays = (None, mixed.state.stored) if isinstance(mixed.state, ModelRows) else mixed.state
             shards = sorted(covered([(level, place)], len(settings["shards"])))
             description = {
                 "settings": dict(settings),
                 "pass": number,
                 "node": [level, place],
-                "mixed": {name: getattr(mixed, name) for name in COUNTED},
+                "mixed": {name: getattr(mixed, name) for name in COUNT_FIELDS},
                 "model": described,
                 "counts": {str(shard): asdict(group.counts[shard]) for shard in shards},
             }
@@ -92,7 +92,7 @@ class Folder:
                 shards = covered([(level, place)], len(settings["shards"]))
                 self._refuse_others(path.name, description["settings"], settings, shards)
                 described = description["model"]
-                state = Rows.from_stored(arrays) if described is None else (described, arrays)
+                state = ModelRows.from_stored(arrays) if described is None else (described, arrays)
                 found.mixed[level, place] = Mixed(state, **description["mixed"])
                 found.counts |= {int(n): ShardCounts(**counts) for n, counts in description["counts"].items()}
         return found
@@ -105,11 +105,11 @@ class Folder:
             if key != FINGERPRINTS and kept.get(key) != value:
                 raise ValueError(
                     f"{self.path / name} was made with another {key}: {kept.get(key)!r}, not {value!r}; give another "
-                    "folder to begin anew"
+                    "folder to start over"
                 )
         for place in sorted(shards):
             if kept[FINGERPRINTS][place] != settings[FINGERPRINTS][place]:
                 raise ValueError(
                     f"{settings['shards'][place]} has changed since {self.path / name} was made from it; put it back, "
-                    "or give another folder to begin anew"
+                    "or give another folder to start over"
                 )

@@ -10,11 +10,11 @@ from linmax.core.contract import EXPERTS, STRIDE
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
 
-__all__ = ["Placed", "read_existing", "write_existing"]
+__all__ = ["PlacedEngine", "read_existing", "write_existing"]
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedEngine:
     """An engine, and where its columns and classes are in the union."""
 
     engine: Engine

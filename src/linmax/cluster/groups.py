@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from linmax.cluster.held import Held, borrowed
 from linmax.cluster.merge_checks import shares_by
 from linmax.cluster.merging import merge_since
-from linmax.cluster.rows import Rows, merge_rows, whole
+from linmax.cluster.rows import ModelRows, merge_rows, whole
 from linmax.cluster.shards import Refused, ShardCounts, State, same_names
 from linmax.cluster.tree import FAN, Node, children, parent, top
 from linmax.cluster.workers import tell
@@ -49,7 +49,7 @@ class RunPlan(NamedTuple):
 class Mixed:
     """The model of a subtree, and what its shards count for: since the model that they started from."""
 
-    state: State | Rows
+    state: State | ModelRows
     learned: int = 0  # shards with any trial
     trials: int = 0
     updates: int = 0
@@ -131,8 +131,8 @@ def whole_model(number: int, groups: list[ShardGroup], topic: str, shards: int) 
 def report_on(group: ShardGroup) -> GroupReport:
     """What it holds, counts and failures."""
     states = [mixed.state for mixed in group.mixed.values()]
-    by_rows = all(isinstance(state, Rows) for state in states)
-    nbytes = sum(state.nbytes if isinstance(state, Rows) else _bytes(state) for state in states)
+    by_rows = all(isinstance(state, ModelRows) for state in states)
+    nbytes = sum(state.nbytes if isinstance(state, ModelRows) else _bytes(state) for state in states)
     return GroupReport(list(group.mixed), group.counts, group.failed, group.columns, group.seconds, by_rows, nbytes)
 
 
@@ -145,9 +145,9 @@ def _only(group: ShardGroup) -> Mixed:
     return mixed
 
 
-def _model(learned: State | Rows, held: Held, start: StreamModel) -> StreamModel:
+def _model(learned: State | ModelRows, held: Held, start: StreamModel) -> StreamModel:
     """A model that is only looked at; if it met no new names, it shares those it started with."""
-    state = whole(learned, held.base()) if isinstance(learned, Rows) else learned
+    state = whole(learned, held.base()) if isinstance(learned, ModelRows) else learned
     names = start.vocabulary if same_names(state, start.vocabulary) else None
     return StreamModel.from_state(*state, names, copied=False)
 
@@ -169,7 +169,7 @@ def _mix(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
     merged = parts[0].state
     if len(parts) > 1:
         shares = shares_by(plan.mix, [(part.learned, part.trials, part.updates, part.mistakes) for part in parts])
-        rows = [part.state for part in parts if isinstance(part.state, Rows)]
+        rows = [part.state for part in parts if isinstance(part.state, ModelRows)]
         if len(rows) == len(parts):
             merged = merge_rows(held.base(), rows, shares, plan.multiplicative)
         else:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linmax.cluster.addresses import opened
-from linmax.cluster.rows import Base, Rows, apply_rows, few_rows_change, others_changed
+from linmax.cluster.rows import Base, ModelRows, apply_rows, few_rows_change, others_changed
 from linmax.cluster.shards import Refused, ShardCounts, State, same_names, why
 from linmax.io.batches import Batch
 from linmax.io.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ from linmax.models.streams.model import weights_of
 __all__ = ["Held", "borrowed", "forget"]
 
 
-Learned = tuple[State | Rows, ShardCounts]
+ShardResult = tuple[State | ModelRows, ShardCounts]
 
 
 class Held:
@@ -42,10 +42,10 @@ class Held:
         self._model: StreamModel | None = None  # the copy to learn with
         self._described = ""  # what it is, but for its arrays
 
-    def advance(self, mixed: State | Rows) -> None:
+    def advance(self, mixed: State | ModelRows) -> None:
         """Go on to the next pass, which starts from what was mixed in this one."""
         self.number += 1
-        if not isinstance(mixed, Rows):
+        if not isinstance(mixed, ModelRows):
             self.state, self._owned, self._base, self._model = mixed, False, None, None
             if self._names is not None and not same_names(mixed, self._names):
                 self._names = None
@@ -84,14 +84,14 @@ class Held:
 
     def learn(
         self, source: Any, reading: Mapping[str, Any], by_rows: bool
-    ) -> tuple[State | Rows, ShardCounts] | Refused:
+    ) -> tuple[State | ModelRows, ShardCounts] | Refused:
         """Go through one shard, once; ``by_rows`` if the rows that it changes may be all that is returned."""
         began = time.perf_counter()
         if self._model is None:
             self._model = StreamModel.from_state(*self.state, self._vocabulary())
             self._described = json.dumps(self._model.state()[0])
         model, self._model = self._model, None
-        names, updates, tally = len(model.vocabulary), model.updates, Tally(model)
+        names, updates, tally = len(model.vocabulary), model.updates, ShardTally(model)
         try:
             with opened(source) as file:
                 rows = stream(file, model=model, prefetch=False, **reading)
@@ -114,7 +114,7 @@ class Held:
         if self._names is not None and len(self._names) != names:
             self._names = None
 
-    def _changed(self, model: StreamModel, tally: Tally) -> State | Rows:
+    def _changed(self, model: StreamModel, tally: ShardTally) -> State | ModelRows:
         """What the shard changed; the model learns on if it can be put back."""
         state = model.state()
         if json.dumps(state[0]) != self._described or not few_rows_change(model.engine):
@@ -124,7 +124,7 @@ class Held:
             return state
         base = self.base()
         rows = base.rows(columns, state[1])
-        rows = Rows(
+        rows = ModelRows(
             columns, {name: array.copy() if array is state[1][name] else array for name, array in rows.arrays.items()}
         )
         if not others_changed(rows, base):
@@ -133,7 +133,7 @@ class Held:
         return rows
 
 
-class Tally:
+class ShardTally:
     """Counts of a shard, and the columns that it met."""
 
     def __init__(self, model: StreamModel) -> None:
@@ -163,7 +163,7 @@ RUNS = 2  # whose models are held: a driver that was killed leaves one behind
 
 
 @contextmanager
-def borrowed(topic: str, number: int, results: Sequence[State | Rows]) -> Iterator[Held]:
+def borrowed(topic: str, number: int, results: Sequence[State | ModelRows]) -> Iterator[Held]:
     """The model from which pass ``number`` of a run starts.
 
     ``results`` are a whole model and what was mixed in the passes after it, up to the one before this. A model that
@@ -175,7 +175,7 @@ def borrowed(topic: str, number: int, results: Sequence[State | Rows]) -> Iterat
         held = mine.pop() if mine else None
     if held is None or not begun <= held.number <= number:
         first = results[0]
-        assert not isinstance(first, Rows)
+        assert not isinstance(first, ModelRows)
         held = Held(begun, first)
     for mixed in results[held.number - begun + 1 :]:
         held.advance(mixed)

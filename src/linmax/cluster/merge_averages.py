@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.cluster.coordinates import Placed, read_existing, write_existing
+from linmax.cluster.coordinates import PlacedEngine, read_existing, write_existing
 from linmax.core import averages
 from linmax.core.contract import GAUGE, RAW, SHIFT, TRIALS
 from linmax.engine.engine import Engine
@@ -52,8 +52,8 @@ def add_averages(
     kind: int,
     merged: Engine,
     member: int,
-    spots: Sequence[tuple[Placed, np.ndarray | None]],
-    base: Placed | None,
+    spots: Sequence[tuple[PlacedEngine, np.ndarray | None]],
+    base: PlacedEngine | None,
 ) -> None:
     """The average over all engines: their sums added up, with the base counted once."""
     state = merged.state

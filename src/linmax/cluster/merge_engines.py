@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.cluster.coordinates import Placed, read_existing, write_existing
+from linmax.cluster.coordinates import PlacedEngine, read_existing, write_existing
 from linmax.cluster.merge_averages import add_averages
 from linmax.core import averages
 from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
@@ -21,8 +21,8 @@ __all__ = ["merge_engines"]
 
 
 def merge_engines(
-    base: Placed | None,
-    placed: Sequence[Placed],
+    base: PlacedEngine | None,
+    placed: Sequence[PlacedEngine],
     layout: Layout,
     classes: int,
     known: int,
@@ -97,10 +97,10 @@ def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     state.scalars[member, : len(part.scalars)] = part.scalars
 
 
-def _mix_nodes(base: Placed | None, placed: Sequence[Placed], merged: Engine, shares: np.ndarray) -> None:
+def _mix_nodes(base: PlacedEngine | None, placed: Sequence[PlacedEngine], merged: Engine, shares: np.ndarray) -> None:
     """What stands above the rules, and the learners that are none: each node from those in its place."""
 
-    def walked(one: Placed) -> list[Placement]:
+    def walked(one: PlacedEngine) -> list[Placement]:
         maps = (one.voters, one.raters, one.dense, one.sparse, one.classes)
         return [Placement(node, *maps) for node in one.engine.top.walk()]
 
@@ -110,7 +110,7 @@ def _mix_nodes(base: Placed | None, placed: Sequence[Placed], merged: Engine, sh
         node.mix(Mixture([walk[place] for walk in walks], shares, before, merged.k, int(merged.state.shape[KNOWN])))
 
 
-def _count(base: Placed | None, placed: Sequence[Placed], merged: Engine) -> None:
+def _count(base: PlacedEngine | None, placed: Sequence[PlacedEngine], merged: Engine) -> None:
     """Counts of trials and updates."""
     merged.state.counts[...] = sum(one.engine.state.counts for one in placed)
     if base is not None:

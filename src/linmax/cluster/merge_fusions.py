@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmax.cluster.coordinates import Placed
+from linmax.cluster.coordinates import PlacedEngine
 from linmax.cluster.merge_checks import refuse_unmergeable, refuse_unmixable_nodes, shares_of
 from linmax.cluster.merge_engines import merge_engines
 from linmax.cluster.unions import union_of_classes, union_of_names
@@ -172,7 +172,7 @@ def _model(
         voters, raters = _columns(state, there, union.sides), none
         if scored:
             voters, raters = none, (there[:, None] * copies + np.arange(copies)).ravel()
-        placed.append(Placed(state.model.engine, voters, raters, none, none, classes))
+        placed.append(PlacedEngine(state.model.engine, voters, raters, none, none, classes))
     size = len(union.sides.columns) if union.sides.names else len(union.voters)
     constant = states[0].model.layout.constant
     layout = Layout(0, size * copies, 0, 0, constant) if scored else Layout(size, 0, 0, 0, constant)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.cluster.coordinates import Placed
+from linmax.cluster.coordinates import PlacedEngine
 from linmax.cluster.merge_checks import (
     Mergeable,
     checked_models,
@@ -155,7 +155,7 @@ def _merge_learners(
     layout = Layout(len(voters), len(raters), 0, len(attributes), engines[0].layout.constant)
     none = np.zeros(0, np.int64)
     placed = [
-        Placed(engine, voter_maps[i], rater_maps[i], none, attribute_maps[i], class_maps[i])
+        PlacedEngine(engine, voter_maps[i], rater_maps[i], none, attribute_maps[i], class_maps[i])
         for i, engine in enumerate(engines)
     ]
     size = len(learners)
@@ -273,7 +273,7 @@ def _in_order(model: StreamModel, first: StreamModel) -> Scaling:
     return Scaling.from_state(model.scaling.description, arrays)
 
 
-def _placed(engine: Engine, dense: np.ndarray, columns: np.ndarray, shifted: bool, classes: np.ndarray) -> Placed:
+def _placed(engine: Engine, dense: np.ndarray, columns: np.ndarray, shifted: bool, classes: np.ndarray) -> PlacedEngine:
     none = np.zeros(0, np.int64)
     sparse = np.concatenate([[0], 1 + columns]).astype(np.int64) if shifted else columns
-    return Placed(engine, none, none, dense, sparse[: engine.layout.sparse], classes)
+    return PlacedEngine(engine, none, none, dense, sparse[: engine.layout.sparse], classes)

@@ -29,7 +29,7 @@ from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
 from linmax.cluster.partitions import label_of
 from linmax.cluster.results import Fit, Pass, Progress
-from linmax.cluster.rows import Rows
+from linmax.cluster.rows import ModelRows
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
 from linmax.cluster.tree import Node, children, covered, top, whole_nodes
 from linmax.cluster.workers import TaskOutcome, Workers, workers_of
@@ -40,7 +40,7 @@ from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["fit"]
 
-MOST = 16  # passes of which the mixed rows are held
+MOST_PASSES = 16  # passes of which the mixed rows are held
 
 
 def fit(
@@ -214,7 +214,7 @@ class Job:
     def _fetched(self, start: Start) -> StreamModel:
         """The model after the last pass."""
         (mixed,) = self.workers.fetch(self._whole(start) if len(start.groups) > 1 else start.groups[0]).mixed.values()
-        assert not isinstance(mixed.state, Rows)
+        assert not isinstance(mixed.state, ModelRows)
         return StreamModel.from_state(*mixed.state)
 
     def _whole(self, start: Start) -> Any:
@@ -363,7 +363,7 @@ class Start:
     @property
     def long(self) -> bool:
         """Whether a whole model would be less to hold, and to send to a worker that has none."""
-        return len(self.groups) > MOST or sum(self.sizes[1:]) > self.sizes[0]
+        return len(self.groups) > MOST_PASSES or sum(self.sizes[1:]) > self.sizes[0]
 
 
 class Counter:

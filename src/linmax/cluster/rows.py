@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from numba import int64, types
 
-from linmax.cluster.coordinates import Placed
+from linmax.cluster.coordinates import PlacedEngine
 from linmax.cluster.merge_engines import merge_engines
 from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.shards import State
@@ -31,13 +31,13 @@ from linmax.engine.record import Record
 from linmax.jit.compiling import kernel
 from linmax.models.columns import Columns
 from linmax.models.model import Model
-from linmax.techniques.combining import BestOf, Weighing
+from linmax.techniques.combining import BestOf, WeightedCombination
 from linmax.techniques.node import Leaf
 from linmax.util.names import apart
 
 __all__ = [
     "Base",
-    "Rows",
+    "ModelRows",
     "apply_rows",
     "few_rows_change",
     "merge_rows",
@@ -48,13 +48,13 @@ __all__ = [
 STATE = "model.engine.state."
 WEIGHTS, MEMORY, BACKLOG = f"{STATE}weights", f"{STATE}memory", f"{STATE}backlog"
 MEANS, COUNTS, SHAPE, SCALED = f"{STATE}means", f"{STATE}counts", f"{STATE}shape", "scaling.sparse"
-COLUMNS = "rows.columns"
+COLUMNS_ENTRY = "rows.columns"
 WIDE = (WEIGHTS, MEMORY, BACKLOG)  # one row for each attribute
-MANY = averages.LONG / 2  # trials that m takes up before backlogs are written anew
+LONG_BACKLOG = averages.LONG / 2  # trials that m takes up before backlogs are written anew
 
 
 @dataclass(frozen=True)
-class Rows:
+class ModelRows:
     """Some rows of a model: the arrays of its state, but of the wide ones only what belongs to these columns."""
 
     columns: np.ndarray  # of the vocabulary, in order
@@ -63,12 +63,12 @@ class Rows:
     @property
     def stored(self) -> dict[str, np.ndarray]:
         """All of it as arrays by name."""
-        return self.arrays | {COLUMNS: self.columns}
+        return self.arrays | {COLUMNS_ENTRY: self.columns}
 
     @classmethod
     def from_stored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """What was `stored`."""
-        return cls(arrays[COLUMNS], {name: array for name, array in arrays.items() if name != COLUMNS})
+        return cls(arrays[COLUMNS_ENTRY], {name: array for name, array in arrays.items() if name != COLUMNS_ENTRY})
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +83,7 @@ def few_rows_change(engine: Engine | None) -> bool:
     """
     if engine is None or not engine.runs or not engine.k or engine.memory:
         return False
-    if not all(isinstance(node, (Leaf, BestOf, Weighing)) for node in engine.top.walk()):
+    if not all(isinstance(node, (Leaf, BestOf, WeightedCombination)) for node in engine.top.walk()):
         return False
     return all(
         run.rule.spread is None
@@ -121,7 +121,7 @@ class Base:
         """The rows of these columns, after those that come first."""
         return np.concatenate([np.arange(self.first), self.first + columns])
 
-    def rows(self, columns: np.ndarray, arrays: Mapping[str, np.ndarray] | None = None) -> Rows:
+    def rows(self, columns: np.ndarray, arrays: Mapping[str, np.ndarray] | None = None) -> ModelRows:
         """A copy of these rows, of this model or of the arrays of another; arrays without rows are not copied."""
         places, stride = self.places(columns), self.stride
         found = {}
@@ -133,9 +133,9 @@ class Base:
                 found[name] = array[columns]
             elif not name.startswith("names."):
                 found[name] = array
-        return Rows(columns, found)
+        return ModelRows(columns, found)
 
-    def write(self, rows: Rows, target: Mapping[str, np.ndarray]) -> None:
+    def write(self, rows: ModelRows, target: Mapping[str, np.ndarray]) -> None:
         """Write rows into the arrays of a model with the same names."""
         places, stride = self.places(rows.columns), self.stride
         for name, array in rows.arrays.items():
@@ -146,7 +146,7 @@ class Base:
             else:
                 target[name][...] = array
 
-    def met(self, rows: Rows) -> list[tuple[int, float, float, int]]:
+    def met(self, rows: ModelRows) -> list[tuple[int, float, float, int]]:
         """Members with averages: m in these rows, m here, and trials in between.
 
         Here m counts the hypotheses that met a trial, so that it does not change but by trials, unless backlogs were
@@ -157,7 +157,7 @@ class Base:
         averaged = [member for member, run in enumerate(self.model.engine.runs) if run.averaging]
         return [(member, _met(own[member]), _met(start[member]), int(trials[member])) for member in averaged]
 
-    def filled(self, rows: Rows, start: Rows) -> Rows:
+    def filled(self, rows: ModelRows, start: ModelRows) -> ModelRows:
         """The same over the columns of ``start``, which are rows of this model; their columns are among them."""
         arrays = rows.arrays | {name: start.arrays[name].copy() for name in (*WIDE, SCALED)}
         for member, own, before, trials in self.met(rows):
@@ -170,9 +170,9 @@ class Base:
                 _table(arrays[name], stride)[..., places, :] = _table(array, stride)
             elif name == SCALED and len(array):
                 arrays[name][inside] = array
-        return Rows(start.columns, arrays)
+        return ModelRows(start.columns, arrays)
 
-    def alone(self, rows: Rows) -> Model:
+    def alone(self, rows: ModelRows) -> Model:
         """A model of these rows and nothing else, to be looked at."""
         parts = apart(apart(rows.arrays)["model"])
         model, engine = Model.__new__(Model), copy(self.model.engine)
@@ -196,19 +196,19 @@ def _met(means: np.ndarray) -> float:
     return float(means[averages.WEIGHT] + means[averages.IDLE] - means[averages.AGE])
 
 
-def others_changed(rows: Rows, base: Base) -> bool:
+def others_changed(rows: ModelRows, base: Base) -> bool:
     """Whether a model that learned has written other rows anew as well, as it does once in many trials."""
     return any(own != before + trials for _, own, before, trials in base.met(rows))
 
 
-def whole(rows: Rows, base: Base) -> State:
+def whole(rows: ModelRows, base: Base) -> State:
     """The model that has these rows, and else those of its start."""
     description, arrays = base.state
     full = base.filled(rows, base.rows(np.arange(int(description["columns"]))))
     return description, full.arrays | {name: array for name, array in arrays.items() if name.startswith("names.")}
 
 
-def merge_rows(base: Base, parts: Sequence[Rows], shares: np.ndarray, multiplicative: str) -> Rows:
+def merge_rows(base: Base, parts: Sequence[ModelRows], shares: np.ndarray, multiplicative: str) -> ModelRows:
     """`linmax.cluster.merging.merge_since` for models that differ from their start in these rows."""
     columns = np.unique(np.concatenate([part.columns for part in parts]))
     start = base.rows(columns)
@@ -226,17 +226,17 @@ def merge_rows(base: Base, parts: Sequence[Rows], shares: np.ndarray, multiplica
         columns.size,
     )
     arrays = {f"model.{name}": array for name, array in merged.state()[1].items()}
-    return Rows(columns, arrays | {f"scaling.{name}": array for name, array in scaling.arrays.items()})
+    return ModelRows(columns, arrays | {f"scaling.{name}": array for name, array in scaling.arrays.items()})
 
 
-def _placed(model: Model) -> Placed:
+def _placed(model: Model) -> PlacedEngine:
     none, layout = np.zeros(0, np.int64), model.layout
-    return Placed(
+    return PlacedEngine(
         model.engine, none, none, np.arange(layout.dense), np.arange(layout.sparse), np.arange(len(model.classes))
     )
 
 
-def _scaling(rows: Rows, base: Base) -> Scaling:
+def _scaling(rows: ModelRows, base: Base) -> Scaling:
     return Scaling.from_state(base.state[0]["scaling"], apart(rows.arrays)["scaling"])
 
 
@@ -249,7 +249,7 @@ def renew(kind: int, anew: int, weights: np.ndarray, backlog: np.ndarray, means:
         averages.sums(kind, weights, backlog, means)
 
 
-def apply_rows(rows: Rows, base: Base) -> bool:
+def apply_rows(rows: ModelRows, base: Base) -> bool:
     """Turn the arrays of ``base`` into the model that was mixed from it.
 
     Returns whether other rows have changed as well, in how their averages are written.
@@ -262,9 +262,9 @@ def apply_rows(rows: Rows, base: Base) -> bool:
         mixed[BACKLOG][member] += more * mixed[WEIGHTS][member]
         means[averages.UNSEEN] += more * means[averages.START]
         means[averages.WEIGHT] += more
-        if means[averages.WEIGHT] > MANY:
+        if means[averages.WEIGHT] > LONG_BACKLOG:
             far.add(member)
-    base.write(Rows(rows.columns, mixed), arrays)
+    base.write(ModelRows(rows.columns, mixed), arrays)
     description["model"] = description["model"] | {"grows": True}
     engine = base.model.engine
     if engine.tracked:

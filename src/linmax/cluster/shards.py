@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.cluster.addresses import Part, fingerprint, listed, parts_of
+from linmax.cluster.addresses import TableFile, fingerprint, listed, parts_of
 from linmax.cluster.partitions import is_collection, is_pair, partitions
 from linmax.cluster.unions import begins_with
 from linmax.data.arrays import Layout
@@ -61,7 +61,7 @@ class Shard:
     @property
     def path(self) -> str | None:
         """Of the file, if it is one."""
-        if isinstance(self.source, Part):
+        if isinstance(self.source, TableFile):
             return self.source.path
         return self.source if isinstance(self.source, str) else None
 
@@ -92,7 +92,7 @@ class Refused:
 
 def shards_of(given: Any) -> list[Shard]:
     """Shards from paths, patterns, folders, frames, pairs (X, y), lists of lines, and parts of Dask collections."""
-    if isinstance(given, (str, os.PathLike, Part)) or is_table(given) or is_collection(given) or is_pair(given):
+    if isinstance(given, (str, os.PathLike, TableFile)) or is_table(given) or is_collection(given) or is_pair(given):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
@@ -103,7 +103,7 @@ def shards_of(given: Any) -> list[Shard]:
         elif isinstance(item, (str, os.PathLike)):
             found += [Shard(str(part), part) for part in parts_of(listed(os.fspath(item)))]
         else:
-            found.append(Shard(str(item) if isinstance(item, Part) else f"shard {len(found)}", item))
+            found.append(Shard(str(item) if isinstance(item, TableFile) else f"shard {len(found)}", item))
     if not found:
         raise ValueError("shards must hold at least one shard, got none")
     return found
@@ -114,7 +114,7 @@ def refuse_untold(learner: Any) -> None:
     for run in Engine(learner, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True)).runs:
         own = run.rule.name.replace("_", "-") not in REGISTRY or run.rule.parameters.get("link", "exp") not in LINKS
         if own:
-            raise ValueError(f"{run.rule} is of your own making, which the workers do not know; use a built-in rule")
+            raise ValueError(f"{run.rule} is a rule of your own, which the workers do not know; use a built-in rule")
 
 
 def same_names(state: State, known: Vocabulary) -> bool:

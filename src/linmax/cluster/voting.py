@@ -40,7 +40,7 @@ def fit_votes(
         Tables with a column for each voter and one of labels: files that the workers can read (patterns too), data
         frames, dicts of columns; or pairs (votes, y) as `VoteFusion.fit` takes them.
     label, ignore
-        The column of labels in a table, and columns that are no voters. Side columns are named by the fusion's ``by``.
+        The column of labels in a table, and columns that are not voters. Side columns are named by the fusion's ``by``.
     client
         A ``distributed.Client``; without one all is done in this process, with the same result.
     mix

@@ -17,8 +17,8 @@ from typing import Any
 __all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may be temporary
-HERE = "this process"
-NEEDED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
+THIS_PROCESS = "this process"
+NEEDS_DISTRIBUTED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Workers:
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """What a function returns, or raises, in each process that runs tasks, by their names."""
-        return {HERE: function(*arguments)}
+        return {THIS_PROCESS: function(*arguments)}
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
@@ -158,7 +158,7 @@ def _told(error: BaseException) -> str:
 
 # Dask's profiler and timers run fifty times a second or more in every process: a sixth of a core with two workers.
 QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
-DIED = "its worker died again and again: killed, or out of memory"
+DIED = "its worker died repeatedly: killed, or out of memory"
 
 
 class OnDask(Workers):
@@ -345,7 +345,7 @@ def connect(address: str) -> Iterator[Any]:
         import dask
         from distributed import Client, LocalCluster
     except ImportError:
-        raise ValueError(NEEDED) from None
+        raise ValueError(NEEDS_DISTRIBUTED) from None
     if kind != "local":
         try:
             client = Client(address, timeout=10)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 
 from linmax.core.rows import Rows, Vector
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from linmax import bounds
 else:
-    bounds = Later("linmax.bounds")  # rules take it from here, and load it when the first bound is asked for
+    bounds = LazyModule("linmax.bounds")  # rules take it from here, and load it when the first bound is asked for
 
 __all__ = ["AdditiveBound", "Bound", "MultiplicativeBound", "bounds", "norm_of"]
 

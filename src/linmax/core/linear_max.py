@@ -36,7 +36,7 @@ def longest_row(starts: np.ndarray) -> int:
     return longest
 
 
-@kernel()
+@kernel(apart=True)
 def score_experts(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
     """The part of `score` that is not attributes: voters, raters, thresholds."""
     scores[:] = 0.0

@@ -30,7 +30,7 @@ from linmax.core.contract import (
     call_step,
 )
 from linmax.core.linear_max import difference, put
-from linmax.jit.compiling import JIT, caller, kernel
+from linmax.jit.compiling import JIT, caller, kernel, written_out
 from linmax.jit.panels import LANES
 from linmax.jit.selection import put_votes
 from linmax.jit.vote_panels import TABLE
@@ -277,6 +277,9 @@ def difference_of_votes(
     return count
 
 
+difference_here = written_out(difference)
+
+
 @kernel(hot=True)
 def present_instance(
     view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
@@ -285,5 +288,5 @@ def present_instance(
     if only_votes(instances):
         count = difference_of_votes(instances, t, view.shape, label, rival, scratch.support, scratch.z)
     else:
-        count = difference(instances, t, view.shape, label, rival, scratch.support, scratch.z)
+        count = difference_here(instances, t, view.shape, label, rival, scratch.support, scratch.z)
     return present(view, scratch, count, margin)

@@ -37,7 +37,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, MemberView, Scratch, only_votes
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import kernel, written_out
 from linmax.jit.panels import add_lanes, close_lanes, magnitude, used_below
 from linmax.jit.selection import lowest_bit
 from linmax.jit.vote_panels import (
@@ -68,7 +68,9 @@ __all__ = [
     "usable",
 ]
 
-FAR = 10**6  # steps: more than any sum
+BEYOND_STEPS = 10**6  # steps: more than any sum
+
+score_here = written_out(score)
 
 
 @kernel()
@@ -236,7 +238,7 @@ def next_in_panel(
 @kernel(hot=True)
 def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
     """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
-    best, top, second = 0, int(sums[sum_place(0, lane)]), -FAR
+    best, top, second = 0, int(sums[sum_place(0, lane)]), -BEYOND_STEPS
     for row in range(1, known):
         value = int(sums[sum_place(row, lane)])
         second = max(second, min(top, value))
@@ -309,7 +311,7 @@ def search(
         if only_votes(instances):
             score_votes(instances, t, shape, view.weights, scores)
         else:
-            score(instances, t, shape, view.weights, scores)
+            score_here(instances, t, shape, view.weights, scores)
         first, second = top_two(scores, shape)
         # Of a right prediction by a thick rule the rival matters, too.
         thick = first == labels[t] and second >= 0 and view.scalars[REACH] > 0.0 and abs(scores[second]) < TINY

@@ -11,12 +11,12 @@ import numpy as np
 from linmax.data.distinct import distinct_of
 from linmax.data.features import pack
 from linmax.util.checks import finite, refuse_masked
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 
 __all__ = [
@@ -56,7 +56,7 @@ def copies_for(
         return codes, signs, names, ()
     column = by.tolist() if hasattr(by, "tolist") else list(by)
     if len(column) != len(codes):
-        raise ValueError(f"by must have one value a trial: got {len(column)} for {len(codes)} trials")
+        raise ValueError(f"by must have one value per trial: got {len(column)} for {len(codes)} trials")
     if not codes.shape[1]:
         raise ValueError("by makes copies of voters, and there are none; pass votes")
     column = [None if missing(value) else value for value in column]
@@ -80,7 +80,7 @@ def length_of(name: str, block: Any) -> int:
     try:
         return len(block)
     except TypeError:
-        raise TypeError(f"{name} must be an array with one row a trial, got {type(block).__name__}") from None
+        raise TypeError(f"{name} must be an array with one row per trial, got {type(block).__name__}") from None
 
 
 def distinct_classes(classes: Sequence[Any]) -> tuple[Any, ...]:

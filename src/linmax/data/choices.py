@@ -75,5 +75,7 @@ def choices(
         raise TypeError("choices() needs votes= or scores=; got neither")
     for name, block in (("votes", votes), ("scores", scores)):
         if block is not None and len(block) != len(candidates):
-            raise ValueError(f"{name} must be one a trial: got {len(block)} for {len(candidates)} trials of candidates")
+            raise ValueError(
+                f"{name} must be one per trial: got {len(block)} for {len(candidates)} trials of candidates"
+            )
     return Choices(candidates, votes, scores)

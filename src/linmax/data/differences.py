@@ -12,12 +12,12 @@ import numpy.typing as npt
 from linmax.core.rows import Rows
 from linmax.data.experts import Experts
 from linmax.data.labels import label_array, unique_labels
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["rows_of"]
 
@@ -33,7 +33,7 @@ def rows_of(instances: Any, labels: Sequence[Any], tell: Tell) -> tuple[Rows, An
     names = label_array(labels)
     size = instances.shape[0] if sparse.issparse(instances) else len(instances)
     if names.ndim != 1 or len(names) != size:
-        raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
+        raise ValueError(f"labels must be one per trial: got shape {names.shape} for {size} instances")
     if size == 0:
         raise ValueError("there are no trials to certify; give at least one")
     distinct, inverse = unique_labels(names)

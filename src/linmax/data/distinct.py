@@ -9,7 +9,7 @@ from linmax.jit.compiling import kernel
 
 __all__ = ["distinct_of"]
 
-COUNTED = 65_536  # whole numbers in a range up to this are counted
+COUNTED_RANGE = 65_536  # whole numbers in a range up to this are counted
 
 
 @kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))
@@ -32,7 +32,7 @@ def distinct_of(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if array.dtype.kind in "iu" and array.size:
         lowest, highest = int(array.min()), int(array.max())
-        if highest - lowest < COUNTED and highest < 2**63:  # sorting would take as long as learning
+        if highest - lowest < COUNTED_RANGE and highest < 2**63:  # sorting would take as long as learning
             places, there = np.zeros(array.size, np.int32), np.zeros(highest - lowest + 1, np.uint8)
             place_values(np.require(array, np.int64, ("C", "W")).ravel(), lowest, places, there)
             if not there.all():

@@ -28,12 +28,12 @@ from linmax.data.blocks import (
     split_voters,
 )
 from linmax.util.checks import boolean
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["Experts", "experts"]
 
@@ -209,7 +209,7 @@ def experts(
     vocabulary
         Names of attributes seen before, from ``.vocabulary``.
     by
-        A side column, one value a trial, such as a subject or a source: adds copies of every voter for each value,
+        A side column, one value per trial, such as a subject or a source: adds copies of every voter for each value,
         which vote where it holds and abstain elsewhere, so that a voter may be trusted on one subject and not on
         another. A copy rates its class 0.15, so that it takes more evidence to trust it than to trust the voter (for
         a softmax its prior is 44 times as firm). A missing value has no copies.
@@ -243,7 +243,7 @@ def experts(
         raise ValueError("experts() needs votes, scores or attributes; got none of them")
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        raise ValueError(f"votes, scores and attributes must have one row a trial, but {told}")
+        raise ValueError(f"votes, scores and attributes must have one row per trial, but {told}")
     size = next(iter(sizes.values()))
     names = None if classes is None else distinct_classes(classes)
     codes, names_met, voter_names = read_votes(votes, size, names, abstain)

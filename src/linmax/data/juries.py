@@ -12,7 +12,7 @@ from linmax.util.checks import at_least, whole
 __all__ = ["Jury", "jury_problem"]
 
 FAMILIES = ("alder", "birch", "cedar", "damson", "elder", "fir", "gorse", "hazel")
-SIZES = ("large", "medium", "small", "tiny")
+MODEL_SIZES = ("large", "medium", "small", "tiny")
 SUBJECTS = ("law", "physics", "history", "biology")
 
 
@@ -89,7 +89,7 @@ def jury_problem(
     abstain = at_least("abstain", abstain, 0.0)
     for name, value, most in [
         ("families", families, len(FAMILIES)),
-        ("sizes", sizes, len(SIZES)),
+        ("sizes", sizes, len(MODEL_SIZES)),
         ("classes", classes, len(ascii_uppercase)),
         ("abstain", abstain, 1),
     ]:
@@ -111,7 +111,7 @@ def jury_problem(
             wrong = np.select([kind < 0.5, kind < 0.8], [tempting, shared], any_other)
             said = letters[np.where(right, truth, wrong)].astype(object)
             said[rng.random(trials) < abstain] = None
-            votes[f"{FAMILIES[family]}-{SIZES[size]}"] = said
+            votes[f"{FAMILIES[family]}-{MODEL_SIZES[size]}"] = said
     return Jury(votes, letters[truth].astype(object), np.array(SUBJECTS, dtype=object)[subject])
 
 

@@ -47,7 +47,7 @@ def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int, gaps: bool = 
     """`unique_labels` of one label for each of ``size`` trials; with ``gaps``, -1 where there is none yet."""
     names = label_array(labels)
     if names.ndim != 1 or len(names) != size:
-        raise ValueError(f"labels must be one a trial: got shape {names.shape} for {size} instances")
+        raise ValueError(f"labels must be one per trial: got shape {names.shape} for {size} instances")
     return labels_with_gaps(names) if gaps else unique_labels(names)
 
 

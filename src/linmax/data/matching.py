@@ -24,14 +24,14 @@ __all__ = ["as_meant", "check_meant", "labels_meant", "matched", "written"]
 
 WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0+)?")
 ROWS_OF_IDS = 20  # in which a column of ids shows
-NUMBER = (int, float, np.integer, np.floating)
+NUMBER_TYPES = (int, float, np.integer, np.floating)
 
 
 def written(value: Any) -> str | None:
     """How a label looks when only its looks matter: 1, 1.0, "1" and "1.0" alike; None for what has no such form."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, NUMBER):
+    if isinstance(value, NUMBER_TYPES):
         return str(int(value)) if np.isfinite(value) and float(value).is_integer() else repr(float(value))
     if isinstance(value, str):
         return str(int(float(value))) if WHOLE.fullmatch(value) and len(value) < 16 else value
@@ -87,7 +87,7 @@ def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
     """
     meant = {written(name): name for name in reversed(list(known)) if written(name) is not None}
     found = {name: meant[written(name)] for name in strange if written(name) in meant}
-    for kind, other in ((int, (str,)), (str, NUMBER)):
+    for kind, other in ((int, (str,)), (str, NUMBER_TYPES)):
         if all(type(name) is kind and WHOLE.fullmatch(str(name)) and written(name) == str(name) for name in known):
             rest = (name for name in strange if name not in found and isinstance(name, other))
             looks = {name: str(written(name)) for name in rest if not isinstance(name, bool)}
@@ -159,7 +159,7 @@ def _refuse_ids(ballots: Ballots, strange: Collection[Any]) -> None:
 
 def _refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
     """Text where labels are numbers, or numbers where they are text."""
-    for one, other, told in ((str, NUMBER, "text"), (NUMBER, str, "numbers")):
+    for one, other, told in ((str, NUMBER_TYPES, "text"), (NUMBER_TYPES, str, "numbers")):
         if all(isinstance(vote, one) for vote in votes) and all(isinstance(name, other) for name in known):
             vote, name = min(votes, key=str), next(iter(known))
             raise ValueError(
@@ -222,4 +222,4 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
 
 
 def _is_minus_one(vote: Any) -> bool:
-    return isinstance(vote, NUMBER) and not isinstance(vote, bool) and vote == -1
+    return isinstance(vote, NUMBER_TYPES) and not isinstance(vote, bool) and vote == -1

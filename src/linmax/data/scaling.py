@@ -35,16 +35,16 @@ from numba import boolean, float64, int32, int64, types
 from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.util import checks
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
-__all__ = ["KINDS", "LIMIT", "Scaling"]
+__all__ = ["LIMIT", "SCALINGS", "Scaling"]
 
-KINDS = ("none", "max", "length", "log", "idf", "standard", "auto")
+SCALINGS = ("none", "max", "length", "log", "idf", "standard", "auto")
 NONE, MAX, LENGTH, LOG, IDF, STANDARD = range(6)
 LIMIT = 1e100  # squares of larger values would overflow
 CLIP = 5.0
@@ -183,7 +183,7 @@ class Scaling:
     Parameters
     ----------
     kind
-        One of `KINDS`; "auto" is settled by the first instances.
+        One of `SCALINGS`; "auto" is settled by the first instances.
     constant
         Value of the constant attribute before scaling, for attributes given as a matrix (instances bring their own);
         0 for none.
@@ -199,7 +199,7 @@ class Scaling:
     """
 
     def __init__(self, kind: str = "auto", *, constant: float = 1.0) -> None:
-        self.asked = checks.one_of("kind", kind, KINDS)
+        self.asked = checks.one_of("kind", kind, SCALINGS)
         self.kind = self.asked
         self.constant = checks.finite("constant", constant)
         self.prepends = False
@@ -230,7 +230,7 @@ class Scaling:
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Scaling:
         """One that goes on where another left off."""
         made = cls(description["asked"], constant=description["constant"])
-        made.kind = checks.one_of("kind", description["kind"], KINDS)
+        made.kind = checks.one_of("kind", description["kind"], SCALINGS)
         made.prepends = checks.boolean("prepends", description["prepends"])
         made._trials = arrays["trials"].astype(np.int64).reshape(1)
         made._dense = arrays["dense"].astype(np.float64).reshape(-1, 3)
@@ -312,8 +312,8 @@ class Scaling:
         size = (int(indptr[-1] - indptr[0]) if indptr.size else 0) + extra * rows
         new_indices, new_values = np.zeros(size, np.int32), np.zeros(size)
         scale_rows(
-            KINDS.index(self.kind), learn, constant, shift, dense, indptr, indices, values, self._trials, self._dense,
-            self._sparse, new_dense, new_indptr, new_indices, new_values,
+            SCALINGS.index(self.kind), learn, constant, shift, dense, indptr, indices, values, self._trials,
+            self._dense, self._sparse, new_dense, new_indptr, new_indices, new_values,
         )  # fmt: skip
         if not learn:
             self._columns = before

@@ -18,8 +18,8 @@ from linmax.data.experts import Experts
 __all__ = ["Sides", "read_sides"]
 
 MOST_COLUMNS = 8192  # columns of voters and copies
-CELLS = 1 << 24  # votes laid out at a time
-VOTER = -1  # in place of a value: the voter itself
+VOTES_AT_ONCE = 1 << 24  # votes laid out at a time
+ITSELF = -1  # in place of a value: the voter itself
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sides:
 
     names: tuple[str, ...] = ()
     values: tuple[tuple[int, Any], ...] = ()  # (side column, value)
-    columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, place in values or VOTER)
+    columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, value or ITSELF)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def debuts(self, held: Sequence[Sequence[Any]]) -> list[int]:
@@ -59,7 +59,7 @@ class Sides:
                 f"{told}; with {voters} voters that makes {voters * (1 + len(values)):,d} columns, and "
                 f"{MOST_COLUMNS:,d} are the most; take columns with fewer values"
             )
-        wanted = [(v, side) for side in (VOTER, *range(len(values))) for v in range(voters)]
+        wanted = [(v, side) for side in (ITSELF, *range(len(values))) for v in range(voters)]
         there = set(map(tuple, self.columns.tolist()))
         fresh = np.array([pair for pair in wanted if pair not in there], np.int64).reshape(-1, 2)
         counts_met = np.zeros(len(values), np.int64)
@@ -80,17 +80,17 @@ class Sides:
             return instances
         of = np.array([0, *(column for column, _ in self.values)])
         voters, sides = self.columns.T
-        holds = (sides == VOTER) | (places[:, of[sides + 1]] == sides)
+        holds = (sides == ITSELF) | (places[:, of[sides + 1]] == sides)
         return replace(
             instances,
             votes=copied(instances.votes, voters, holds),
-            signs=np.where(sides == VOTER, 1.0, COPY),
+            signs=np.where(sides == ITSELF, 1.0, COPY),
             voter_names=tuple(instances.voter_names[v] for v in voters),
         )
 
     def stretch(self) -> int:
         """How many trials to lay out at a time."""
-        return max(1, CELLS // max(len(self.columns), 1))
+        return max(1, VOTES_AT_ONCE // max(len(self.columns), 1))
 
     def counted(self, places: np.ndarray) -> Sides:
         """The same, with the values of these trials counted."""
@@ -99,7 +99,7 @@ class Sides:
     def mean_weights(self, weights: np.ndarray, trials: int) -> np.ndarray:
         """The mean weight of each voter's vote over the trials: its own weight and those of its copies."""
         voters, sides = self.columns.T
-        share = np.append(self.counts / max(trials, 1) * COPY, 1.0)  # the last is that of VOTER
+        share = np.append(self.counts / max(trials, 1) * COPY, 1.0)  # the last is that of ITSELF
         return np.bincount(voters, weights * share[sides])
 
     def weights_by(self, weights: np.ndarray, trials: int) -> list[np.ndarray]:

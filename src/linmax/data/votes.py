@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.normalisation import checked_scores
+from linmax.data.rank_scores import checked_scores
 from linmax.util.checks import refuse_masked
 
 __all__ = ["Ballots", "read_ballots"]

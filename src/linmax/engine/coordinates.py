@@ -36,6 +36,9 @@ def stride_for(classes: int) -> int:
 def appearing(old: Layout, old_k: int, new: Layout, k: int, stride: int) -> np.ndarray:
     """The coordinates that are new, in the new numbering."""
     if (old.voters, old.raters, old.dense, old_k) == (new.voters, new.raters, new.dense, k):
+        if new.sparse == old.sparse + 1:
+            first = new.voters + new.raters + (new.dense + new.sparse) * stride
+            return np.arange(first, first + k)
         rows = np.arange(1 + old.dense + old.sparse, 1 + new.dense + new.sparse)
         return ((new.voters + new.raters + rows * stride)[:, None] + np.arange(k)).ravel()
     voters, raters = np.arange(old.voters, new.voters), np.arange(new.voters + old.raters, new.voters + new.raters)

@@ -18,11 +18,11 @@ import numpy as np
 
 from linmax.jit.compiling import kernel
 
-__all__ = ["COVERAGES", "STEPS", "covered", "follow", "level_for", "reach"]
+__all__ = ["COVERAGES", "LEVEL_STEPS", "covered", "follow", "level_for", "reach"]
 
 COVERAGES = np.array([0.99, 0.975, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5])  # that are followed
 MISSES = 1.0 - COVERAGES
-STEPS = np.minimum(0.01, 0.1 * MISSES)
+LEVEL_STEPS = np.minimum(0.01, 0.1 * MISSES)
 GAPS = 400  # trials whose gaps the quantile is of
 
 
@@ -47,7 +47,7 @@ def follow(levels: np.ndarray, gaps: np.ndarray, judged: int, gap: float) -> Non
     for i in range(levels.size):
         rank = math.ceil((1.0 - levels[i]) * (seen + 1))
         missed = 1.0 if rank <= seen and count >= rank else 0.0
-        levels[i] += STEPS[i] * (MISSES[i] - missed)
+        levels[i] += LEVEL_STEPS[i] * (MISSES[i] - missed)
 
 
 def level_for(levels: np.ndarray, coverage: float) -> float:
@@ -84,5 +84,5 @@ def covered(levels: np.ndarray, judged: int) -> dict[float, float]:
     >>> covered(levels, 4)[0.5]
     0.5
     """
-    shares = COVERAGES - (MISSES - levels) / (STEPS * judged)
+    shares = COVERAGES - (MISSES - levels) / (LEVEL_STEPS * judged)
     return dict(zip(COVERAGES.tolist(), shares.round(12).tolist(), strict=True))

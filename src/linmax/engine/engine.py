@@ -25,7 +25,7 @@ from linmax.data.arrays import Layout, concatenate, cut
 from linmax.engine.coordinates import largest_rating, most_touched, stride_for
 from linmax.engine.first_state import first_state, members_of
 from linmax.engine.gaps import play_around_gaps
-from linmax.engine.growth import first_values, grow, hosting
+from linmax.engine.growth import first_values, grow, hosting, refuse_attributes
 from linmax.engine.loop import MANY, Outputs, judge, judge_by_weights, play_all, start_means
 from linmax.engine.lowering import lower
 from linmax.engine.outcome import Outcome
@@ -34,13 +34,13 @@ from linmax.engine.settings import Settings, settings_of
 from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
 from linmax.techniques.hypothesis_log import Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
-from linmax.techniques.recycling import WIDEST
+from linmax.techniques.recycling import MOST_BITS
 from linmax.util.names import apart
 
 __all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
-LONGEST = 4096  # trials in a slice
+LONGEST_SLICE = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which they are written out as a panel
 
 
@@ -60,6 +60,8 @@ class Engine:
         self.learner, self.layout, self.k, self.settings = learner, layout, k, settings
         self.top, self.runs = lower(learner)
         nodes = self.top.walk()
+        if begin:
+            refuse_attributes(self, layout.dense + layout.sparse)
         self.logged = any(node.wants_log for node in nodes)
         self.scored = scored or any(node.wants_scores for node in nodes)
         self.memory = max([*(run.recycling[0] for run in self.runs), *(node.looks_back for node in nodes)], default=0)
@@ -67,7 +69,7 @@ class Engine:
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
         self.always_changes = any(node.always_changes for node in nodes)
-        few_voters = layout.voters + stride_for(k) <= WIDEST and layout.raters + layout.dense + layout.sparse == 0
+        few_voters = layout.voters + stride_for(k) <= MOST_BITS and layout.raters + layout.dense + layout.sparse == 0
         self.members = members_of(self.runs, self.tracked, few_voters)
         self.state = first_state(self, max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
@@ -128,7 +130,7 @@ class Engine:
             self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
             self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
         if parts:
-            raise ValueError(f"{sorted(parts)[0]!r} is no part of {self.learner}")
+            raise ValueError(f"{sorted(parts)[0]!r} is not part of {self.learner}")
 
     def like(self, learner: Any, layout: Layout) -> Engine:
         """Another engine with these classes and settings, one that gives scores."""
@@ -271,7 +273,7 @@ class Engine:
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
         longest = max(1, MEMORY // (8 * max(1, self.k * self.state.weights.shape[1])))
-        return min(LONGEST, longest) if self.small else LONGEST if self.memory else size
+        return min(LONGEST_SLICE, longest) if self.small else LONGEST_SLICE if self.memory else size
 
     @property
     def plain(self) -> bool:

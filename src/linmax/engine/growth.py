@@ -6,7 +6,7 @@ averages and in the saved hypotheses as well (Mesterharm 2001, section 6.1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,33 @@ from linmax.techniques.node import Run
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
 
-__all__ = ["first_values", "grow", "hosting"]
+__all__ = ["first_values", "grow", "hosting", "refuse_attributes"]
+
+
+def refuse_attributes(engine: Engine, new: int) -> None:
+    """Refuse new attributes that nobody would learn from; nothing is changed."""
+    nodes = engine.top.walk()
+    deaf = [node.passes_attributes_over for node in nodes if node.passes_attributes_over]
+    if new > 0 and deaf and not (engine.runs or any(node.learns_attributes for node in nodes)):
+        raise ValueError(
+            f"{deaf[0]} learns from votes and scores, and these instances have attributes; leave them out, or use "
+            "'auto', which learns from all of them"
+        )
+
+
+def engines_of(engine: Engine) -> Iterator[Engine]:
+    """An engine, and those in its nodes that see the same instances."""
+    yield engine
+    for node in engine.top.walk():
+        if node.shows:
+            for inside in node.engines:
+                yield from engines_of(inside)
 
 
 def grow(engine: Engine, layout: Layout, k: int) -> None:
     """See `Engine.grow`."""
+    for inside in engines_of(engine):
+        refuse_attributes(inside, layout.dense + layout.sparse - inside.layout.dense - inside.layout.sparse)
     old, stride, rows = engine.layout, int(engine.state.shape[STRIDE]), engine.capacity
     more_experts = layout.voters + layout.raters > old.voters + old.raters
     everyone = range(len(engine.runs))

@@ -47,9 +47,9 @@ from linmax.core.member import (
     view_of,
 )
 from linmax.core.search import Trials, TrialsT, doubt, lane_leads, lane_scores, search, sighted, take_aim
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import kernel, written_out
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
-from linmax.techniques.recycling import BUDGET, KEPT, SAVED, USES, WIDEST, call_recycle, recycle_instances
+from linmax.techniques.recycling import BUDGET, KEPT, MOST_BITS, SAVED, USES, call_recycle, recycle_instances
 
 __all__ = [
     "JUDGE",
@@ -68,17 +68,20 @@ MANY = 2**40  # more than there are trials
 FEW = 2  # trials that are looked at in full rather than through a panel
 
 
-@kernel()
+score_here = written_out(score)
+
+
+@kernel(hot=True)
 def average_scores(view: MemberView, scratch: Scratch, instances: Instances, t: int, factor: float) -> int:
     """Scores of instance t under factor * weights - backlog, into ``scratch.spare``; returns the class predicted."""
-    score(instances, t, view.shape, view.weights, scratch.scores)
-    score(instances, t, view.shape, view.backlog, scratch.spare)
+    score_here(instances, t, view.shape, view.weights, scratch.scores)
+    score_here(instances, t, view.shape, view.backlog, scratch.spare)
     for c in range(scratch.spare.size):
         scratch.spare[c] = factor * scratch.scores[c] - scratch.spare[c]
     return top_two(scratch.spare, view.shape)[0]
 
 
-@kernel()
+@kernel(hot=True)
 def judge_by_average(
     view: MemberView,
     scratch: Scratch,
@@ -93,8 +96,6 @@ def judge_by_average(
     tables: np.ndarray,
 ) -> None:
     """Predictions of the average for trials begin..end, between which the member does not change.
-
-    It is not inlined, and called often: it takes no larger tuples than it needs.
 
     The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
     where the label leads beyond doubt; ``total`` is what `linmax.core.search.sighted` found for w.
@@ -219,7 +220,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                 if recycling[KEPT]:
                     given.uses[event] = 1
                     start, form = max(0, event + 1 - recycling[KEPT]), members.forms[member]
-                    if form and panel.codes.size and view.weights.size <= WIDEST:
+                    if form and panel.codes.size and view.weights.size <= MOST_BITS:
                         total = call_recycle(
                             members.recycler, view, scratch, given, start, event + 1, recycling[USES], form, counts
                         )

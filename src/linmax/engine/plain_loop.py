@@ -8,7 +8,7 @@ of hypotheses is still there when there are none.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import int64, types
@@ -37,18 +37,13 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
 from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import kernel, written_out
 from linmax.jit.selection import best_but
 
 __all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
 
 
-def inlined(helper: Any) -> Any:
-    """A helper that is called elsewhere, inlined here."""
-    return kernel(hot=True)(getattr(helper, "py_func", helper))
-
-
-score_inline, difference_inline = inlined(score), inlined(difference)
+score_inline, difference_inline = written_out(score), written_out(difference)
 
 
 @kernel(hot=True)

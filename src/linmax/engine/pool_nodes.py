@@ -10,7 +10,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
 from linmax.learners import Description, silent
-from linmax.learners.attributes import KINDS
+from linmax.learners.attributes import ATTRIBUTE_KINDS
 from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.running_pool import RunningPool, slots
 from linmax.learners.votes import RunningVotes
@@ -33,6 +33,8 @@ class LearnerNode(Node):
         self.from_zero = described.from_zero
         self.unmixable = described.unmixable
         self.takes_gaps = described.takes_gaps
+        self.learns_attributes = described.learns_attributes
+        self.passes_attributes_over = "" if described.learns_attributes else str(described)
 
     def hosts(self, experts: bool) -> bool:
         return self.described.makes_room
@@ -111,10 +113,11 @@ class AutoPoolNode(Node):
     from_zero = False
     linear = False
     always_changes = True
+    learns_attributes = True
     unmixable = ""
 
     def __init__(self, kind: str = "") -> None:
-        self.kind = KINDS[kind]
+        self.kind = ATTRIBUTE_KINDS[kind]
 
     def hosts(self, experts: bool) -> bool:
         return not experts
@@ -150,7 +153,7 @@ class AutoPoolNode(Node):
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart(arrays)
-        self.columns = arrays["columns"].copy()
+        self.columns = parts[""]["columns"].copy()
         if "attributes" in parts:
             self.attributes = self.attributes or RunningPool(self.kind)
             self.attributes.restore(parts["attributes"])

@@ -38,7 +38,7 @@ from linmax.rules.alma import BOUND, LOG_C, NORMALISE, SIZES, project, step_size
 from linmax.rules.alma import step as alma_step
 from linmax.rules.p_norm import weight_at as weight_of_norm
 from linmax.rules.perceptron import step as perceptron_step
-from linmax.rules.winnow import LISTED, settle, weight_at
+from linmax.rules.winnow import LISTED_POWERS, settle, weight_at
 from linmax.rules.winnow import step as winnow_step
 from linmax.techniques.node import Run
 from linmax.techniques.recycling import FOREVER, RECYCLE
@@ -117,8 +117,8 @@ def multiply_votes(view: MemberView, scratch: Scratch, up: int, down: int) -> bo
         i = np.uint64(bit)
         old, s = weights[i], memory[0, i] + (-1.0 if (down >> bit) & 1 else 1.0)
         memory[0, i] = s
-        place = int(s) + LISTED
-        if shift == 0.0 or not 0 <= place <= 2 * LISTED:
+        place = int(s) + LISTED_POWERS
+        if shift == 0.0 or not 0 <= place <= 2 * LISTED_POWERS:
             new = weight_at(s, shift, params)
         else:
             new = powers[2 + place]

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmax.experiments.majority import RUNS, TRIALS, MajorityRun, draw_problem, fewest, play, seeds_of
 from linmax.experiments.processes import JobPool, Progress, silent
-from linmax.experiments.published import GROUPS, interval
+from linmax.experiments.published import LEARNER_GROUPS, interval
 from linmax.models.run import run
 from linmax.util.checks import whole
 
@@ -51,7 +51,7 @@ def figure5(
     first = [pair[0] for pair in seeds_of(seed, runs)]
     with JobPool(jobs, progress) as workers:
         played = workers.map("choosing", play, [MajorityRun(FIGURE5_NOISE, each, trials) for each in first])
-        groups = list(reversed(GROUPS))
+        groups = list(reversed(LEARNER_GROUPS))
         names = [fewest([each["positive", group] for each in played]) for group in groups]
         curves = np.array(workers.map("learning", partial(curves_of, FIGURE5_NOISE, trials, names), first))
     late = max(0, trials - 1 - LATE)

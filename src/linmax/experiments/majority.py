@@ -14,7 +14,7 @@ from linmax.core.contract import Rule
 from linmax.data.experts import Experts, experts
 from linmax.data.problems import MajorityProblem, majority_problem
 from linmax.engine.pools import PAPER_ALPHAS, paper_pool, vr_combine
-from linmax.experiments.published import GROUPS
+from linmax.experiments.published import LEARNER_GROUPS
 from linmax.models.run import run
 from linmax.rules import balanced_winnow
 from linmax.techniques import average, combine
@@ -85,7 +85,7 @@ def play(setting: MajorityRun) -> dict[Place, dict[str, RunResult]]:
     """
     problem, instances = draw_problem(setting.noise, setting.trials, setting.seed)
     found: dict[Place, dict[str, RunResult]] = {
-        (reading, group): {} for reading in setting.readings for group in GROUPS
+        (reading, group): {} for reading in setting.readings for group in LEARNER_GROUPS
     }
     for reading in setting.readings:
         rules = pool_of(reading)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-__all__ = ["GROUPS", "NOISES", "PAPER", "READINGS", "VR", "Cell", "agrees", "interval", "translated"]
+__all__ = ["LEARNER_GROUPS", "NOISES", "PAPER", "READINGS", "VR", "Cell", "agrees", "interval", "translated"]
 
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
-GROUPS = {"vr_combine": "VR-Combine", "best_ar": "Best(AR-B)", "best_a": "Best(A-B)", "best_b": "Best(B)"}
+LEARNER_GROUPS = {"vr_combine": "VR-Combine", "best_ar": "Best(AR-B)", "best_a": "Best(A-B)", "best_b": "Best(B)"}
 READINGS = {"positive": "winnow", "balanced": "balanced-winnow"}  # what "Balanced" in the paper may mean
 
 
@@ -32,7 +32,7 @@ class Cell:
 
 
 def _row(vr: tuple[Any, ...], ar: tuple[Any, ...], a: tuple[Any, ...], b: tuple[Any, ...]) -> dict[str, Cell]:
-    return {group: Cell(*entry) for group, entry in zip(GROUPS, (vr, ar, a, b), strict=True)}
+    return {group: Cell(*entry) for group, entry in zip(LEARNER_GROUPS, (vr, ar, a, b), strict=True)}
 
 
 VR = "VR-Combine"

@@ -14,12 +14,12 @@ from linmax.data.blocks import Scale
 from linmax.data.experts import Experts
 from linmax.io.options import Position
 from linmax.io.vocabulary import Vocabulary
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["Batch", "Classes", "canonical"]
 

@@ -1,6 +1,6 @@
 """Trials with candidates from JSON lines, or from the multi-line label-dependent text of Vowpal Wabbit.
 
-JSON: one object a line, ``{"candidates": [...], "votes": {...}, "scores": {...}, "label": ...}``.
+JSON: one object per line, ``{"candidates": [...], "votes": {...}, "scores": {...}, "label": ...}``.
 
 VW: a block of lines is a trial and ends with an empty line; a line is a candidate, ``name:cost |space feature:value``.
 The candidate of least cost is the label, and a feature is a rater that gives the candidate its value. A line that
@@ -53,7 +53,7 @@ def _of_object(number: int, text: str, label: str) -> ChoiceLine:
     try:
         given = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"line {number}: no JSON object: {error}") from None
+        raise ValueError(f"line {number}: not a JSON object: {error}") from None
     if not isinstance(given, dict) or not isinstance(given.get("candidates"), list):
         raise ValueError(f'line {number}: an object with "candidates": [...] is needed')
     for name in ("votes", "scores"):
@@ -106,4 +106,4 @@ def _number(line: int, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"line {line}: {text!r} is no number") from None
+        raise ValueError(f"line {line}: {text!r} is not a number") from None

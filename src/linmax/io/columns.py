@@ -13,8 +13,8 @@ from linmax.io.schema import CATEGORY, DATES, NUMBER
 
 __all__ = ["Column", "columns_of", "is_columnar", "plain"]
 
-EXACT = 2**53  # whole numbers up to here are floats without loss
-OTHERS = {"list": "lists", "tuple": "lists", "ndarray": "lists", "dict": "objects", "bytes": "bytes", "set": "sets"}
+INEXACT = 2**53  # from here on, whole numbers may be rounded as floats
+PLURALS = {"list": "lists", "tuple": "lists", "ndarray": "lists", "dict": "objects", "bytes": "bytes", "set": "sets"}
 
 
 def is_columnar(data: Any) -> bool:
@@ -48,8 +48,8 @@ class Column:
     def beyond(self) -> bool:
         """Whether there are whole numbers that are rounded as floats."""
         if self.content.dtype.kind == "O":
-            return any(isinstance(value, int) and abs(value) >= EXACT for value in self.content.tolist())
-        return self.content.dtype.kind in "iu" and bool((np.abs(self.content.astype(float)) >= EXACT).any())
+            return any(isinstance(value, int) and abs(value) >= INEXACT for value in self.content.tolist())
+        return self.content.dtype.kind in "iu" and bool((np.abs(self.content.astype(float)) >= INEXACT).any())
 
     def cell(self, row: int) -> str:
         """A value as text."""
@@ -110,8 +110,8 @@ def _kind_of(objects: np.ndarray) -> str:
     for value in some:
         if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64)):
             return DATES
-        if type(value).__name__ in OTHERS:
-            return OTHERS[type(value).__name__]
+        if type(value).__name__ in PLURALS:
+            return PLURALS[type(value).__name__]
         if not isinstance(value, (str, int, float, decimal.Decimal, np.generic)):
             return f"of the type {type(value).__name__}"
     numbers = [isinstance(value, (int, float, decimal.Decimal)) for value in some]
@@ -137,7 +137,7 @@ def _of_arrow(column: Any) -> Column:
         column, kind = column.cast(pyarrow.int8()), pyarrow.int8()
     if kinds.is_integer(kind) and column.type.bit_width == 64:
         objects = column.to_pylist()
-        if any(value is not None and abs(value) >= EXACT for value in objects):  # not to be rounded where it is a name
+        if any(value is not None and abs(value) >= INEXACT for value in objects):  # where it is a name, do not round it
             return Column(NUMBER, np.array([*objects, None], dtype=object)[:-1])
     if kinds.is_decimal(kind):  # Arrow's own cast does not round to the nearest number
         return Column(NUMBER, np.array([np.nan if v is None else float(v) for v in column.to_pylist()], np.float64))

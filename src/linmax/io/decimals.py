@@ -38,7 +38,7 @@ def powers() -> tuple[np.ndarray, np.ndarray]:
     return np.array([10.0**e for e in range(23)]), table
 
 
-ZEROS = 0x3030303030303030
+ZERO_DIGITS = 0x3030303030303030
 POINT = 0x2E ^ 0x30
 
 
@@ -53,7 +53,7 @@ def eight_digits(digits: int) -> int:
 @kernel(hot=True)
 def whole_number(block: np.ndarray, place: int, length: int) -> int:
     """The number written by ``length`` digits, 1 to 8; -1 when not all of them are digits."""
-    digits = lifted(word(block, place) ^ ZEROS, 64 - 8 * length)
+    digits = lifted(word(block, place) ^ ZERO_DIGITS, 64 - 8 * length)
     return -1 if others(digits) else eight_digits(digits)
 
 
@@ -66,7 +66,7 @@ def plain_number(block: np.ndarray, place: int, length: int, tens: np.ndarray) -
     if length < 1 or length > 16:
         return -1.0
     if length <= 8:
-        digits = lifted(word(block, place) ^ ZEROS, 64 - 8 * length)
+        digits = lifted(word(block, place) ^ ZERO_DIGITS, 64 - 8 * length)
         strange = others(digits)
         if strange == 0:
             return float(eight_digits(digits))
@@ -76,7 +76,7 @@ def plain_number(block: np.ndarray, place: int, length: int, tens: np.ndarray) -
         before = digits & (lifted(1, shift) - 1)
         digits = (digits & lifted(-256, shift)) | lifted(before, 8)
         return float(eight_digits(digits)) / tens[np.uint64(7 - (shift >> 3))]
-    digits = word(block, place) ^ ZEROS
+    digits = word(block, place) ^ ZERO_DIGITS
     strange = others(digits)
     shift = trailing(strange) - 7
     if strange == 0 or (shifted(digits, shift) & 0xFF) != POINT:

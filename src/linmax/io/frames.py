@@ -16,17 +16,17 @@ from linmax.io.batches import Batch, Classes
 from linmax.io.columns import Column, columns_of, is_columnar
 from linmax.io.columns import plain as _plain
 from linmax.io.options import Position, ReadOptions
-from linmax.io.parsing import IMPORTANCE, LARGEST, NOT_FINITE, REASONS
+from linmax.io.parsing import IMPORTANCE, LARGEST_VALUE, NOT_FINITE, REASONS, with_value
 from linmax.io.refusals import Refusals
 from linmax.io.schema import dense_columns, named_columns, refuse_repeated, schema_of
 from linmax.io.vocabulary import ABSENT, Vocabulary
 from linmax.io.words import split, words_for
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["TableReader", "is_table"]
 
@@ -101,9 +101,9 @@ class TableReader:
             raise ValueError(f"X has {x.shape[0]} rows, but y has {len(labels)}")
         if not self.settled and (remembered := self.options.remembered()):
             self._reading = {"reading": {"format": self.kind, **remembered}}
-        hefts = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
-        if hefts.shape != (len(labels),):
-            raise ValueError(f"weights must be one number for each of {len(labels)} rows, got {hefts.shape}")
+        row_weights = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
+        if row_weights.shape != (len(labels),):
+            raise ValueError(f"weights must be one number for each of {len(labels)} rows, got {row_weights.shape}")
         if sparse.issparse(x):
             csr = sparse.csr_array(x).astype(np.float64)
             csr.sum_duplicates()
@@ -115,7 +115,7 @@ class TableReader:
                 kept = np.concatenate([[0], np.cumsum(keep)])[part.indptr]
                 block = np.zeros((part.shape[0], 0)), kept.astype(np.int64), indices[keep], values[keep]
                 rows = slice(begin, begin + self.rows)
-                yield self._made(*block, labels[rows], hefts[rows], (), begin)
+                yield self._made(*block, labels[rows], row_weights[rows], (), begin)
             return
         dense = np.asarray(x, np.float64)
         names = tuple(map(str, range(dense.shape[1])))
@@ -123,7 +123,7 @@ class TableReader:
             part = np.ascontiguousarray(dense[begin : begin + self.rows])
             nothing = np.zeros(len(part) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
             rows = slice(begin, begin + self.rows)
-            yield self._made(part, *nothing, labels[rows], hefts[rows], names, begin)
+            yield self._made(part, *nothing, labels[rows], row_weights[rows], names, begin)
 
     def _settle(self, columns: dict[str, Column]) -> None:
         """Decide what the columns are, by those of the first table."""
@@ -189,17 +189,19 @@ class TableReader:
             rows.sum_duplicates()
             indptr, indices, values = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
         with np.errstate(invalid="ignore"):
-            wild = (np.abs(dense) > LARGEST).any(axis=1)
-        far = np.flatnonzero(~(np.abs(values) <= LARGEST))
+            wild = (np.abs(dense) > LARGEST_VALUE).any(axis=1)
+        far = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))
         wild[np.searchsorted(indptr, far, side="right") - 1] = True
         with np.errstate(invalid="ignore"):
-            wild |= ~((weights >= 0.0) & (weights <= LARGEST))
+            wild |= ~((weights >= 0.0) & (weights <= LARGEST_VALUE))
         codes = self._codes(labels, wild)
         lines = np.arange(first + 1, first + size + 1)
         for t in np.flatnonzero(wild).tolist():
-            light = not 0.0 <= weights[t] <= LARGEST
-            reason, given = REASONS[IMPORTANCE if light else NOT_FINITE], f"{weights[t]:g}" if light else None
-            self.refusals.add(self.name, int(lines[t]), reason, given)
+            light = not 0.0 <= weights[t] <= LARGEST_VALUE
+            row = np.concatenate([dense[t], values[indptr[t] : indptr[t + 1]]])
+            worst = weights[t] if light else row[int(np.nanargmax(np.abs(row)))] if not np.isnan(row).all() else np.nan
+            reason = IMPORTANCE if light else NOT_FINITE
+            self.refusals.add(self.name, int(lines[t]), REASONS[reason], with_value(reason, f"{worst:g}"))
             if self.options.strict:
                 raise ValueError(f"{self.name}, row {int(lines[t])}: {self.refusals.first[-1][2]}")
         if wild.any():

@@ -215,7 +215,7 @@ class LineReader:
 
     def _refused(self, line: int, reason: int, given: str | None = None) -> None:
         name = self._source.name if self._source is not None else ""
-        self.refusals.add(name, line, REASONS[reason], given)
+        self.refusals.add(name, line, REASONS[reason], parsing.with_value(reason, given))
 
     def _drain(self) -> None:
         """Take over the refusals of a parser."""
@@ -226,7 +226,7 @@ class LineReader:
         assert self.format is not None
         kept = work.refusals[: min(count, KEPT)]
         for line, reason, begin, end in kept.tolist():
-            blamed = self.format.blamed(self._block, begin, end) if reason == parsing.IMPORTANCE else None
+            blamed = self.format.blamed(self._block, begin, end) if reason in parsing.WITH_VALUE else None
             self._refused(line, reason, blamed)
             work.reasons[reason] -= 1
         for reason, more in enumerate(work.reasons.tolist()):

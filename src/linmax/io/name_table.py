@@ -18,13 +18,36 @@ from linmax.jit.compiling import kernel
 from linmax.jit.prefetch import fetch
 
 __all__ = [
-    "ABSENT", "COUNT", "HASHED", "LIMIT", "NUMBER", "PREFIX", "SERIAL", "SHIFT", "SIZE", "SPAN", "START", "TOKEN",
-    "USED", "WHOLE", "WIDTH", "NameTable", "NameTableT", "approach", "cell", "find", "has_room", "look_up",
-    "mixed_words", "number_names", "refill", "whole_name",
+    "ABSENT",
+    "COUNT",
+    "HASHED",
+    "LIMIT",
+    "NUMBER",
+    "PREFIX",
+    "SERIAL",
+    "SHIFT",
+    "SIZE",
+    "SLOT_WIDTH",
+    "SPAN",
+    "START",
+    "TOKEN",
+    "USED",
+    "WHOLE",
+    "NameTable",
+    "NameTableT",
+    "approach",
+    "cell",
+    "find",
+    "has_room",
+    "look_up",
+    "mixed_words",
+    "number_names",
+    "refill",
+    "whole_name",
 ]  # fmt: skip
 
 KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when names are hashed
-WIDTH = 4
+SLOT_WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL, LIMIT = range(6)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
 # Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot; the
@@ -36,7 +59,7 @@ ABSENT = -1
 class NameTable(NamedTuple):
     """What the kernels see of a vocabulary."""
 
-    slots: np.ndarray  # int64, WIDTH a slot, or only the stamp when names are hashed
+    slots: np.ndarray  # int64, SLOT_WIDTH a slot, or only the stamp when names are hashed
     store: np.ndarray  # uint8: the names one after the other
     offsets: np.ndarray  # int64: where each begins
     sizes: np.ndarray  # int64 (6,): names, bytes used, 64 - lg slots, whether hashed, lines stamped, most names
@@ -49,7 +72,7 @@ class NameTable(NamedTuple):
 @kernel(hot=True)
 def cell(slot: int, part: int) -> np.uint64:
     """Where a part of a slot is; unsigned, so that no index counts from the end."""
-    return np.uint64(WIDTH * slot + part)
+    return np.uint64(SLOT_WIDTH * slot + part)
 
 
 @kernel()
@@ -86,7 +109,7 @@ def find(
 ) -> tuple[int, bool]:
     """The slot of a name from its first slot on, and True; or the empty one where it belongs, and False."""
     slots = names.slots
-    last = slots.size // WIDTH - 1
+    last = slots.size // SLOT_WIDTH - 1
     while slots[cell(slot, NUMBER)] >= 0:
         if slots[cell(slot, KEY)] == key and slots[cell(slot, LENGTH)] == total:
             if total <= 8:
@@ -152,7 +175,7 @@ def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: in
             tokens[many, LONG] = i
             many += 1
         tokens[i, KEYED], tokens[i, SLOT] = key, shifted(hashed, shift)
-        fetch(slots, WIDTH * tokens[i, SLOT])
+        fetch(slots, SLOT_WIDTH * tokens[i, SLOT])
     for j in range(many):
         fetch(names.offsets, max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)]))
     for j in range(many):
@@ -179,7 +202,7 @@ def has_room(names: NameTable, count: int, size: int) -> bool:
             return False
         after = names.sizes[LIMIT]
     return (
-        4 * WIDTH * after <= 3 * names.slots.size
+        4 * SLOT_WIDTH * after <= 3 * names.slots.size
         and after < names.offsets.size
         and names.sizes[USED] + size + PADDING <= names.store.size
     )
@@ -209,7 +232,7 @@ def number_names(
 @kernel(types.void(NameTableT))
 def refill(names: NameTable) -> None:
     """Put every name into its slot again, after the slots were replaced by empty ones."""
-    last = names.slots.size // WIDTH - 1
+    last = names.slots.size // SLOT_WIDTH - 1
     for number in range(names.sizes[COUNT]):
         start = names.offsets[number]
         total = names.offsets[number + 1] - start

@@ -8,14 +8,14 @@ from typing import Any
 
 from linmax.io.words import UNICODE
 
-__all__ = ["BLOCK", "REMEMBERED", "ROWS", "Position", "ReadOptions"]
+__all__ = ["BATCH_ROWS", "BLOCK", "REMEMBERED", "Position", "ReadOptions"]
 
 REMEMBERED = (
     "ngrams", "skips", "words", "pairs", "header", "delimiter", "label", "weight", "ignore", "categorical", "text",
 )  # fmt: skip
 
 BLOCK = 2**19  # bytes read at a time: few enough to stay in the cache until they are parsed
-ROWS = 4096  # of a batch
+BATCH_ROWS = 4096  # of a batch
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ReadOptions:
         What separates the fields of a table, recognised if not given; whether its first line names the columns.
     ngrams, skips, words
         Longest run of words of a text that is an attribute, how many words may lie between two that are one together,
-        and how words are told (see `linmax.io.words`).
+        and how words are recognised (see `linmax.io.words`).
     pairs
         Which attributes are paired (see `linmax.io.pairing`).
     known
@@ -100,7 +100,7 @@ class ReadOptions:
     learned: frozenset[str] = frozenset()
     grows: bool = True
     strict: bool = False
-    rows: int = ROWS
+    rows: int = BATCH_ROWS
     block: int = BLOCK
     position: Position = Position()
     settled: dict[str, Any] | None = None

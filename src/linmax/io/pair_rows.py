@@ -1,7 +1,8 @@
 """Rows with pairs of their attributes: the compiled part of `linmax.io.pairing`.
 
-An attribute is told by its number in the vocabulary, or `NUMBERS` and its place among the dense ones. ``groups`` has a
-bit for each group that it belongs to. A pair is a key, first 2^32 + second, and its value the product of theirs.
+An attribute is identified by its number in the vocabulary, or by `FIRST_DENSE` plus its place among the dense ones.
+``groups`` has a bit for each group that it belongs to. A pair has the key first 2^32 + second, and as its value the
+product of theirs.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from numba import boolean, float64, int32, int64, types
 
 from linmax.jit.compiling import kernel
 
-__all__ = ["FRESH", "NUMBERS", "join_names", "merge_rows", "pair_rows", "place_pairs"]
+__all__ = ["FIRST_DENSE", "FRESH", "join_names", "merge_rows", "pair_rows", "place_pairs"]
 
-NUMBERS = 1 << 30  # from here on, dense attributes
+FIRST_DENSE = 1 << 30  # from here on, dense attributes
 FRESH = -2  # the column of the first pair that is new; -1 is one that is to have none
-MIX = 0x2C1B3C6D
+PAIR_MULTIPLIER = 0x2C1B3C6D
 STAR = 42
 
 
@@ -75,7 +76,7 @@ def pair_rows(
                 if order == 0:
                     continue
                 if fill:
-                    column = int64(NUMBERS + d)
+                    column = int64(FIRST_DENSE + d)
                     index = int64(indices[a])
                     ahead = order > 0 and wanted(dense_groups[d], own, asked) != order
                     keys[put] = (index << 32) + column if ahead else (column << 32) + index
@@ -94,7 +95,7 @@ def place_pairs(pairs: np.ndarray, keys: np.ndarray, columns: np.ndarray, found:
     """
     mask, many = keys.size - 1, 0
     for i in range(pairs.size):
-        place = ((pairs[i] >> 32) * MIX + (pairs[i] & 0xFFFFFFFF) * 0x297A2D39) & 0x7FFFFFFFFFFFFFFF
+        place = ((pairs[i] >> 32) * PAIR_MULTIPLIER + (pairs[i] & 0xFFFFFFFF) * 0x297A2D39) & 0x7FFFFFFFFFFFFFFF
         place = (place ^ (place >> 17) ^ (place >> 29)) & mask
         while keys[place] != 0 and keys[place] != pairs[i]:
             place = (place + 1) & mask
@@ -122,8 +123,12 @@ def join_names(
     for i in range(pairs.size):
         for part in range(2):
             column = pairs[i] >> 32 if part == 0 else pairs[i] & 0xFFFFFFFF
-            if column >= NUMBERS:
-                names, begin, end = numbers, number_offsets[column - NUMBERS], number_offsets[column - NUMBERS + 1]
+            if column >= FIRST_DENSE:
+                names, begin, end = (
+                    numbers,
+                    number_offsets[column - FIRST_DENSE],
+                    number_offsets[column - FIRST_DENSE + 1],
+                )
             else:
                 names, begin, end = store, offsets[column], offsets[column + 1]
             for c in range(begin, end):

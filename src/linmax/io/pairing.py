@@ -1,64 +1,35 @@
-"""Pairs of attributes that are asked for: the products of two groups' attributes, as attributes of their own.
+"""Pairs of attributes that are asked for (`linmax.data.features.products`), added to the batches of a stream.
 
-A group is a namespace of Vowpal Wabbit's text, a column of a table, a key of JSON, or an attribute: ``a`` means the
-attributes ``a``, ``a^...`` and ``a=...``. ``a:b`` asks for each attribute of a with each of b, ``a:a`` for those within
-a, and ``all`` for all pairs. A pair is called ``first*second``; that of two columns of numbers is a column of numbers.
-With hashed names there are no groups, and ``all`` hashes the two numbers.
+The pair of two columns of numbers is a column of numbers. With hashed names there are no groups, and ``all`` hashes the
+two numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linmax.data.features.products import ALL, belongs
 from linmax.io.batches import Batch
 from linmax.io.name_table import number_names
-from linmax.io.pair_rows import FRESH, NUMBERS, join_names, merge_rows, pair_rows, place_pairs
+from linmax.io.pair_rows import FIRST_DENSE, FRESH, join_names, merge_rows, pair_rows, place_pairs
 from linmax.io.scan import PADDING
 from linmax.io.vocabulary import Vocabulary
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
-__all__ = ["ALL", "ROWS", "Pairing", "checked_pairs"]
+__all__ = ["PAIRED_BATCH_ROWS", "Pairing"]
 
-ALL = "all"
-ROWS = 64  # of a batch, because pairs are many
-MOST = 1 << 22  # pairs of a row
-MOST_GROUPS = 62
-
-
-def checked_pairs(pairs: Sequence[str]) -> tuple[str, ...]:
-    """What is asked for, in one way of writing it.
-
-    Examples
-    --------
-    >>> checked_pairs(["title:body", "body:title", "title:title"])
-    ('title:body', 'title:title')
-    >>> checked_pairs(["title:body", "all"])
-    ('all',)
-    """
-    if isinstance(pairs, str):
-        raise TypeError(f"pairs must be a list such as ['a:b'], got the text {pairs!r}")
-    found: list[str] = []
-    for asked in pairs:
-        if asked == ALL:
-            return (ALL,)
-        first, colon, second = asked.partition(":")
-        if not (first and colon and second) or ":" in second:
-            raise ValueError(f"pairs: {asked!r} names no two groups of attributes; write a:b, or all")
-        if f"{first}:{second}" not in found and f"{second}:{first}" not in found:
-            found.append(f"{first}:{second}")
-    if len({group for asked in found for group in asked.split(":")}) > MOST_GROUPS:
-        raise ValueError(f"pairs: more than {MOST_GROUPS} groups; ask for fewer, or for all")
-    return tuple(found)
+PAIRED_BATCH_ROWS = 64  # of a batch, because pairs are many
+MOST_PAIRS = 1 << 22  # pairs of a row
 
 
 class Pairing:
@@ -95,9 +66,7 @@ class Pairing:
         """The bits of the groups that a name belongs to."""
         if not self.bits:
             return 1
-        return sum(
-            bit for group, bit in self.bits.items() if name == group or name.startswith((f"{group}^", f"{group}="))
-        )
+        return sum(bit for group, bit in self.bits.items() if belongs(name, group))
 
     def paired(self, batch: Batch) -> Batch:
         """A batch with its pairs."""
@@ -110,7 +79,7 @@ class Pairing:
         ends, none = np.zeros(len(batch) + 1, np.int64), (np.zeros(0, np.int64), np.zeros(0))
         total = pair_rows(*rows, False, ends, *none)
         longest = int(np.diff(ends).max(initial=0))
-        if longest > MOST:
+        if longest > MOST_PAIRS:
             line = int(batch.lines[int(np.diff(ends).argmax())])
             raise ValueError(f"line {line} has {longest:,} pairs of attributes; name those that matter, as in a:b")
         keys, amounts = np.zeros(total, np.int64), np.zeros(total)
@@ -207,8 +176,8 @@ class Pairing:
 
 def _sizes(columns: np.ndarray, sizes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The lengths of the names of columns."""
-    is_number = columns >= NUMBERS
+    is_number = columns >= FIRST_DENSE
     found = np.zeros(len(columns), np.int64)
     found[~is_number] = sizes[columns[~is_number]]
-    found[is_number] = numbers[columns[is_number] - NUMBERS]
+    found[is_number] = numbers[columns[is_number] - FIRST_DENSE]
     return found

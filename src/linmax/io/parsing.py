@@ -128,11 +128,23 @@ REASONS = (
     NOT_UTF8,
 ) = range(len(REASONS))
 
-LARGEST = 1e100
+# How a reason is told with what was given, and what to do about it.
+WITH_VALUE = {
+    NOT_FINITE: "{reason}: {given!r}; leave it out, or scale it",
+    IMPORTANCE: "{reason}, but {given!r}; 0 leaves a row out",
+}
+
+
+def with_value(reason: int, given: str | None) -> str | None:
+    """A reason with what was given in the line, if that is known."""
+    return WITH_VALUE[reason].format(reason=REASONS[reason], given=given) if given is not None else None
+
+
+LARGEST_VALUE = 1e100
 NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
-PLAIN = 5  # numbers about a word with its value, see `linmax.io.parsers.plain`
+PLAIN_NUMBERS = 5  # numbers about a word with its value, see `linmax.io.parsers.plain`
 SUMMED, TURNED_DOWN = range(2)  # what happens to an attribute that comes twice
 
 
@@ -143,7 +155,7 @@ class Work(NamedTuple):
     tokens: np.ndarray  # int64 (most tokens of a line, TOKEN): what is known of each name
     amounts: np.ndarray  # float64: their values
     ends: np.ndarray  # int64: where words end, in a line that is plain
-    plain: np.ndarray  # int64 (PLAIN, most tokens): its words
+    plain: np.ndarray  # int64 (PLAIN_NUMBERS, most tokens): its words
     labels: np.ndarray  # int32 (rows,): class, NO_CLASS without a label
     importance: np.ndarray  # float64 (rows,)
     tags: np.ndarray  # int64 (rows, 2): where a tag is in the block
@@ -177,7 +189,7 @@ def room_for_tokens(size: int) -> dict[str, np.ndarray]:
         "tokens": np.zeros((size, TOKEN), np.int64),
         "amounts": np.zeros(size),
         "ends": np.zeros(2 * (size + VECTOR), np.int64),
-        "plain": np.zeros((PLAIN, size), np.int64),
+        "plain": np.zeros((PLAIN_NUMBERS, size), np.int64),
     }
 
 
@@ -225,7 +237,7 @@ def read_number(work: Work, block: np.ndarray, place: int) -> tuple[float, int, 
             if work.answers[i, 0] == place:
                 value, status = work.answers[i, 1], GOOD
         work.state[FROM], work.state[TO] = place, end
-    if status == GOOD and abs(value) > LARGEST:
+    if status == GOOD and abs(value) > LARGEST_VALUE:
         status = WILD
     return value, end, status
 

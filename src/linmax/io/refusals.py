@@ -38,11 +38,11 @@ class Refusals:
         """How many."""
         return sum(self.counts.values())
 
-    def add(self, file: str, line: int, reason: str, given: str | None = None) -> None:
-        """Count one, for what was ``given`` in it."""
+    def add(self, file: str, line: int, reason: str, told: str | None = None) -> None:
+        """Count one; ``told`` is the reason with what was given in the line."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
         if len(self.first) < KEPT:
-            self.first.append((file, line, reason if given is None else f"{reason}, but {given!r}; 0 leaves a row out"))
+            self.first.append((file, line, told or reason))
 
     def copy(self) -> Refusals:
         """As it is now."""

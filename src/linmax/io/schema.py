@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from linmax.io.options import ReadOptions
 
 __all__ = [
-    "LABELS",
+    "LABEL_NAMES",
     "MISSING",
     "Schema",
     "cell_type",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
-LABELS = ("label", "target", "class", "y")  # names of the label, in the order of preference
+LABEL_NAMES = ("label", "target", "class", "y")  # names of the label, in the order of preference
 INDEX = re.compile(r"unnamed: \d+|__index_level_\d+__|level_0", re.IGNORECASE)
 DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"
@@ -36,8 +36,8 @@ COMMA = re.compile(r"[+-]?\d+,\d+")
 SHARE_OF_NUMBERS = 0.8  # share of the values that must be numbers; the others are categories within the column
 NUMBER, CATEGORY = "number", "category"
 DATES = "dates or times"
-WORDS = 4  # in a value, on average: it is a text rather than a category
-SHOWN = 8  # columns that a note names
+TEXT_WORDS = 4  # in a value, on average: it is a text rather than a category
+COLUMNS_SHOWN = 8  # columns that a note names
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> s
 def _chosen_label(header: Sequence[str], types: Mapping[str, str], options: ReadOptions) -> str:
     open_to_choice = [c for c in header if c not in options.text and types[c] not in ("ignored", "id", "weight")]
     small = {column.lower(): column for column in reversed(open_to_choice)}
-    for name in LABELS:
+    for name in LABEL_NAMES:
         if name in small:
             return small[name]
     usual = [column for column in open_to_choice if types[column] in (NUMBER, CATEGORY)]
@@ -136,8 +136,8 @@ def _notes(
         notes.append(f"Rows count as much as {options.weight!r} says.")
     for reason in dict.fromkeys(reasons.values()):
         of = [repr(column) for column, one in reasons.items() if one == reason]
-        more = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
-        notes.append(f"Ignored, being {reason}: {', '.join(of[:SHOWN])}{more}.")
+        more = f" and {len(of) - COLUMNS_SHOWN} more" if len(of) > COLUMNS_SHOWN else ""
+        notes.append(f"Ignored, being {reason}: {', '.join(of[:COLUMNS_SHOWN])}{more}.")
     return notes
 
 
@@ -146,7 +146,7 @@ def text_note(header: Sequence[str], kinds: Sequence[str], cells: Mapping[str, S
     notes = []
     for column, kind in zip(header, kinds, strict=True):
         found = cells.get(column, [])
-        if kind == CATEGORY and found and sum(len(cell.split()) for cell in found) >= WORDS * len(found):
+        if kind == CATEGORY and found and sum(len(cell.split()) for cell in found) >= TEXT_WORDS * len(found):
             notes.append(f"The values of {column!r} look like texts; --text {column} takes their words.")
     return notes
 

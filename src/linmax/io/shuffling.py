@@ -11,9 +11,9 @@ from linmax.io.batches import Batch
 
 __all__ = ["LONG_RUNS", "Runs", "shuffled"]
 
-ROWS = 4096  # of a batch in the new order
+SHUFFLED_BATCH_ROWS = 4096  # of a batch in the new order
 LONG_RUNS = 50  # rows of the same label, on average, from which on rows look sorted
-FEWEST = 200  # rows that are needed to say so
+FEWEST_ROWS = 200  # rows that are needed to say so
 
 
 def shuffled(batches: Iterable[Batch], seed: int = 0) -> Iterator[Batch]:
@@ -31,8 +31,8 @@ def shuffled(batches: Iterable[Batch], seed: int = 0) -> Iterator[Batch]:
     )
     tags = None if all(batch.tags is None for batch in found) else [t for b in found for t in b.tags or [""] * len(b)]
     order = np.random.default_rng(seed).permutation(len(codes))
-    for first in range(0, len(order), ROWS):
-        rows = order[first : first + ROWS]
+    for first in range(0, len(order), SHUFFLED_BATCH_ROWS):
+        rows = order[first : first + SHUFFLED_BATCH_ROWS]
         indptr = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(last.indptr.dtype)
         places = np.repeat(begins[rows] - indptr[:-1], lengths[rows]) + np.arange(indptr[-1])
         yield replace(
@@ -66,4 +66,4 @@ class Runs:
     @property
     def long(self) -> bool:
         """Whether rows look sorted by class."""
-        return self.rows >= FEWEST and self.runs > 1 and self.rows >= LONG_RUNS * self.runs
+        return self.rows >= FEWEST_ROWS and self.runs > 1 and self.rows >= LONG_RUNS * self.runs

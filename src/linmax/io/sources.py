@@ -32,7 +32,7 @@ __all__ = [
 
 STANDARD_INPUT = "-"
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-LONGEST = max(map(len, MAGIC))
+LONGEST_MAGIC = max(map(len, MAGIC))
 BOM = b"\xef\xbb\xbf"  # may begin a text in UTF-8, and means nothing
 ENCODINGS = {b"\xff\xfe\0\0": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 HEAD = 2**16  # bytes by which a format is recognised
@@ -75,7 +75,7 @@ def _zstd(raw: BinaryIO) -> BinaryIO:
 
 
 def _unpacked(raw: Any) -> BinaryIO:
-    start = raw.peek(LONGEST)[:LONGEST]
+    start = raw.peek(LONGEST_MAGIC)[:LONGEST_MAGIC]
     kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if kind == "gzip":
         return cast("BinaryIO", gzip.GzipFile(fileobj=raw))

@@ -17,8 +17,8 @@ from linmax.io.name_table import (
     LIMIT,
     NUMBER,
     SHIFT,
+    SLOT_WIDTH,
     USED,
-    WIDTH,
     NameTable,
     mixed_words,
     number_names,
@@ -31,7 +31,8 @@ __all__ = ["ABSENT", "Vocabulary"]
 MOST_BITS = 30
 DIRECT = 4  # whole numbers looked up directly, for each slot
 UNLIMITED = 2**62
-SHARE = 8  # one in so many of the numbers is shared, where there is a limit
+TAKEN_AT_A_TIME = 2**18  # names, when a vocabulary is read
+ONE_IN_SHARED = 8  # one in so many of the numbers is shared, where there is a limit
 
 
 class Vocabulary:
@@ -56,7 +57,7 @@ class Vocabulary:
         self._heads: list[bytes] = [b""]
         self.room: Callable[[int], int] | None = None  # most names, given the classes
         sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0, UNLIMITED], np.int64)
-        slots = np.zeros(2**bits, np.int64) if bits else np.full(64 * WIDTH, -1, np.int64)
+        slots = np.zeros(2**bits, np.int64) if bits else np.full(64 * SLOT_WIDTH, -1, np.int64)
         self.names = NameTable(
             slots,
             np.zeros(1024, np.uint8),
@@ -131,7 +132,7 @@ class Vocabulary:
         before, none = 64 - int(names.sizes[SHIFT]), np.zeros(0, np.int64)
         self.names = names = names._replace(slots=none, direct=np.zeros(0, np.int32))
         try:
-            slots = np.full(2**bits * WIDTH, -1, np.int64)
+            slots = np.full(2**bits * SLOT_WIDTH, -1, np.int64)
         except MemoryError:
             self.names = self._with_slots(names, before)
             raise
@@ -170,7 +171,7 @@ class Vocabulary:
         """
         sharing, count = int(self.names.shared.size), int(self.names.sizes[COUNT])
         if not sharing:
-            self._shares = max(1, most // SHARE)
+            self._shares = max(1, most // ONE_IN_SHARED)
             most -= self._shares
         self.names.sizes[LIMIT] = max(count, most)
 
@@ -208,18 +209,19 @@ class Vocabulary:
             or not offsets.size
             or offsets[0]
             or offsets[-1] != store.size
-            or (np.diff(offsets) < 0).any()
+            or (offsets[1:] < offsets[:-1]).any()
         ):
             raise ValueError("the names of the attributes are damaged: their places do not fit together")
         if bits or offsets.size == 1:
             return made
         made.reserve(offsets.size - 1, store.size)
-        block = np.zeros(store.size + PADDING, np.uint8)
-        block[: store.size] = store
-        numbers = np.zeros(offsets.size - 1, np.int64)
-        number_names(made.names, block, np.array(offsets, np.int64), numbers, 0, True)
-        if (numbers != np.arange(numbers.size)).any():
-            raise ValueError("the names of the attributes are damaged: one comes twice")
+        for begin in range(0, offsets.size - 1, TAKEN_AT_A_TIME):
+            places = offsets[begin : begin + TAKEN_AT_A_TIME + 1].astype(np.int64)
+            block = np.append(store[places[0] : places[-1]], np.zeros(PADDING, np.uint8))
+            numbers = np.zeros(places.size - 1, np.int64)
+            number_names(made.names, block, places - places[0], numbers, 0, True)
+            if (numbers != begin + np.arange(numbers.size)).any():
+                raise ValueError("the names of the attributes are damaged: one comes twice")
         if "shared" in arrays:
             made._share(*arrays["shared"].tolist())
         return made
@@ -227,7 +229,7 @@ class Vocabulary:
 
 def _slots_from(names: NameTable, first: int, many: int) -> np.ndarray:
     """The slots of so many numbers from ``first`` on."""
-    numbers = names.slots.reshape(-1, WIDTH)[:, NUMBER]
+    numbers = names.slots.reshape(-1, SLOT_WIDTH)[:, NUMBER]
     slots = np.flatnonzero((numbers >= first) & (numbers < first + many))
     return slots[np.argsort(numbers[slots])]
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["BYTES", "KINDS", "OWN", "SKIPPED", "UNICODE", "Words", "letters", "split", "words_for"]
+__all__ = ["BYTES", "OWN", "SKIPPED", "UNICODE", "WORD_KINDS", "Words", "letters", "split", "words_for"]
 
-UNICODE, BYTES = KINDS = ("unicode", "bytes")
-SHORTEST = 2  # letters of a word
+UNICODE, BYTES = WORD_KINDS = ("unicode", "bytes")
+SHORTEST_WORD = 2  # letters of a word
 LAST_LETTER = 0x32000  # code points beyond are no letters of a script in use
 SKIPPED, OWN = 1, 1 << 30  # dropped within a word; a word by itself
 GAP = " * "  # between two words with others between them
@@ -67,7 +67,7 @@ def split(text: str, words: Words) -> Counter[str]:
 
     def end() -> None:
         word = "".join(one)
-        if len(word.encode("utf-8", "surrogateescape") if words.folded[255] else word) >= SHORTEST:
+        if len(word.encode("utf-8", "surrogateescape") if words.folded[255] else word) >= SHORTEST_WORD:
             singles.append(word)
         one.clear()
 

@@ -27,7 +27,7 @@ from numba.core.serialize import dumps
 
 __all__ = ["BUILDING", "kind_of_python", "levels", "read", "write"]
 
-HERE = Path(__file__).parents[1] / "built"
+BUILT_FOLDER = Path(__file__).parents[1] / "built"
 BUILDING = os.environ.get("LINMAX_BUILD_AHEAD", "")
 
 
@@ -51,7 +51,7 @@ def has_features(wanted: str, there: dict[str, bool]) -> bool:
 @cache
 def levels() -> list[Path]:
     """The folders of code that this processor can run, the most demanding first."""
-    base = Path(os.environ.get("LINMAX_BUILT") or HERE)
+    base = Path(os.environ.get("LINMAX_BUILT") or BUILT_FOLDER)
     if BUILDING or not base.is_dir() or numba.config.CPU_NAME or numba.config.CPU_FEATURES is not None:
         return []
     there = dict(binding.get_host_cpu_features())

@@ -31,7 +31,7 @@ __all__ = ["CHECKED", "JIT", "cache_folder", "caching_in", "keeper", "loader", "
 JIT = not numba.config.DISABLE_JIT
 CHECKED = JIT and bool(numba.config.BOUNDSCHECK)  # whether every access to an array is checked
 
-HERE = Path(__file__).parents[1]  # the package
+PACKAGE = Path(__file__).parents[1]  # the package
 COMPILER = Path(__file__).with_name("compiling.py")  # what it does is part of all compiled code
 STATES_KEPT = 8  # states of one file whose compiled code is kept
 
@@ -55,7 +55,7 @@ def _called(path: Path) -> list[Path]:
     """The files with compiled functions from which this one imports."""
     found: list[Path] = []
     for package, names in _IMPORTS.findall(_text(path)):
-        base = HERE.joinpath(*package.split("."))
+        base = PACKAGE.joinpath(*package.split("."))
         files = [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]
         found.extend(other for other in files if other.is_file() and holds_kernels(other))
     return found
@@ -87,7 +87,7 @@ def _writable(folder: Path) -> bool:
 
 @cache
 def _cache_base() -> Path:
-    bases = [os.environ.get("NUMBA_CACHE_DIR"), HERE / "__pycache__", Path.home() / ".cache" / "linmax"]
+    bases = [os.environ.get("NUMBA_CACHE_DIR"), PACKAGE / "__pycache__", Path.home() / ".cache" / "linmax"]
     name = "checked" if CHECKED else "kernels"
     for base in bases:
         if base and _writable(Path(base)):

@@ -8,7 +8,9 @@ Such code is slower, and is kept in a cache of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, update_wrapper
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ __all__ = [
     "inside",
     "inside_array",
     "kernel",
+    "written_out",
 ]
 
 # -- compiling ----------------------------------------------------------------------------------------------------
@@ -47,8 +50,22 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+class KernelCode(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel. Numba would optimise it twice, to find references to drop in between; it has none."""
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
 class HelperCode(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a helper, ready to be linked into its callers. Numba would make it ready to run as well, in vain."""
+    """The code of a helper, ready to be linked into its callers.
+
+    It is optimised there. Numba would do so before as well, and make it ready to run, in vain.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
@@ -62,17 +79,21 @@ class HelperCode(JITCodeLibrary):  # type: ignore[misc]
         """Do nothing: helpers refer to none of Python's objects. What a check of bounds raises is part of the code."""
 
 
-class HotCode(HelperCode):
-    """That of a helper that is written out in its callers: it is optimised there, and need not be before."""
+class ApartCode(HelperCode):
+    """That of a helper that stays a function of its own."""
 
-    def _optimize_final_module(self) -> None:
-        pass
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add code."""
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
 
 
-class HelperCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler, but that `HelperCode` is what comes out."""
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, but that `KernelCode` is what comes out."""
 
-    code = HelperCode
+    code: type[JITCodeLibrary] = KernelCode
 
     def compile_extra(self, function: Any) -> Any:
         """Compile it."""
@@ -81,19 +102,57 @@ class HelperCompiler(Compiler):  # type: ignore[misc]
         return super().compile_extra(function)
 
 
-class HotCompiler(HelperCompiler):
-    """The same with `HotCode`."""
+class HelperCompiler(KernelCompiler):
+    """The same with `HelperCode`."""
 
-    code = HotCode
+    code = HelperCode
+
+
+class ApartCompiler(KernelCompiler):
+    """The same with `ApartCode`."""
+
+    code = ApartCode
+
+
+def general(kind: Any) -> Any:
+    """The type that a helper is compiled for where it is called with this one.
+
+    Numba would compile it once more for each constant, and for each kind of integer.
+    """
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) and kind.bitwidth < types.int64.bitwidth else kind
+
+
+def called_in_general(dispatcher: Any) -> Any:
+    """Let kernels call a dispatcher by the types that `general` gives."""
+    usual = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, named: usual(
+        tuple(map(general, args)), {name: general(kind) for name, kind in named.items()}
+    )
+    return dispatcher
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Let the garbage collector rest: the compiler makes millions of objects, and little garbage."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 class Kernel:
     """A compiled function of this package. Made by `kernel`."""
 
-    def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any], allocates: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signature: Any, options: dict[str, Any], allocates: bool, apart: bool
+    ) -> None:
         update_wrapper(self, function)
         self.py_func, self.signature = function, signature
-        self._options, self._allocates = options, allocates
+        self._options, self._allocates, self._apart = options, allocates, apart
 
     @property
     def _helps(self) -> bool:
@@ -104,11 +163,13 @@ class Kernel:
     def dispatcher(self) -> Any:
         """What Numba makes of it, and by which it is compiled into its callers."""
         if self._helps:
-            compiler = HotCompiler if "forceinline" in self._options else HelperCompiler
-            return njit(pipeline_class=compiler, no_cpython_wrapper=True, **self._options)(self.py_func)
+            compiler = ApartCompiler if self._apart else HelperCompiler
+            made = njit(pipeline_class=compiler, no_cpython_wrapper=True, **self._options)(self.py_func)
+            return called_in_general(made)
         folder = cache_folder(self.py_func.__code__.co_filename)
         with caching_in(folder):
-            made = njit(cache=True, **self._options)(self.py_func)
+            compiler = Compiler if self._allocates else KernelCompiler
+            made = njit(cache=True, pipeline_class=compiler, **self._options)(self.py_func)
         state = Path(folder).name
         made._cache.load_overload = loader(made._cache, self._allocates, state)
         made._cache.save_overload = keeper(made._cache, self.py_func.__qualname__, state)
@@ -120,7 +181,8 @@ class Kernel:
         if self._helps:
             return self.py_func
         if self.signature is not None:
-            self.dispatcher.compile(self.signature)
+            with no_collection():
+                self.dispatcher.compile(self.signature)
             self.dispatcher.disable_compile()  # arguments of other types are converted or refused
         return self.dispatcher
 
@@ -141,6 +203,7 @@ def kernel(
     *,
     allocates: bool = False,
     hot: bool = False,
+    apart: bool = False,
     reorders: bool = False,
     locked: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
@@ -152,20 +215,25 @@ def kernel(
     they are given.
 
     A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
-    numbers, costs more than a search. Such a helper should have few call sites. One that ``reorders`` may add up in
-    any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's objects, and so keeps the
-    interpreter's lock.
+    numbers, costs more than a search. Such a helper should have few call sites; `written_out` makes it hot at some of
+    them. One that is ``apart`` never is: what it does rarely would be compiled into every caller. One that ``reorders``
+    may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's objects, and so
+    keeps the interpreter's lock.
     """
-    options = OPTIONS | {"no_cfunc_wrapper": True}
+    # Numba would have all that a hot function calls written out, if nothing were said about it.
+    options = OPTIONS | {"no_cfunc_wrapper": True, "forceinline": hot}
     if not allocates:
         options |= {"_nrt": False}
     if locked:
         options |= {"nogil": False}
-    if hot:
-        options |= {"forceinline": True}
     if reorders:
         options |= {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
-    return lambda function: Kernel(function, signature, options, allocates) if JIT else function
+    return lambda function: Kernel(function, signature, options, allocates, apart) if JIT else function
+
+
+def written_out(helper: Any) -> Any:
+    """A helper that is called elsewhere, always written out where this is called."""
+    return kernel(hot=True)(getattr(helper, "py_func", helper))
 
 
 # -- checks where memory is accessed by its address ---------------------------------------------------------------

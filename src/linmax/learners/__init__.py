@@ -28,6 +28,7 @@ class Description:
     unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
     takes_gaps: ClassVar[bool] = False  # whether `Running.play` takes trials without a label, below 0
     linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
+    learns_attributes: ClassVar[bool] = True  # whether there is anything in attributes for it
 
     def __str__(self) -> str:
         numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
@@ -82,7 +83,7 @@ class Running:
 
     def hypothesis(self) -> np.ndarray:
         """Weights over the coordinates, where it predicts with one vector of them; those left out at the end are 0."""
-        raise ValueError("this learner is no single weight vector")
+        raise ValueError("this learner is not a single weight vector")
 
     def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray | None:
         """Weights of the constant and of each attribute for each class, to look at; None: see `hypothesis`."""

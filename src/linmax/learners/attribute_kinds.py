@@ -20,10 +20,10 @@ from linmax.learners.mixing import Placement
 __all__ = ["DENSE", "MIXED", "SPARSE", "UNDECIDED", "Kinds"]
 
 UNDECIDED, DENSE, SPARSE, MIXED = range(4)
-SHARE = 0.1  # of attributes that are not 0, from which on they are numbers
-DOUBT = 1.2  # over the root of the trials: the share that is asked for at first
+NUMERIC_SHARE = 0.1  # of attributes that are not 0, from which on they are numbers
+FIRST_DOUBT = 1.2  # over the root of the trials: the share that is asked for at first
 MILLION = 1_000_000
-COLUMNS = 2048  # attributes that are taken for numbers, at most
+MOST_NUMERIC = 2048  # attributes that are taken for numbers, at most
 
 Whole = int32[::1]
 
@@ -130,8 +130,8 @@ class Kinds:
         """Decide from what was met so far; whether that is something new."""
         kind = self.fixed
         if kind == UNDECIDED:
-            enough = max(SHARE, DOUBT / math.sqrt(max(1, int(self.counts[2]))))
-            numbers = self.share >= enough and self.counts[0] <= COLUMNS
+            enough = max(NUMERIC_SHARE, FIRST_DOUBT / math.sqrt(max(1, int(self.counts[2]))))
+            numbers = self.share >= enough and self.counts[0] <= MOST_NUMERIC
             kind = DENSE if numbers else SPARSE
             self.counts[6] = int(MILLION * self.share)
         if kind == SPARSE and instances.indptr.size and instances.dense.shape[1]:
@@ -191,7 +191,7 @@ class Kinds:
     @property
     def width(self) -> int:
         """Dense attributes that the groups have, if it is the attributes met."""
-        return min(int(self.counts[0]), COLUMNS)
+        return min(int(self.counts[0]), MOST_NUMERIC)
 
     def rows(self, instances: Instances, begin: int, end: int) -> np.ndarray:
         """Dense attributes of these trials."""
@@ -216,10 +216,10 @@ class Kinds:
             return instances._replace(indptr=indptr, indices=columns.astype(np.int32), values=values)
         if self.kind != DENSE:
             return instances
-        if self.counts[0] <= COLUMNS:
+        if self.counts[0] <= MOST_NUMERIC:
             return instances._replace(indptr=none, indices=none.astype(np.int32), values=np.zeros(0))
         known = np.append(self.sparse_places, -1)
-        kept = known[np.minimum(instances.indices, known.size - 1)] >= COLUMNS
+        kept = known[np.minimum(instances.indices, known.size - 1)] >= MOST_NUMERIC
         before = np.concatenate([[0], np.cumsum(kept)])
         return instances._replace(
             indptr=before[instances.indptr].astype(np.int64),
@@ -246,7 +246,7 @@ class Kinds:
                     mine[there[column]] = self.counts[0]
                     self.counts[0] += 1
                 found[own[column]] = mine[there[column]]
-        return part._replace(dense=found[:COLUMNS])
+        return part._replace(dense=found[:MOST_NUMERIC])
 
     def places(self, dense: np.ndarray, sparse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the columns of the dense and of the sparse groups are, given where those of the instances are."""
@@ -258,7 +258,7 @@ class Kinds:
         for own, there in ((self.dense_places, dense), (self.sparse_places, sparse)):
             met = np.flatnonzero(own >= 0)
             order[own[met]] = there[met]
-        return order[:COLUMNS], sparse
+        return order[:MOST_NUMERIC], sparse
 
 
 def _longer(places: np.ndarray, size: int) -> np.ndarray:

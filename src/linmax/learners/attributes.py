@@ -10,9 +10,9 @@ from linmax.learners.attribute_kinds import DENSE, SPARSE, UNDECIDED
 from linmax.learners.members import Group
 from linmax.learners.running_pool import RunningPool
 
-__all__ = ["KINDS", "AttributePool", "GroupLearner"]
+__all__ = ["ATTRIBUTE_KINDS", "AttributePool", "GroupLearner"]
 
-KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
+ATTRIBUTE_KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class AttributePool(Description):
     unmixable: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if self.kind not in ATTRIBUTE_KINDS:
             raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
 
     def __str__(self) -> str:
         return f"{self.name}({self.kind})" if self.kind else self.name
 
     def start(self, size: int) -> Running:
-        return RunningPool(KINDS[self.kind])
+        return RunningPool(ATTRIBUTE_KINDS[self.kind])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ __all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
 
 REGULARISER = 10.0
 INFLATION = 1e-4
-HEFTIEST = 10.0  # one trial does not decide who is to be trusted
+HEAVIEST_TRIAL = 10.0  # one trial does not decide who is to be trusted
 
 
 @kernel()
@@ -76,10 +76,10 @@ def to_votes(
 
 @kernel()
 def learn_weights(
-    votes: np.ndarray, label: int, rival: int, heft: float, weights: np.ndarray, matrix: np.ndarray, z: np.ndarray,
-    along: np.ndarray,
+    votes: np.ndarray, label: int, rival: int, importance: float, weights: np.ndarray, matrix: np.ndarray,
+    z: np.ndarray, along: np.ndarray,
 ) -> None:  # fmt: skip
-    """AROW's step on z = x^label - x^rival, for a trial of this heft."""
+    """AROW's step on z = x^label - x^rival, for a trial that counts this much."""
     n, margin, v = weights.size, 0.0, 0.0
     for m in range(n):
         z[m] = votes[m, label] - votes[m, rival]
@@ -91,7 +91,7 @@ def learn_weights(
         for i in range(n):
             along[m] += matrix[m, i] * z[i]
         v += z[m] * along[m]
-    b = 1.0 / (v + REGULARISER / heft)
+    b = 1.0 / (v + REGULARISER / importance)
     for m in range(n):
         weights[m] += (1.0 - margin) * b * along[m]
         for i in range(n):
@@ -120,7 +120,7 @@ def fuse(
     votes: np.ndarray,
     bits: np.ndarray,
     labels: np.ndarray,
-    hefts: np.ndarray,
+    importances: np.ndarray,
     shape: np.ndarray,
     weights: np.ndarray,
     matrix: np.ndarray,
@@ -131,7 +131,7 @@ def fuse(
     table: np.ndarray,
     room: np.ndarray,
 ) -> None:
-    """Make votes of the members' scores, in place, and fuse them; trials count as much as their ``hefts``."""
+    """Make votes of the members' scores, in place, and fuse them; trials count as much as their ``importances`` say."""
     members, k = votes.shape[1], table.shape[1]
     for t in range(predictions.size):
         known = shape[KNOWN]
@@ -151,10 +151,10 @@ def fuse(
         if label >= known:
             shape[KNOWN] = label + 1
             if first >= 0:
-                learn_weights(votes[t], label, first, hefts[t], weights, matrix, room[0], room[1])
+                learn_weights(votes[t], label, first, importances[t], weights, matrix, room[0], room[1])
         elif second >= 0:
             rival = second if first == label else first
-            learn_weights(votes[t], label, rival, hefts[t], weights, matrix, room[0], room[1])
+            learn_weights(votes[t], label, rival, importances[t], weights, matrix, room[0], room[1])
 
 
 class FusionRoom(NamedTuple):
@@ -222,12 +222,12 @@ class MemberFusion:
         np.maximum(self.squares, 0.0, out=self.squares)
 
     def fuse(
-        self, votes: np.ndarray, labels: np.ndarray, hefts: np.ndarray, shape: np.ndarray, learn: bool, k: int
+        self, votes: np.ndarray, labels: np.ndarray, importances: np.ndarray, shape: np.ndarray, learn: bool, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
         predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
         *state, room = self.room()
-        light = np.minimum(hefts, HEFTIEST)
+        light = np.minimum(importances, HEAVIEST_TRIAL)
         fuse(votes, votes.view(np.int32), labels, light, shape, *state, learn, predictions, table, room)
         return predictions, table
 

@@ -16,22 +16,22 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Mixture
 
-__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "Weighed", "best_rival"]
+__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival"]
 
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
 SingleCube = float32[:, :, ::1]
 
 
-class Weighed(NamedTuple):
+class WeightedLabels(NamedTuple):
     """Labels, and how much each counts."""
 
     labels: np.ndarray
     weights: np.ndarray
 
-    def part(self, begin: int, end: int) -> Weighed:
+    def part(self, begin: int, end: int) -> WeightedLabels:
         """Those of trials begin..end."""
-        return Weighed(self.labels[begin:end], self.weights[begin:end])
+        return WeightedLabels(self.labels[begin:end], self.weights[begin:end])
 
 
 class Task(NamedTuple):

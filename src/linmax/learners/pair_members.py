@@ -20,7 +20,7 @@ from linmax.learners.pair_features import ACTIVE, LOW, MEAN, MOST_BINS, VARIANCE
 
 __all__ = ["Bins", "PairMembers", "PairRoom", "PairRoomT"]
 
-LARGEST = 1 << 24  # bytes of a table
+LARGEST_PAIR_TABLE = 1 << 24  # bytes of a table
 SMALLEST = 1 << 8  # rows of a table
 
 
@@ -163,7 +163,7 @@ class PairMembers(Group):
         """An empty table that holds all features without many collisions, if memory allows."""
         columns = len(self.edges)
         features = columns * self.bins + columns * (columns - 1) // 2 * self.bins**2
-        most = LARGEST // (2 * 4 * max(1, width))
+        most = LARGEST_PAIR_TABLE // (2 * 4 * max(1, width))
         rows = 1 << (min(4 * features, most).bit_length() - 1)
         self._empty_table(max(SMALLEST, rows), width)
 

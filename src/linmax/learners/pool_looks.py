@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["decided", "linear_form"]
 
-WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
+KIND_WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
 
 
 def decided(pool: RunningPool) -> dict[str, str | int | float]:
@@ -23,7 +23,7 @@ def decided(pool: RunningPool) -> dict[str, str | int | float]:
     kinds = pool.kinds
     if kinds.kind == UNDECIDED:
         return {}
-    found: dict[str, str | int | float] = {"attributes are": WORDS[kinds.kind]}
+    found: dict[str, str | int | float] = {"attributes are": KIND_WORDS[kinds.kind]}
     found["decided by"] = "the learner" if kinds.fixed else "the data"
     if kinds.counts[2]:
         found |= {"trials looked at": int(kinds.counts[2]), "share not 0": round(kinds.share_seen, 4)}

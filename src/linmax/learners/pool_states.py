@@ -9,10 +9,11 @@ import numpy as np
 from linmax.learners.at_large import AtLarge
 from linmax.learners.attribute_kinds import MIXED, SPARSE, Kinds
 from linmax.learners.first_trials import FirstTrials
+from linmax.util.names import Handed
 
-__all__ = ["PARTS", "as_now", "under"]
+__all__ = ["STATE_PARTS", "as_now", "under"]
 
-PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
+STATE_PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
 
 
 def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -28,7 +29,7 @@ def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     found |= {f"first.{key}": own for key, own in first.arrays.items()}
     found |= {f"large.{key}": own for key, own in AtLarge().arrays.items()}
     found = {key: own for key, own in found.items() if not key.startswith("team")}
-    present = sorted({key.partition(".")[0] for key in found if "." in key} - PARTS)
+    present = sorted({key.partition(".")[0] for key in found if "." in key} - STATE_PARTS)
     if "sparse" not in names:
         del found["recent.recent"]
         present.remove("recent")
@@ -36,5 +37,9 @@ def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a part, by their own names."""
+    """The arrays of a part, by their own names. Those handed over are so again."""
+    if isinstance(arrays, Handed):
+        return Handed(
+            {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
+        )
     return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}

@@ -80,7 +80,7 @@ class RunningRecent(Running):
         return np.full(size, leader(self.recent, shape), np.int32), np.tile(self.recent, (size, 1))
 
     def hypothesis(self) -> np.ndarray:
-        raise ValueError("recent-label is no single weight vector: it looks at labels only, and has no weights")
+        raise ValueError("recent-label is not a single weight vector: it looks at labels only, and has no weights")
 
     def mix(self, mixture: Mixture) -> None:
         """Which labels came lately is known of one stream only: of several it is forgotten, unless none fades."""

@@ -14,7 +14,7 @@ from linmax.learners.recent_label import play_recent
 
 __all__ = ["RecentLabels"]
 
-DECAY = 0.8
+LABEL_DECAY = 0.8
 
 
 class RecentLabels(Group):
@@ -36,7 +36,7 @@ class RecentLabels(Group):
         size, shape = task.end - task.begin, np.zeros(KNOWN + 8, np.int64)
         shape[KNOWN] = task.known
         table = np.zeros((size, self.recent.size))
-        play_recent(task.labels, task.begin, task.end, shape, DECAY, self.recent, np.zeros(size, np.int32), table)
+        play_recent(task.labels, task.begin, task.end, shape, LABEL_DECAY, self.recent, np.zeros(size, np.int32), table)
         votes[:, place] = table[:, : votes.shape[2]]
 
     def mix(self, mixture: Mixture, width: int) -> None:

@@ -21,24 +21,24 @@ import numpy as np
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import cut
 from linmax.learners import Running, silent
-from linmax.learners.at_large import AtLarge
+from linmax.learners.at_large import AtLarge, fusion_at_large, pool_at_large
 from linmax.learners.attribute_kinds import DENSE, MIXED, UNDECIDED, Kinds
 from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
-from linmax.learners.members import Group, Task, Weighed
+from linmax.learners.members import Group, Task, WeightedLabels
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes
-from linmax.learners.pool_states import PARTS, as_now, under
+from linmax.learners.pool_states import STATE_PARTS, as_now, under
 from linmax.learners.sparse_linear import LINEAR
 from linmax.learners.sparse_members import ROOM
 
-__all__ = ["HEAVIEST", "FusedTrials", "PoolMember", "RunningPool", "bytes_of_attribute", "slots"]
+__all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "bytes_of_attribute", "slots"]
 
 CHUNK = 1024  # trials whose scores are kept at a time
-FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `EXACT`
-EXACT = (5, 6)  # where much of the memory would be room
-HEAVIEST = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
+FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `NEVER_PADDED`
+NEVER_PADDED = (5, 6)  # where much of the memory would be room
+HEAVIEST_ROW = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
 STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
 
@@ -100,7 +100,7 @@ class RunningPool(Running):
         self.fusion.restore(arrays)
         for name, part in (("kinds", self.kinds), ("first", self.first), ("large", self.at_large)):
             part.restore(under(name, arrays))
-        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - PARTS)
+        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - STATE_PARTS)
         for place in arrays["order"].tolist():
             self.groups[names[place]] = group = self._make(names[place])
             group.restore(under(names[place], arrays))
@@ -151,7 +151,7 @@ class RunningPool(Running):
         if self.kinds.begin(instances):
             self._meet_both(shape, k)
         self.at_large.keep(instances, labels, begin, end)
-        given = Weighed(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST))
+        given = WeightedLabels(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST_ROW))
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)
             part = cut(instances, begin, last)
@@ -184,7 +184,7 @@ class RunningPool(Running):
         self.kinds.again()
         shape = shape.copy()
         shape[KNOWN] = self.first.known
-        kept, given = self.first.instances, Weighed(self.first.labels, self.first.weights)
+        kept, given = self.first.instances, WeightedLabels(self.first.labels, self.first.weights)
         for _ in self._played(shape, kept, given, 0, len(given.labels), k, study):
             pass
         self.given_up = {}
@@ -210,7 +210,7 @@ class RunningPool(Running):
         self,
         shape: np.ndarray,
         instances: Instances,
-        given: Weighed,
+        given: WeightedLabels,
         begin: int,
         end: int,
         k: int,
@@ -257,24 +257,20 @@ class RunningPool(Running):
         if not self.groups:
             predictions = silent(shape, np.full(size, known))
             return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
-        fusion = self._fusion_at_large(shape, k) if self.at_large.long_runs else self.fusion
-        return self._judged(shape, instances, size, k, fusion)
-
-    def _fusion_at_large(self, shape: np.ndarray, k: int) -> MemberFusion:
-        """How members are fused for rows that do not follow the stream, where it has long runs of one label."""
-        if self.at_large.found is not None and self.at_large.found[0] == self.at_large.trials:
-            return self.at_large.found[1]
-        instances, labels = self.at_large.sample
-        votes = self._scores(shape, instances, len(labels), k)[1]
-        return self.at_large.fit(votes, labels, shape, k)
+        if not self.at_large.long_runs:
+            return self._judged(shape, instances, size, k, self.fusion)
+        other = pool_at_large(self, shape, k)
+        if other is not None:
+            return other.judged(shape, instances, size, k)
+        return self._judged(shape, instances, size, k, fusion_at_large(self, shape, k))
 
     def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
-        task, votes = self._scores(shape, instances, size, k)
+        task, votes = self.scores_of(shape, instances, size, k)
         shape[KNOWN] = task.known
         predictions, table = fusion.fuse(votes, task.labels, task.weights, shape, False, k)
         return FusedTrials(0, size, predictions, table, votes)
 
-    def _scores(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
+    def scores_of(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
         """The members' scores, without learning."""
         marks = [(group, group.mark()) for group in self.groups.values()]
         words, rows = self.kinds.words(instances), self.kinds.rows(instances, 0, size)
@@ -394,4 +390,4 @@ def bytes_of_attribute(k: int) -> float:
 
 def _width(k: int) -> int:
     """Classes that there is room for."""
-    return k if k in EXACT else FOUR * -(-k // FOUR)
+    return k if k in NEVER_PADDED else FOUR * -(-k // FOUR)

@@ -16,17 +16,17 @@ import numpy as np
 from linmax.learners.softmax_state import FIRST, GUESSES, OTHERS, RunningSoftmax, blas
 from linmax.learners.softmax_trials import COUNT, DUE, FITTED, TRIALS
 
-__all__ = ["Placed", "definite", "mix_softmaxes", "moved_to"]
+__all__ = ["PlacedSoftmax", "definite", "mix_softmaxes", "moved_to"]
 
 
-class Placed(NamedTuple):
+class PlacedSoftmax(NamedTuple):
     """A softmax, and the places of its coordinates among those of all together."""
 
     running: RunningSoftmax
     places: np.ndarray
 
 
-def mix_softmaxes(parts: Sequence[Placed], base: Placed | None, size: int) -> RunningSoftmax:
+def mix_softmaxes(parts: Sequence[PlacedSoftmax], base: PlacedSoftmax | None, size: int) -> RunningSoftmax:
     """One softmax over ``size`` coordinates; parts and base stay as they are."""
     first = parts[0].running
     mixed = RunningSoftmax(first.prior, first.robust, size)
@@ -84,7 +84,7 @@ def definite(matrix: np.ndarray) -> np.ndarray:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def moved_to(placed: Placed, size: int) -> RunningSoftmax:
+def moved_to(placed: PlacedSoftmax, size: int) -> RunningSoftmax:
     """A copy of one softmax over more coordinates, bit for bit."""
     copy = RunningSoftmax(placed.running.prior, placed.running.robust, 0)
     copy.restore(placed.running.arrays)

@@ -26,21 +26,21 @@ from linmax.learners.softmax_trials import (
     walk,
     walk_diagonal,
 )  # fmt: skip
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import linalg
 else:
-    linalg = Later("scipy.linalg")
+    linalg = LazyModule("scipy.linalg")
 
 __all__ = ["RunningSoftmax", "blas", "new_store", "symmetric"]
 
 FIRST = 10  # the trial of the first refit; each later one comes after half as many trials again
 FULL = 1024  # coordinates up to which the curvature is a full matrix; beyond, its diagonal, and no refits
-STEPS = 20  # most Newton steps of a refit
-GAIN = 0.02  # a step that gains less log likelihood than this is the last
+NEWTON_STEPS = 20  # most Newton steps of a refit
+LEAST_GAIN = 0.02  # a step that gains less log likelihood than this is the last
 ENOUGH = 1e-4  # share of the promised gain with which a step is content
-SHORTEST = 1e-3  # share of a Newton step below which the search gives up
+SHORTEST_STEP = 1e-3  # share of a Newton step below which the search gives up
 ASTRAY = 10.0  # steps on rows of very different sizes can lead so far below ignorance: then a refit begins at 0
 EPSILON = float(np.finfo(float).eps)
 TOO_LARGE = "the scores of softmax left the range of floats; scale the instances down"
@@ -232,12 +232,12 @@ class RunningSoftmax(Running):
             if value < ASTRAY * self._ignorance(guess):
                 weights = np.zeros_like(weights)
                 value, gradient, curvature = self._posterior(weights, guess)
-            for _ in range(STEPS):
+            for _ in range(NEWTON_STEPS):
                 direction = linalg.cho_solve(factored(curvature), gradient[:-1])
                 slope, length, before = float(gradient[:-1] @ direction), 1.0, value
                 if self.robust:
                     guess = float((self.counts[0] + gradient[-1]) / (self.counts.sum() + self.sizes[COUNT]))
-                while length > SHORTEST:
+                while length > SHORTEST_STEP:
                     tried = self._posterior(weights + length * direction, guess)
                     if tried[0] >= value + ENOUGH * length * slope:
                         break
@@ -247,7 +247,7 @@ class RunningSoftmax(Running):
                 weights = weights + length * direction
                 value, gradient, curvature = tried
                 self.guess[0] = guess
-                if value - before < GAIN:
+                if value - before < LEAST_GAIN:
                     break
             self.weights = weights
             inverse, _ = linalg.lapack.dpotri(factored(curvature)[0], lower=1)

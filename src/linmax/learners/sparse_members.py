@@ -17,11 +17,12 @@ from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Mixture, Placement, mix_by_precision, spot_of
 from linmax.learners.sparse_bayes import SMOOTHING, play_bayes
 from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, LinearRoom, play_linear
+from linmax.util.names import taken
 
 __all__ = ["SparseMembers"]
 
 BAYES = 2  # the member that counts
-ROOM = 8  # one in so many of the attributes met is room for those to come
+ROOM = 16  # one in so many of the attributes met is room for those to come
 
 
 class SparseMembers(Group):
@@ -47,7 +48,7 @@ class SparseMembers(Group):
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         for name in self.names:
-            setattr(self, name, arrays[name].copy())
+            setattr(self, name, taken(arrays, name))
         self.used = len(self.cells)
 
     def fit(self, columns: int, width: int) -> None:

@@ -17,7 +17,7 @@ __all__ = ["run_choices"]
 def run_choices(learner: Any, instances: Choices, labels: Sequence[Any] | np.ndarray, **options: Any) -> Trace:
     """Play the trials; the model of the trace is a `Learner`."""
     if len(labels) != len(instances):
-        raise ValueError(f"labels must be one a trial: got {len(labels)} for {len(instances)} trials")
+        raise ValueError(f"labels must be one per trial: got {len(labels)} for {len(instances)} trials")
     model = Learner(learner, **options)
     size = len(instances)
     predictions = np.full(size, None, object)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linmax.data.arrays import Layout
+from linmax.util import files
 
 __all__ = ["Columns"]
 
@@ -28,3 +29,11 @@ class Columns:
             for block, count in zip(blocks, counts, strict=True)
         )
         return voters, raters, attributes
+
+    def plain(self) -> list[list[Any]]:
+        """All names as JSON holds them; text, of which there may be a lot, stays as it is."""
+        found = []
+        for block in (self.voters, self.raters, self.attributes):
+            names = list(block)
+            found.append(names if set(map(type, names)) <= {str} else list(map(files.plain, names)))
+        return found

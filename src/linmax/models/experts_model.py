@@ -82,8 +82,8 @@ class ExpertsModel(Model):
             seen, missing = seen[seen >= 0], found[1][part] < 0
             told = [found[0][i] for i in seen], np.where(missing, -1, np.searchsorted(seen, found[1][part]))
             here = self._named_here(instances[part]) if grow else instances[part]
-            hefts = None if weights is None else weights[part]
-            parts.append(self._run_stretch(here, told, weights=hefts, **options))
+            weights_here = None if weights is None else weights[part]
+            parts.append(self._run_stretch(here, told, weights=weights_here, **options))
         return in_a_row(parts)
 
     def _check(self, instances: Experts, found: tuple[list[Any], np.ndarray], grow: bool) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
+from linmax.core.contract import KNOWN, RECYCLED, TRIALS, UPDATES, Instances
 from linmax.data.arrays import Layout, cut
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.notation import as_learner, read_back, written
@@ -34,42 +34,23 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
-from linmax.learners.running_pool import RunningPool
 from linmax.models.calibration import Calibration
 from linmax.models.columns import Columns
 from linmax.models.confidence import Confidence
+from linmax.models.inspecting import Inspectable
 from linmax.models.showings import play_shown
-from linmax.models.weights import WeightArrays, Weights
 from linmax.rules.shipping import in_pickles
-from linmax.techniques.combining import BestOf, Combined, Weighing
 from linmax.techniques.exploring import Exploring
-from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
-from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.names import apart
 
-__all__ = ["Member", "Model", "chosen"]
+__all__ = ["Model", "chosen"]
 
 LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One of the learners that a combination runs side by side, and the mistakes that it has made by itself."""
-
-    name: str
-    mistakes: int
-    model: Model = field(repr=False)
-    node: Node = field(repr=False)
-
-    @property
-    def weights(self) -> Weights:
-        """A copy of the weights that it would predict with now."""
-        return self.model.weights_of(self.node)
-
-
-class Model(Confidence):
+class Model(Confidence, Inspectable):
     """A learner at work.
 
     Parameters
@@ -105,11 +86,6 @@ class Model(Confidence):
         return f"<{self.learner} over {len(self.classes)} classes: {mistakes} in {self.trials} trials>"
 
     # -- what it knows --------------------------------------------------------------------------------------------
-
-    @property
-    def layout(self) -> Layout:
-        """Numbers of voters, raters and attributes."""
-        return self.engine.layout
 
     @property
     def trials(self) -> int:
@@ -168,54 +144,6 @@ class Model(Confidence):
     def bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1] and ratings that differ by at most 1, or None."""
         return next((rule for rule in self.engine.facing if rule.bounded), None)
-
-    @property
-    def weights(self) -> Weights:
-        """A copy of the weights that it predicts with now, by name, up to one positive factor."""
-        return self.weights_of(self.engine.top)
-
-    @property
-    def pool(self) -> RunningPool | None:
-        """The pool for attributes at work, if the learner is one."""
-        top = self.engine.top
-        running = getattr(top, "attributes", None) or getattr(top, "running", None)
-        return running if isinstance(running, RunningPool) else None
-
-    def weights_of(self, node: Node) -> Weights:
-        """The weights of one part of the learner (see `Member`)."""
-        stored, log_scale = node.shown(self.engine)
-        layout, k = self.layout, len(self.classes)
-        experts, stride = (int(n) for n in self.engine.state.shape[[EXPERTS, STRIDE]])
-        rows = stored[experts:].reshape(-1, stride)[: layout.rows, :k] if stride else np.zeros((layout.rows, k))
-        arrays = WeightArrays(
-            stored[: layout.voters].copy(),
-            stored[layout.voters : experts].copy(),
-            rows[0].copy() if layout.constant else np.zeros(0),
-            rows[1:].copy(),
-            log_scale,
-        )
-        return Weights(arrays, self.classes, *self.columns.all(layout))
-
-    @property
-    def members(self) -> list[Member]:
-        """What a combination, or a vote over one, runs side by side; none for any other learner.
-
-        Examples
-        --------
-        >>> import linmax
-        >>> data = linmax.majority_problem(trials=500, seed=1)
-        >>> learner = linmax.combine(["perceptron", "AR-perceptron"])
-        >>> trace = linmax.run(learner, linmax.experts(votes=data.votes), data.labels)
-        >>> [member.name for member in sorted(trace.model.members, key=lambda member: member.mistakes)]
-        ['AR-perceptron', 'perceptron']
-        """
-        described, node = self.learner, self.engine.top
-        while isinstance(described, Voted):
-            described, node = described.base, node.children[0]
-        if not isinstance(described, Combined) or not isinstance(node, (BestOf, Weighing)):
-            return []
-        parts = zip(described.members, node.mistakes.tolist(), node.children, strict=True)
-        return [Member(str(learner), mistakes, self, child) for learner, mistakes, child in parts]
 
     # -- growth ---------------------------------------------------------------------------------------------------
 
@@ -281,9 +209,9 @@ class Model(Confidence):
         for begin in range(0, size, most):
             end = min(size, begin + most)
             answers = None if served is None else served[begin:end]
-            hefts = None if weights is None else weights[begin:end]
+            weights_here = None if weights is None else weights[begin:end]
             here = cut(instances, begin, end), places[begin:end]
-            parts.append(self._stretch(*here, margins, first_pass, answers, hefts))
+            parts.append(self._stretch(*here, margins, first_pass, answers, weights_here))
         return joined(parts)
 
     def _stretch(
@@ -361,7 +289,7 @@ class Model(Confidence):
             "classes": [files.plain(name) for name in self.classes],
             "layout": list(astuple(self.layout)),
             "settings": list(astuple(self.engine.settings)),
-            "columns": [[files.plain(name) for name in block] for block in astuple(self.columns)],
+            "columns": self.columns.plain(),
             "grows": self.grows,
         }
         arrays = {f"engine.{name}": array for name, array in self.engine.arrays.items()}

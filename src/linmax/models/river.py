@@ -21,16 +21,16 @@ except ImportError as error:
 
 from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
-from linmax.models.river_attributes import PLAIN, categories, is_word, ordered
+from linmax.models.river_attributes import NUMBER_CLASSES, categories, is_word, ordered
 from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
-    pd = Later("pandas")
+    pd = LazyModule("pandas")
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
@@ -252,7 +252,7 @@ class LinearMaxClassifier(OnLineRiver):
                     return None, scaled
             except (KeyError, TypeError):
                 pass  # an attribute that is new, or was 0 until now, or no number
-        if not PLAIN.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
+        if not NUMBER_CLASSES.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
             x = categories(x)
             order = ordered(x)
         if self._kind == "none":
@@ -260,7 +260,7 @@ class LinearMaxClassifier(OnLineRiver):
         try:
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
         except TypeError:
-            return x, x  # the learner says which is no number
+            return x, x  # the learner says which is not a number
 
 
 def with_learner(model: Learner, learner: Any) -> Learner:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["PLAIN", "categories", "is_word", "ordered"]
+__all__ = ["NUMBER_CLASSES", "categories", "is_word", "ordered"]
 
-PLAIN = {float, int, bool}  # types of numbers
+NUMBER_CLASSES = {float, int, bool}  # types of numbers
 
 
 def is_word(value: Any) -> bool:

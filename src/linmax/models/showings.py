@@ -6,9 +6,9 @@ A weight of w says that an instance counts w times. It is predicted, and its mis
   C = w in PA-I and SCW-I, r / w in AROW and in the fusion of the members, w counts in naive Bayes; weights beyond 10^6
   count as 10^6. This is w times the loss, not w trials: a weight of 2 is near to the instance twice, not the same;
 - any other learner, rules and techniques among them, is shown the instance floor(w) times, and once more with the
-  probability of the rest, but no more than `MOST` times in a row. So a mistake bound, which counts updates, holds for
-  the trials that were shown. The draws are made from the number of the instance: the same stream gives the same model.
-  An instance whose class is new is always shown.
+  probability of the rest, but no more than `MOST_SHOWINGS` times in a row. So a mistake bound, which counts updates,
+  holds for the trials that were shown. The draws are made from the number of the instance: the same stream gives the
+  same model. An instance whose class is new is always shown.
 
 A weight of 1 gives the same bits as none. 0 leaves an instance out: it is predicted only, and its class not taken in.
 """
@@ -21,16 +21,16 @@ from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import cut
 from linmax.engine.engine import Engine, Outcome
 from linmax.engine.outcome import joined
-from linmax.learners.running_pool import HEAVIEST
+from linmax.learners.running_pool import HEAVIEST_ROW
 
-__all__ = ["MOST", "heaviest", "play_shown", "showings"]
+__all__ = ["MOST_SHOWINGS", "heaviest", "play_shown", "showings"]
 
-MOST = 100  # showings in a row, by which a learner has nothing more to learn from an instance
+MOST_SHOWINGS = 100  # showings in a row, by which a learner has nothing more to learn from an instance
 
 
 def heaviest(engine: Engine) -> float:
     """The weight beyond which instances count no more."""
-    return MOST if engine.top.weighing is None else HEAVIEST
+    return MOST_SHOWINGS if engine.top.weighing is None else HEAVIEST_ROW
 
 
 def drawn(first: int, size: int) -> np.ndarray:
@@ -57,7 +57,11 @@ def showings(weights: np.ndarray, first: int = 0) -> np.ndarray:
     >>> bool(abs(showings(np.full(10_000, 0.3)).mean() - 0.3) < 0.02)
     True
     """
-    return np.floor(np.minimum(weights, MOST) + drawn(first, len(weights))).astype(np.int64).clip(max=MOST)
+    return (
+        np.floor(np.minimum(weights, MOST_SHOWINGS) + drawn(first, len(weights)))
+        .astype(np.int64)
+        .clip(max=MOST_SHOWINGS)
+    )
 
 
 def play_shown(

@@ -205,7 +205,7 @@ class LinearThreshold:
         instances = self._instances(attributes)
         names = label_array(labels)
         if names.ndim != 1 or len(names) != len(instances):
-            raise ValueError(f"labels must be one a trial: got shape {names.shape} for {len(instances)} instances")
+            raise ValueError(f"labels must be one per trial: got shape {names.shape} for {len(instances)} instances")
         distinct, inverse = unique_labels(names)
         pair = self.labels
         if pair is None:
@@ -343,8 +343,8 @@ class LinearThreshold:
         self.mistakes += int(wrong.sum())
         if self.learner.name == "elimination" and self.inconsistent > surprised:
             warnings.warn(
-                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are no "
-                "disjunction of the instances attributes",
+                f"{self.inconsistent - surprised} positive instances have no literal left: the labels are not a "
+                "disjunction of the attributes",
                 stacklevel=3,
             )
         return Trace(self, self._names(predictions), wrong, changes != 0)

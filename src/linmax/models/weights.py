@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["WeightArrays", "Weights"]
 
-BLOCKS = ("voters", "raters", "thresholds", "attributes")
+WEIGHT_BLOCKS = ("voters", "raters", "thresholds", "attributes")
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class Weights(Mapping[str, dict[Any, Any]]):
         return {name: dict(zip(classes, row, strict=False)) for name, row in zip(names, values.tolist(), strict=False)}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(BLOCKS)
+        return iter(WEIGHT_BLOCKS)
 
     def __len__(self) -> int:
-        return len(BLOCKS)
+        return len(WEIGHT_BLOCKS)
 
     def __repr__(self) -> str:
         return repr(dict(self))

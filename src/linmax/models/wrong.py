@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["another", "denied", "mask_of", "run_with_wrong"]
 
-STREAM = 2  # of the draws
+WRONG_STREAM = 2  # of the draws
 
 
 def another(probabilities: Mapping[Any, float], wrong: Any, number: int) -> Any:
@@ -38,7 +38,7 @@ def another(probabilities: Mapping[Any, float], wrong: Any, number: int) -> Any:
     total = sum(others.values())
     if not total > 0.0:
         others, total = dict.fromkeys(others, 1.0), float(len(others))
-    left = drawn(STREAM, number) * total
+    left = drawn(WRONG_STREAM, number) * total
     for name, share in others.items():
         left -= share
         if left < 0.0:

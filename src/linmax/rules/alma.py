@@ -23,14 +23,14 @@ __all__ = ["alma"]
 
 UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
 NORMALISE, PROJECT, BOUND, SIZES = 4, 5, 6, 7  # of the parameters; from the last on, p-norms of so many ones
-LISTED = 64  # p-norms of so many ones are looked up
+LISTED_NORMS = 64  # p-norms of so many ones are looked up
 FOLD = -100.0  # c^(p-1) below e^-100 is multiplied into Theta, which would outgrow a float: rare
 
 
 @cache
 def sizes(p: float) -> tuple[float, ...]:
     """The p-norms of so many ones; votes need no others."""
-    return tuple(math.pow(m, 1.0 / p) for m in range(LISTED))
+    return tuple(math.pow(m, 1.0 / p) for m in range(LISTED_NORMS))
 
 
 @kernel()
@@ -76,7 +76,7 @@ def step(
     if largest == 0.0:
         return False
     size = params[BOUND]
-    if normalise and even and index.size < LISTED:  # as those of votes are
+    if normalise and even and index.size < LISTED_NORMS:  # as those of votes are
         size = largest * params[SIZES + index.size]
     elif normalise:
         total = 0.0

@@ -24,14 +24,14 @@ __all__ = ["committee", "winnow"]
 
 
 NEAR = 200.0  # a power alpha^s is written out while its logarithm is within this
-LISTED = 1024  # powers of alpha up to this, and down to minus this, are looked up
+LISTED_POWERS = 1024  # powers of alpha up to this, and down to minus this, are looked up
 
 
 @cache
 def powers(alpha: float) -> tuple[float, ...]:
-    """alpha^-LISTED .. alpha^LISTED, the same bits as alpha**s; votes need no others."""
+    """alpha^-LISTED_POWERS .. alpha^LISTED_POWERS, the same bits as alpha**s; votes need no others."""
     largest = math.log(1.7e308) / math.log(alpha)  # beyond, Python would raise where a kernel gives infinity
-    return tuple(math.pow(alpha, s) if s < largest else math.inf for s in range(-LISTED, LISTED + 1))
+    return tuple(math.pow(alpha, s) if s < largest else math.inf for s in range(-LISTED_POWERS, LISTED_POWERS + 1))
 
 
 @kernel(SPREAD)
@@ -50,8 +50,8 @@ def weight_at(s: float, shift: float, params: np.ndarray) -> float:
     """
     if shift != 0.0:
         return params[1] * math.exp(s * params[2] - shift)
-    if abs(s) <= LISTED and s == math.floor(s):
-        return params[1] * params[4 + LISTED + int(s)]
+    if abs(s) <= LISTED_POWERS and s == math.floor(s):
+        return params[1] * params[4 + LISTED_POWERS + int(s)]
     return params[1] * params[0] ** s
 
 

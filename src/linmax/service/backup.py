@@ -19,8 +19,10 @@ from typing import Any
 
 import apsw
 
+from linmax.service.folder import give_to_owner
 from linmax.service.log import EventLog
 from linmax.service.log_file import InUse
+from linmax.service.log_store import BACKUP_NOTE
 from linmax.service.mark import Mark
 
 __all__ = ["LiveBackup", "answered_requests", "back_up", "taken_request"]
@@ -61,6 +63,7 @@ class _Target:
         mark = Mark(self.partial / "acknowledged")
         mark.write(identity, seq)
         mark.close()
+        (self.partial / BACKUP_NOTE).write_text(f"A backup of {self.data} up to event {seq}.\n")
         for path in [*self.partial.rglob("*"), self.partial]:
             _flush(path)
         os.rename(self.partial, self.target)
@@ -147,6 +150,8 @@ def _ask_service(data: Path, target: Path) -> str | None:
     request.parent.mkdir(mode=0o700, exist_ok=True)
     temporary = request.with_suffix(".tmp")
     temporary.write_text(json.dumps({"target": str(target)}))
+    for path in (request.parent, temporary):
+        give_to_owner(path, data)
     temporary.rename(request)
     answer, taken = request.with_suffix(".answer"), request.with_suffix(".taken")
     end = time.monotonic() + PATIENCE

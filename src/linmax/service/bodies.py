@@ -41,9 +41,11 @@ Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Label = Text | Whole
 ID = Meta(pattern=r"\A[A-Za-z0-9._:-]{1,128}\Z", description="letters, digits and . _ : -, at most 128")
-NAME = Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z", description="a-z, 0-9, _ and -, at most 64, the first not _ or -")
+MODEL_NAME = Meta(
+    pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z", description="a-z, 0-9, _ and -, at most 64, the first not _ or -"
+)
 Id = Annotated[str, ID]
-ModelName = Annotated[str, NAME]
+ModelName = Annotated[str, MODEL_NAME]
 Attributes = Annotated[dict[Text, float] | list[float], Meta(description="name: number, or numbers named 0, 1, ...")]
 Votes = Annotated[
     dict[Text, Label | None] | list[Label | None], Meta(description="voter: label, or labels; null abstains")
@@ -271,7 +273,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
         if named:
             field = f"{field}.{named[1]}".removeprefix(".")
         field = field or "body"
-        for form in (ID, NAME):
+        for form in (ID, MODEL_NAME):
             if f"matching regex {form.pattern!r}" in message:
                 message = f"must be made of {form.description}"
         raise Refusal(422, f"{field}: {message}", field=field) from None

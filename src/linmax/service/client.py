@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from linmax.service.client_verbs import Asked, Later, ServiceError, Verbs
+from linmax.service.client_verbs import ClientRequest, RetryLater, ServiceError, Verbs
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
@@ -63,12 +63,12 @@ class Client(Verbs):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, asked: Asked) -> Any:
+    def _ask(self, asked: ClientRequest) -> Any:
         for attempt in range(self._retries + 1):
             last = attempt == self._retries
             try:
                 return self._judge(asked, *self._exchange(asked))
-            except Later as later:
+            except RetryLater as later:
                 if last:
                     raise later.error from None
                 pause = later.seconds
@@ -80,7 +80,7 @@ class Client(Verbs):
             time.sleep(self._pause(attempt, pause))
         raise AssertionError("not reached")
 
-    def _exchange(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+    def _exchange(self, asked: ClientRequest) -> tuple[int, dict[str, str], bytes]:
         connection = getattr(self._own, "connection", None)
         if connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
@@ -127,14 +127,14 @@ class AsyncClient(Verbs):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _ask(self, asked: Asked) -> Any:
+    async def _ask(self, asked: ClientRequest) -> Any:
         for attempt in range(self._retries + 1):
             last = attempt == self._retries
             try:
                 async with asyncio.timeout(self._timeout):
                     answer = await self._exchange(asked)
                 return self._judge(asked, *answer)
-            except Later as later:
+            except RetryLater as later:
                 if last:
                     raise later.error from None
                 pause = later.seconds
@@ -145,7 +145,7 @@ class AsyncClient(Verbs):
             await asyncio.sleep(self._pause(attempt, pause))
         raise AssertionError("not reached")
 
-    async def _exchange(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+    async def _exchange(self, asked: ClientRequest) -> tuple[int, dict[str, str], bytes]:
         if self._idle:
             reader, writer = self._idle.pop()
         else:
@@ -167,7 +167,7 @@ class AsyncClient(Verbs):
         return int(head[0].split()[1]), headers, content
 
 
-def _request_text(asked: Asked, headers: Mapping[str, str]) -> bytes:
+def _request_text(asked: ClientRequest, headers: Mapping[str, str]) -> bytes:
     body = asked.body or b""
     lines = [f"{asked.method} {asked.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from linmax.service.ids import Ids
 
-__all__ = ["Asked", "Later", "ServiceError", "Verbs"]
+__all__ = ["ClientRequest", "RetryLater", "ServiceError", "Verbs"]
 
 AGAIN = (429, 503)
 LONGEST_PAUSE = 5.0
@@ -25,7 +25,7 @@ class ServiceError(RuntimeError):
         self.status, self.message, self.field = status, message, field
 
 
-class Asked:
+class ClientRequest:
     """A request, and how to read its answer."""
 
     __slots__ = ("body", "method", "path", "pick", "repeatable")
@@ -52,29 +52,31 @@ class Verbs:
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
 
-    def _ask(self, asked: Asked) -> Any:
+    def _ask(self, asked: ClientRequest) -> Any:
         raise NotImplementedError
 
     def create(self, name: str, learner: str = "auto", **options: Any) -> Any:
         """Make a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and the like; its summary."""
         body = {"name": name, "learner": learner} | options
-        return self._ask(Asked("POST", "/v1/models", body, _whole, repeatable=False))
+        return self._ask(ClientRequest("POST", "/v1/models", body, _whole, repeatable=False))
 
     def models(self) -> Any:
         """Summaries of all models."""
-        return self._ask(Asked("GET", "/v1/models", None, lambda answer: answer["models"], repeatable=True))
+        return self._ask(ClientRequest("GET", "/v1/models", None, lambda answer: answer["models"], repeatable=True))
 
     def model(self, name: str) -> Any:
         """The summary of one model: trials, mistakes, classes, options and so on."""
-        return self._ask(Asked("GET", _path(name), None, _whole, repeatable=True))
+        return self._ask(ClientRequest("GET", _path(name), None, _whole, repeatable=True))
 
     def delete(self, name: str, confirm: str) -> Any:
         """Delete a model and its log; `confirm` is the word that `ask_to_delete` gave."""
-        return self._ask(Asked("DELETE", f"{_path(name)}?confirm={quote(confirm)}", None, _whole, repeatable=False))
+        return self._ask(
+            ClientRequest("DELETE", f"{_path(name)}?confirm={quote(confirm)}", None, _whole, repeatable=False)
+        )
 
     def ask_to_delete(self, name: str) -> Any:
         """The word to confirm a deletion with; it holds for two minutes."""
-        return self._ask(Asked("DELETE", _path(name), None, _confirmation, repeatable=True))
+        return self._ask(ClientRequest("DELETE", _path(name), None, _confirmation, repeatable=True))
 
     def predict(
         self,
@@ -88,7 +90,9 @@ class Verbs:
     ) -> Any:
         """The label of an instance, None before a class is known. With an ``id`` it is kept until its label comes."""
         body = _instance(attributes, votes, scores, candidates) | ({} if id is None else {"id": id})
-        return self._ask(Asked("POST", _path(model, "predict"), body, lambda answer: answer["label"], repeatable=True))
+        return self._ask(
+            ClientRequest("POST", _path(model, "predict"), body, lambda answer: answer["label"], repeatable=True)
+        )
 
     def keep(
         self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
@@ -97,7 +101,7 @@ class Verbs:
         id = self._ids.new()
         body = _instance(attributes, votes, scores, candidates) | {"id": id}
         return self._ask(
-            Asked("POST", _path(model, "predict"), body, lambda answer: (id, answer["label"]), repeatable=True)
+            ClientRequest("POST", _path(model, "predict"), body, lambda answer: (id, answer["label"]), repeatable=True)
         )
 
     def learn(
@@ -122,12 +126,14 @@ class Verbs:
         verb = "learn" if given or id is None else "label"
         told = {"label": _plain(label)} if wrong is UNSET else {"wrong": _plain(wrong)}
         body = given | told | {"id": id or self._ids.new()}
-        return self._ask(Asked("POST", _path(model, verb), body, lambda answer: answer["predicted"], repeatable=True))
+        return self._ask(
+            ClientRequest("POST", _path(model, verb), body, lambda answer: answer["predicted"], repeatable=True)
+        )
 
     def rank(self, model: str, candidates: Any, *, votes: Any = None, scores: Any = None) -> Any:
         """The candidates, the best first."""
         body = _instance(None, votes, scores, candidates)
-        return self._ask(Asked("POST", _path(model, "rank"), body, _ranked, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "rank"), body, _ranked, repeatable=True))
 
     def ask(
         self,
@@ -143,7 +149,9 @@ class Verbs:
         body = _instance(attributes, votes, None, candidates)
         more = {"costs": costs, "voters": None if voters is None else list(voters)}
         body |= {name: _plain(value) for name, value in more.items() if value is not None}
-        return self._ask(Asked("POST", _path(model, "ask"), body, lambda answer: answer["voter"], repeatable=True))
+        return self._ask(
+            ClientRequest("POST", _path(model, "ask"), body, lambda answer: answer["voter"], repeatable=True)
+        )
 
     def wants_label(
         self,
@@ -158,81 +166,83 @@ class Verbs:
         """Whether the label of an instance is worth asking for; with ``id`` alone that of a kept one."""
         body = _instance(attributes, votes, scores, candidates) | {"id": id or self._ids.new()}
         path = _path(model, "wants_label")
-        return self._ask(Asked("POST", path, body, lambda answer: answer["wanted"], repeatable=True))
+        return self._ask(ClientRequest("POST", path, body, lambda answer: answer["wanted"], repeatable=True))
 
     def predict_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
         """Results for several instances, each a dict with ``attributes`` and so on, and ``id`` if it is to be kept."""
         body = {"items": list(items)}
-        return self._ask(Asked("POST", _path(model, "predict/batch"), body, _results, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "predict/batch"), body, _results, repeatable=True))
 
     def learn_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
         """Results of learning several instances in this order, each a dict with ``label`` and perhaps ``id``."""
         body = {"items": [{"id": self._ids.new()} | dict(item) for item in items]}
-        return self._ask(Asked("POST", _path(model, "learn/batch"), body, _results, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "learn/batch"), body, _results, repeatable=True))
 
     def label_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
         """Results of learning the labels of kept instances, each a dict with ``id`` and ``label``."""
         body = {"items": list(items)}
-        return self._ask(Asked("POST", _path(model, "label/batch"), body, _results, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "label/batch"), body, _results, repeatable=True))
 
     def forget(self, model: str, id: str) -> Any:
         """Give up a kept instance whose label will not come."""
         path = _path(model, f"predictions/{quote(id, safe='')}")
-        return self._ask(Asked("DELETE", path, None, _whole, repeatable=True))
+        return self._ask(ClientRequest("DELETE", path, None, _whole, repeatable=True))
 
     def explain(
         self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
     ) -> Any:
         """The label, the score of every class, and the weights behind them."""
         body = _instance(attributes, votes, scores, candidates)
-        return self._ask(Asked("POST", _path(model, "explain"), body, _whole, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "explain"), body, _whole, repeatable=True))
 
     def weights(self, model: str, limit: int = 100) -> Any:
         """The largest weights of each kind."""
-        return self._ask(Asked("GET", _path(model, f"weights?limit={limit}"), None, _whole, repeatable=True))
+        return self._ask(ClientRequest("GET", _path(model, f"weights?limit={limit}"), None, _whole, repeatable=True))
 
     def curve(self, model: str, points: int = 1000) -> Any:
         """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]."""
         path = _path(model, f"curve?points={points}")
-        return self._ask(Asked("GET", path, None, lambda answer: answer["points"], repeatable=True))
+        return self._ask(ClientRequest("GET", path, None, lambda answer: answer["points"], repeatable=True))
 
     def trial(self, model: str, id: str) -> Any:
         """What the log knows of one trial: its state and its events."""
-        return self._ask(Asked("GET", _path(model, f"trials/{quote(id, safe='')}"), None, _whole, repeatable=True))
+        return self._ask(
+            ClientRequest("GET", _path(model, f"trials/{quote(id, safe='')}"), None, _whole, repeatable=True)
+        )
 
     def waiting(self, model: str, after: int = 0, limit: int = 100) -> Any:
         """Predictions that wait for their label, oldest first."""
         path = _path(model, f"predictions?after={after}&limit={limit}")
-        return self._ask(Asked("GET", path, None, lambda answer: answer["predictions"], repeatable=True))
+        return self._ask(ClientRequest("GET", path, None, lambda answer: answer["predictions"], repeatable=True))
 
     def change(self, model: str, **limits: Any) -> Any:
         """Change ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
-        return self._ask(Asked("PATCH", _path(model), limits, _whole, repeatable=True))
+        return self._ask(ClientRequest("PATCH", _path(model), limits, _whole, repeatable=True))
 
     def predict_proba(self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
         """The probability of each class, {class: probability}, the likeliest first."""
         body = _instance(attributes, votes, scores) | {"probabilities": True}
-        return self._ask(Asked("POST", _path(model, "predict"), body, _probabilities, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "predict"), body, _probabilities, repeatable=True))
 
     def predict_set(
         self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
     ) -> Any:
         """The classes that hold the right one as often as ``coverage`` says, the likeliest first."""
         body = _instance(attributes, votes, scores) | {"coverage": coverage}
-        return self._ask(Asked("POST", _path(model, "predict"), body, _set, repeatable=True))
+        return self._ask(ClientRequest("POST", _path(model, "predict"), body, _set, repeatable=True))
 
     def snapshot(self, model: str) -> Any:
         """The model as bytes of a file that `linmax.Learner.load` reads."""
-        return self._ask(Asked("GET", _path(model, "snapshot"), None, _whole, repeatable=True))
+        return self._ask(ClientRequest("GET", _path(model, "snapshot"), None, _whole, repeatable=True))
 
     # -- shared by both ways of sending ---------------------------------------------------------------
 
-    def _judge(self, asked: Asked, status: int, headers: Mapping[str, str], content: bytes) -> Any:
-        """The result for the caller; raises `Later` when the request should be sent again."""
+    def _judge(self, asked: ClientRequest, status: int, headers: Mapping[str, str], content: bytes) -> Any:
+        """The result for the caller; raises `RetryLater` when the request should be sent again."""
         is_json = headers.get("content-type", "") == "application/json"
         answer = json.loads(content) if is_json and content else content or None
         if status in AGAIN:
-            raise Later(float(headers.get("retry-after", 1)), _error(status, answer))
+            raise RetryLater(float(headers.get("retry-after", 1)), _error(status, answer))
         if status < 400 or asked.pick is _confirmation or (isinstance(answer, dict) and "results" in answer):
             return asked.pick(answer)
         raise _error(status, answer)
@@ -241,7 +251,7 @@ class Verbs:
         return min(LONGEST_PAUSE, max(wanted, 0.05 * 2.0 ** min(attempt, 30))) * random.uniform(0.5, 1.0)
 
 
-class Later(Exception):
+class RetryLater(Exception):
     def __init__(self, seconds: float, error: ServiceError) -> None:
         super().__init__(str(error))
         self.seconds, self.error = seconds, error

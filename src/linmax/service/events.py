@@ -8,7 +8,7 @@ from starlette.types import Receive, Send
 
 from linmax.service import views
 from linmax.service.handlers import query_number
-from linmax.service.messages import HEADERS, Request, encode
+from linmax.service.messages import STANDARD_HEADERS, Request, encode
 from linmax.service.model import ServedModel
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import NO_WEIGHTS, WeightsView
@@ -30,7 +30,7 @@ async def stream_events(request: Request, receive: Receive, send: Send) -> None:
     last = request.headers.get(b"last-event-id", b"").decode("latin-1")
     reached = views.reached(model, last, query_number(request, "after", 0, 2**53, least=0))
     kind = (b"content-type", b"text/event-stream; charset=utf-8")
-    await send({"type": "http.response.start", "status": 200, "headers": [kind, *HEADERS]})
+    await send({"type": "http.response.start", "status": 200, "headers": [kind, *STANDARD_HEADERS]})
     if request.head:  # that there is a stream, and no more
         await send({"type": "http.response.body", "body": b""})
         return

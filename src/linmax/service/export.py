@@ -10,7 +10,7 @@ from starlette.types import Receive, Send
 from linmax.service import log_reading
 from linmax.service.handlers import query_number
 from linmax.service.log import EventLog
-from linmax.service.messages import HEADERS, Request, encode
+from linmax.service.messages import STANDARD_HEADERS, Request, encode
 
 __all__ = ["stream_export"]
 
@@ -29,7 +29,7 @@ async def stream_export(request: Request, _receive: Receive, send: Send) -> None
     number = service.model(request.query["model"]).number if "model" in request.query else None
     last = await service.pipeline.call(lambda log: log.seq)
     kind = (b"content-type", b"application/x-ndjson")
-    await send({"type": "http.response.start", "status": 200, "headers": [kind, *HEADERS]})
+    await send({"type": "http.response.start", "status": 200, "headers": [kind, *STANDARD_HEADERS]})
     more = not request.head
     while more and not service.stopping.is_set():
         events = await service.pipeline.call(partial(_slice, after=since, number=number))

@@ -104,7 +104,7 @@ async def forget(request: Request) -> Answer:
 
 async def explain(request: Request) -> Answer:
     service = request.app.service
-    return Answer(encode(views.explanation(service.model(request.parameters["model"]), request.body)))
+    return Answer(encode(await views.explanation(service.model(request.parameters["model"]), request.body)))
 
 
 async def rank(request: Request) -> Answer:

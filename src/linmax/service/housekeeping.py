@@ -32,7 +32,7 @@ logger = logging.getLogger("linmax.service")
 
 ROUND_SECONDS = 1.0
 EXPIRED = 100  # predictions forgotten at a time
-REST = 4.0  # times as long as a slice of upkeep took, before the next one
+UPKEEP_PAUSE = 4.0  # times as long as a slice of upkeep took, before the next one
 
 
 class Housekeeping:
@@ -97,7 +97,7 @@ class Housekeeping:
         while more:
             began = time.monotonic()
             more = await self.service.pipeline.call(work)
-            await asyncio.sleep(max(0.005, REST * (time.monotonic() - began)))
+            await asyncio.sleep(max(0.005, UPKEEP_PAUSE * (time.monotonic() - began)))
 
     async def _measure(self) -> None:
         """Find out how models grow that were there before this start."""
@@ -197,7 +197,7 @@ class Housekeeping:
         while position is not None:
             began = time.monotonic()
             position = await call(partial(drop, number=number, after=position))
-            await asyncio.sleep(REST * (time.monotonic() - began))
+            await asyncio.sleep(UPKEEP_PAUSE * (time.monotonic() - began))
         await self._gently(give_back)
 
     async def _back_up(self) -> None:

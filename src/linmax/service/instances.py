@@ -10,10 +10,10 @@ from linmax.service.bodies import Instanced, LabelBody, LearnBody, ModelOptions
 from linmax.service.packing import Instance
 from linmax.service.refusals import Refusal
 
-__all__ = ["Choices", "checked_label", "checked_truth", "instance_of"]
+__all__ = ["InstanceLimits", "checked_label", "checked_truth", "instance_of"]
 
 
-class Choices:
+class InstanceLimits:
     """What a model's options allow, for quick look-ups."""
 
     def __init__(self, options: ModelOptions) -> None:
@@ -32,7 +32,7 @@ class Choices:
             raise Refusal(422, "classes must differ from each other", field="classes")
 
 
-def checked_label(label: Any, choices: Choices, field: str = "label") -> Any:
+def checked_label(label: Any, choices: InstanceLimits, field: str = "label") -> Any:
     """The label, when the model allows it."""
     if type(label) is not choices.wanted:
         wanted = "text" if choices.wanted is str else "a whole number"
@@ -42,7 +42,7 @@ def checked_label(label: Any, choices: Choices, field: str = "label") -> Any:
     return label
 
 
-def checked_truth(body: LearnBody | LabelBody, choices: Choices) -> tuple[Any, bool]:
+def checked_truth(body: LearnBody | LabelBody, choices: InstanceLimits) -> tuple[Any, bool]:
     """What a request says of the label: the label, or a class and that it is wrong."""
     if body.label is not UNSET and body.wrong is not UNSET:
         raise Refusal(422, "send label or wrong, not both: a label says more", field="wrong")
@@ -55,7 +55,7 @@ def checked_truth(body: LearnBody | LabelBody, choices: Choices) -> tuple[Any, b
     return checked_label(body.label, choices), False
 
 
-def instance_of(body: Instanced, choices: Choices) -> Instance:
+def instance_of(body: Instanced, choices: InstanceLimits) -> Instance:
     """The instance in canonical form: dicts by name, in the given order, without abstentions and empty blocks."""
     kind = choices.kind
     usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
@@ -66,7 +66,7 @@ def instance_of(body: Instanced, choices: Choices) -> Instance:
     return _named(body, choices, choices.classes)
 
 
-def _among_candidates(body: Instanced, choices: Choices) -> Instance:
+def _among_candidates(body: Instanced, choices: InstanceLimits) -> Instance:
     """The instance with its candidates."""
     if not choices.candidates:
         told = 'candidates must be absent: this model has classes of its own; make one with "candidates": true'
@@ -74,7 +74,9 @@ def _among_candidates(body: Instanced, choices: Choices) -> Instance:
     if body.candidates is None:
         raise Refusal(422, "candidates are missing: this model chooses among candidates", field="candidates")
     if body.attributes is not None:
-        told = "attributes have a weight for each class, and candidates have none of their own; rate the candidates"
+        told = (
+            "attributes have a weight for each class, and candidates have no weights of their own; rate the candidates"
+        )
         raise Refusal(422, f"{told}: scores={{attribute: {{candidate: number}}}}", field="attributes")
     met: set[Any] = set()
     for name in body.candidates:
@@ -84,7 +86,7 @@ def _among_candidates(body: Instanced, choices: Choices) -> Instance:
     return _named(body, choices, body.candidates) | {"candidates": body.candidates}
 
 
-def _named(body: Instanced, choices: Choices, classes: list[Any] | None) -> Instance:
+def _named(body: Instanced, choices: InstanceLimits, classes: list[Any] | None) -> Instance:
     kind = choices.kind
     instance: Instance = {}
     size = 0
@@ -116,12 +118,12 @@ def _named(body: Instanced, choices: Choices, classes: list[Any] | None) -> Inst
     return instance
 
 
-def _votes(block: Any, choices: Choices) -> dict[str, Any]:
+def _votes(block: Any, choices: InstanceLimits) -> dict[str, Any]:
     named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
     return {voter: checked_label(vote, choices, "votes") for voter, vote in named.items() if vote is not None}
 
 
-def _scores(block: dict[str, Any], choices: Choices, classes: list[Any] | None) -> dict[str, Any]:
+def _scores(block: dict[str, Any], choices: InstanceLimits, classes: list[Any] | None) -> dict[str, Any]:
     found = {}
     for rater, ratings in block.items():
         if isinstance(ratings, dict):
@@ -138,7 +140,7 @@ def _scores(block: dict[str, Any], choices: Choices, classes: list[Any] | None) 
     return found
 
 
-def _key(label: str, choices: Choices) -> Any:
+def _key(label: str, choices: InstanceLimits) -> Any:
     """A label that is a key in JSON, and therefore text."""
     if choices.wanted is int:
         try:

@@ -8,6 +8,7 @@ there has been one: from then on nothing is allowed without a key, whatever beco
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
@@ -16,12 +17,19 @@ import os
 import secrets
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from linmax.service.folder import flush_folder, give_to_owner
 from linmax.service.refusals import Refusal
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["SCOPES", "Gate", "Key", "KeyFile"]
 
@@ -44,7 +52,7 @@ class Key(msgspec.Struct, kw_only=True):
     name: str
     sha256: str
     scopes: list[str]
-    rate: float | None = None  # trials a second
+    rate: float | None = None  # trials per second
     created: int = 0
     revoked: int | None = None
 
@@ -61,46 +69,60 @@ class KeyFile:
             return msgspec.json.decode(self.path.read_bytes(), type=list[Key])
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot be read: {error.strerror}; it must belong to this user") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.path} cannot be read: {error}; restore it from a copy") from None
 
     def add(self, name: str, scopes: list[str], rate: float | None = None) -> str:
         """Make a key; returns its text, which is not stored."""
         self.close()
-        keys = self.read() or []
-        if any(key.name == name and key.revoked is None for key in keys):
-            raise ValueError(f"a key called {name!r} exists; revoke it or choose another name")
         text = KEY_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-        keys.append(Key(name=name, sha256=_digest(text), scopes=scopes, rate=rate, created=int(time.time())))
-        self._write(keys)
+        with self._alone():
+            keys = self.read() or []
+            if any(key.name == name and key.revoked is None for key in keys):
+                raise ValueError(f"a key called {name!r} exists; revoke it or choose another name")
+            keys.append(Key(name=name, sha256=_digest(text), scopes=scopes, rate=rate, created=int(time.time())))
+            self._write(keys)
         return text
 
     def close(self) -> None:
         """Note that there are keys, for ever."""
         if not self.closed.exists():
-            told = (
-                "There have been keys here: without one nothing is allowed. To open the service to this machine again, "
-            )
-            self.closed.write_text(f"{told}stop it and delete this file and keys.json.\n")
+            self.closed.write_text(CLOSED)
+            give_to_owner(self.closed, self.closed.parent)
 
     def revoke(self, name: str) -> None:
         """Revoke the key of this name."""
-        keys = self.read() or []
-        found = [key for key in keys if key.name == name and key.revoked is None]
-        if not found:
-            known = ", ".join(key.name for key in keys if key.revoked is None) or "none"
-            raise ValueError(f"no key is called {name!r}; there are: {known}")
-        found[0].revoked = int(time.time())
-        self._write(keys)
+        with self._alone():
+            keys = self.read() or []
+            found = [key for key in keys if key.name == name and key.revoked is None]
+            if not found:
+                known = ", ".join(key.name for key in keys if key.revoked is None) or "none"
+                raise ValueError(f"no key is called {name!r}; there are: {known}")
+            found[0].revoked = int(time.time())
+            self._write(keys)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait for others who change the keys, so that no key is lost and none comes back."""
+        lock = self.path.with_name(".keys.lock")
+        with lock.open("a") as file:
+            give_to_owner(lock, lock.parent)
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _write(self, keys: list[Key]) -> None:
-        """Replace the file atomically, readable by its owner alone."""
+        """Replace the file atomically, readable by its owner alone; a revoked key is revoked for good."""
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".keys.")
         with os.fdopen(handle, "w") as file:
             json.dump(msgspec.to_builtins(keys), file, indent=1)
             file.flush()
             os.fsync(file.fileno())
+        give_to_owner(Path(temporary), self.path.parent)
         os.replace(temporary, self.path)
+        flush_folder(self.path.parent)
 
 
 class _Bucket:
@@ -205,12 +227,12 @@ class Gate:
             return
         wait = self._buckets[key.sha256].take(trials)
         if wait > 0.0:
-            raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials a second", retry_after=wait)
+            raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials per second", retry_after=wait)
 
     def begin_session(self, authorization: bytes) -> str:
         """Exchange a key for a session token, for a cookie."""
         key = self.admit(authorization, b"", "predict", safe=False)
-        now = time.time()
+        now = time.monotonic()
         self._sessions = {word: (owner, end) for word, (owner, end) in self._sessions.items() if end > now}
         word = secrets.token_urlsafe(32)
         if key is not None:
@@ -232,7 +254,7 @@ class Gate:
 
     def _session(self, cookie: bytes) -> Key | None:
         owner, end = self._sessions.get(_digest(_cookie_word(cookie)), ("", 0.0))
-        return self._known(owner) if end > time.time() else None
+        return self._known(owner) if end > time.monotonic() else None
 
     def _known(self, digest: str) -> Key | None:
         # The look-up compares hashes: its timing tells the sender nothing useful.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import apsw
 
 from linmax.service.chain import first_hash, name_hash
 
-__all__ = ["VERSION", "DiskFull", "InUse", "StorageFailed", "open_file", "prepare_file", "translated"]
+__all__ = ["VERSION", "DiskFull", "InUse", "StorageFailed", "damage_said", "open_file", "prepare_file", "translated"]
 
 
 VERSION = 3  # from 3 on there are candidates, labels that are known to be wrong, and draws
@@ -94,7 +96,7 @@ def open_file(path: Path, vfs: str | None, wait: float) -> apsw.Connection:
 
 def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> None:
     """Lock the file for this process alone; make its tables if it is new, upgrade them if they are old."""
-    try:
+    with damage_said(database, path):
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file: then space can be given back
         database.execute("PRAGMA journal_mode = WAL")
@@ -114,6 +116,13 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
             raise ValueError(
                 f"{path} has version {version}, this linmax reads {VERSION}; install the linmax that wrote it"
             )
+
+
+@contextlib.contextmanager
+def damage_said(database: apsw.Connection, path: Path) -> Iterator[None]:
+    """Close a file that cannot be used, and say why."""
+    try:
+        yield
     except apsw.BusyError:
         database.close()
         raise InUse(
@@ -125,6 +134,9 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
             f"is damaged ({error}); restore a backup"
         )  # fmt: skip
         raise ValueError(f"{path} {told}") from None
+    except apsw.Error as error:
+        database.close()
+        raise OSError(f"{path} cannot be used: {error}; its disk must let this user write, and have room") from None
 
 
 def _finish(database: apsw.Connection) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from linmax.service.packing import CLASS, KINDS, NAME_BYTES, Instance, Label, SentNames, named_in
+from linmax.service.packing import CLASS, NAME_KINDS, NAME_OVERHEAD, Instance, Label, SentNames, named_in
 from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
@@ -68,7 +68,7 @@ class ModelRow:
     @property
     def size(self) -> int:
         """About how much memory the model takes."""
-        return self._size([0] * len(KINDS))
+        return self._size([0] * len(NAME_KINDS))
 
     def _size(self, new: Sequence[int]) -> int:
         if self.footprint is None:
@@ -77,18 +77,18 @@ class ModelRow:
             len(texts) + more for texts, more in zip(self.names.texts, new, strict=True)
         )
         classes = max(classes, len(self.description.get("classes") or ()))
-        return self.footprint.bytes([attributes, voters, raters], classes) + self.names.bytes + sum(new) * NAME_BYTES
+        return self.footprint.bytes([attributes, voters, raters], classes) + self.names.bytes + sum(new) * NAME_OVERHEAD
 
     def admit(self, instance: Instance, label: Label, budget: Budget) -> None:
         """Refuse a trial whose new names are too many (422), or need too much memory (422, 507)."""
         found = named_in(instance)
         if "candidates" not in instance:
             found[CLASS].add(label)
-        new = [names - self.names.numbers[kind].keys() for kind, names in zip(KINDS, found, strict=True)]
+        new = [names - self.names.numbers[kind].keys() for kind, names in zip(NAME_KINDS, found, strict=True)]
         counts = list(map(len, new))
         if not any(counts):
             return
-        kind = next(kind for kind in KINDS if new[kind])
+        kind = next(kind for kind in NAME_KINDS if new[kind])
         if len(self.names) + sum(counts) > self.max_names:
             name = min(map(str, new[kind]))
             message = f"this model takes at most {self.max_names} names, and has {len(self.names)}; {name!r} is new"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,18 +14,19 @@ from typing import Any
 import apsw
 
 from linmax.service.chain import first_hash, name_hash
-from linmax.service.log_file import open_file, prepare_file, translated
+from linmax.service.log_file import StorageFailed, damage_said, open_file, prepare_file, translated
 from linmax.service.log_rows import Budget, ModelRow, made_row
 from linmax.service.mark import MOST_WAL, Mark, wal_damage
 from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
-__all__ = ["LogStore"]
+__all__ = ["BACKUP_NOTE", "LogStore"]
 
 logger = logging.getLogger("linmax.service")
 
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
 UNLIMITED = 2**62
+BACKUP_NOTE = "backup"  # a file that says that the folder is a backup; until a service uses it
 
 
 class LogStore:
@@ -41,12 +43,27 @@ class LogStore:
     def __init__(
         self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL", wait: float = 0.0
     ) -> None:
-        self.path = Path(path)
+        self.path, self._alone = Path(path), vfs is None
+        aside = _set_aside_foreign_wal(self.path)
         wal = _content(self.path.with_name(f"{self.path.name}-wal"))
         self.database = open_file(self.path, vfs, wait)
         prepare_file(self.database, self.path, synchronous)
         self._pages = 0
         self.database.set_wal_hook(self._note_pages)
+        with damage_said(self.database, self.path):
+            self._read_tables()
+        self._stored_seq = self.seq
+        self._touched: set[int] = set()
+        self._undo: list[Callable[[], None]] = []
+        self.commits = 0
+        self.budget = Budget(UNLIMITED, UNLIMITED, self.models.values)
+        self._mark = Mark(self.path.with_name("acknowledged"))
+        self._own = self._seen()
+        if aside is not None:
+            self._note(aside)
+        self._compare_with_mark(wal)
+
+    def _read_tables(self) -> None:
         execute = self.database.execute
         self.identity: str = execute("SELECT value FROM info WHERE name = 'identity'").get
         self.models: dict[int, ModelRow] = {}
@@ -61,13 +78,6 @@ class LogStore:
         self.answered = (
             execute("SELECT seq FROM answers WHERE probabilities IS NULL ORDER BY seq DESC LIMIT 1").get or 0
         )
-        self._stored_seq = self.seq
-        self._touched: set[int] = set()
-        self._undo: list[Callable[[], None]] = []
-        self.commits = 0
-        self.budget = Budget(UNLIMITED, UNLIMITED, self.models.values)
-        self._mark = Mark(self.path.with_name("acknowledged"))
-        self._compare_with_mark(wal)
 
     def close(self) -> None:
         """Move everything from the WAL to the file, and close it."""
@@ -101,11 +111,33 @@ class LogStore:
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_bytes(wal)
             told += f"{where}, a copy of it is {kept.parent.name}/{kept.name}"
-        self.begin()
         self.seq = max(seq, self.seq)
+        self._note(told)
+
+    def _note(self, told: str) -> None:
+        self.begin()
         self.note_seq()
         self.note_incident(told)
         self.commit()
+
+    def _seen(self) -> tuple[int, ...]:
+        """What tells the file from another one, and from itself after another program has written to it."""
+        if not self._alone:
+            return ()
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return (0,)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _check_own(self) -> None:
+        """Fail if the file is no longer the one that was opened: what is written to it would be lost."""
+        if self._seen() != self._own:
+            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            raise StorageFailed(
+                f"{self.path} was replaced, removed or changed by another program; nothing more is acknowledged; stop "
+                "the service before you restore a backup"
+            )
 
     # -- transactions ---------------------------------------------------------------------------------
 
@@ -119,6 +151,7 @@ class LogStore:
         for number in self._touched:
             self._write_names(self.models[number])
         self.run("COMMIT")
+        self._check_own()
         for number in self._touched:
             self.models[number].names.keep()
         self._settle()
@@ -163,12 +196,13 @@ class LogStore:
         """Move the WAL into the file if it is long enough, or if `truncate` is set."""
         if self._pages < CHECKPOINT_PAGES and not truncate:
             return
+        self._check_own()
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
             self.database.wal_checkpoint(mode=mode)
         except apsw.Error as error:
             raise translated(error) from error
-        self._pages = 0
+        self._pages, self._own = 0, self._seen()
 
     def _note_pages(self, _database: apsw.Connection, _name: str, pages: int) -> int:
         self._pages = pages
@@ -250,6 +284,17 @@ class LogStore:
                 self.database.executemany(sql, rows)
             except apsw.Error as error:
                 raise translated(error) from error
+
+
+def _set_aside_foreign_wal(path: Path) -> str | None:
+    """Keep SQLite from a WAL that is not of this log: where a backup was put back, it is of the log before."""
+    wal = path.with_name(f"{path.name}-wal")
+    if not (path.with_name(BACKUP_NOTE).exists() and wal.exists() and wal.stat().st_size):
+        return None
+    target = path.with_name("aside") / f"wal-{time.time_ns()}"
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    wal.replace(target)
+    return f"a backup was put back here; the WAL of the log before is set aside as aside/{target.name}"
 
 
 def _content(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["JsonFormatter", "set_up"]
 
-PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
+STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,17 +30,17 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in PLAIN}
+        line |= {name: value for name, value in vars(record).items() if name not in STANDARD_FIELDS}
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
 
 
 def set_up() -> None:
-    """Send the service's records, and uvicorn's, to standard error as lines."""
+    """Send the service's records, and uvicorn's errors, to standard error as lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
-    for name, level in (("linmax", logging.INFO), ("uvicorn", logging.WARNING)):
+    for name, level in (("linmax", logging.INFO), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level)

@@ -14,16 +14,26 @@ from starlette.types import Receive, Send
 from linmax.service.keys import Key
 from linmax.service.model import ServedModel
 from linmax.service.refusals import Refusal
-from linmax.service.trials import TrialDesk
+from linmax.service.trials import TrialOperations
 
 if TYPE_CHECKING:
     from linmax.service.app import App
 
-__all__ = ["HEADERS", "JSON", "Answer", "Content", "Operation", "Request", "encode", "refused_answer", "send_answer"]
+__all__ = [
+    "JSON",
+    "STANDARD_HEADERS",
+    "Answer",
+    "Content",
+    "Operation",
+    "Request",
+    "encode",
+    "refused_answer",
+    "send_answer",
+]
 
 encode = msgspec.json.Encoder().encode
 JSON = b"application/json"
-HEADERS: tuple[tuple[bytes, bytes], ...] = (
+STANDARD_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -57,7 +67,7 @@ class Answer(msgspec.Struct):
 Content = bytes | bytearray
 Handler = Callable[[Request], Awaitable[Answer]]
 Stream = Callable[[Request, Receive, Send], Awaitable[None]]
-Begin = Callable[[TrialDesk, ServedModel, list[Any], Callable[[list[Any]], None]], None]
+Begin = Callable[[TrialOperations, ServedModel, list[Any], Callable[[list[Any]], None]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,6 @@ def refused_answer(refusal: Refusal) -> Answer:
 
 async def send_answer(send: Send, method: str, answer: Answer) -> None:
     length = str(len(answer.content)).encode()
-    headers = [(b"content-type", answer.kind), (b"content-length", length), *answer.headers, *HEADERS]
+    headers = [(b"content-type", answer.kind), (b"content-length", length), *answer.headers, *STANDARD_HEADERS]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answer.content})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Metrics"]
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class _Buckets:
@@ -46,7 +46,7 @@ class Metrics:
         self.registry.register(self)
         self._requests: Counter[tuple[str, int]] = Counter()
         self._seconds: defaultdict[str, _Buckets] = defaultdict(lambda: _Buckets(SECONDS))
-        self._commit_seconds, self._commit_events = _Buckets(SECONDS), _Buckets(SIZES)
+        self._commit_seconds, self._commit_events = _Buckets(SECONDS), _Buckets(BATCH_BUCKETS)
         self._recent: deque[float] = deque(maxlen=1000)  # seconds of the last requests about trials, for the page
 
     def watch(self, service: Service) -> None:

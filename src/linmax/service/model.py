@@ -19,19 +19,19 @@ from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
 from linmax.service.bodies import ModelOptions, Probability
-from linmax.service.instances import Choices
+from linmax.service.instances import InstanceLimits
 from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
 from linmax.service.packing import Instance, Label
 from linmax.service.probing import Footprint, footprint, is_fragile, learning_mark
 from linmax.service.refusals import Refusal
-from linmax.service.weighing import Weighing
+from linmax.service.weighing import WeightsCache
 
-__all__ = ["NOTHING", "UNFIT", "Noted", "ServedModel"]
+__all__ = ["EMPTY_INSTANCE", "UNFIT", "Noted", "ServedModel"]
 
 logger = logging.getLogger("linmax.service")
 
 LARGE = 1e50  # numbers beyond it are looked at more closely
-NOTHING: Instance = {"attributes": {}}  # an empty instance is still an instance
+EMPTY_INSTANCE: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
 # What a state depends on.
 SAME = ("learner", "kind", "labels", "classes", "candidates", "thresholds", "tie", "update_on_tie")
@@ -49,7 +49,7 @@ class ServedModel:
     def __init__(self, row: ModelRow) -> None:
         self.number, self.name, self.created = row.number, row.name, row.created
         self.options = msgspec.convert(row.description | row.limits, ModelOptions)
-        self.choices = Choices(self.options)
+        self.choices = InstanceLimits(self.options)
         self.learner = _learner(self.options)
         self.account = Account()
         self.applied = 0  # sequence number of the last event in the state
@@ -57,27 +57,27 @@ class ServedModel:
         self.saved = 0  # the same for the newest snapshot
         self.pending = 0  # predictions that wait for their label
         self.unlearned = 0  # stored, but refused by the learner
-        self.weighing = Weighing()
+        self.weighing = WeightsCache()
         self.late = 0  # labels that came after their prediction was served, or say only what is wrong
 
     def change(self, limits: Mapping[str, Any]) -> None:
         """Change options that have no part in what is learned."""
         self.options = msgspec.convert(msgspec.to_builtins(self.options) | dict(limits), ModelOptions)
-        self.choices = Choices(self.options)
+        self.choices = InstanceLimits(self.options)
 
     def predict(self, instance: Instance) -> Label | None:
         """The label to serve; the state does not change."""
-        return self.learner.predict(**(instance or NOTHING))
+        return self.learner.predict(**(instance or EMPTY_INSTANCE))
 
     def probabilities(self, instance: Instance) -> list[Probability]:
         """How likely each class is, the likeliest first."""
-        found = self.learner.predict_proba(**(instance or NOTHING))
+        found = self.learner.predict_proba(**(instance or EMPTY_INSTANCE))
         rows = [Probability(label=label, probability=value) for label, value in found.items()]
         return sorted(rows, key=lambda row: -row.probability)
 
     def likely_set(self, instance: Instance, coverage: float) -> list[Label]:
         """The classes that hold the right one as often as ``coverage`` says, the likeliest first."""
-        return list(self.learner.predict_set(**(instance or NOTHING), coverage=coverage))
+        return list(self.learner.predict_set(**(instance or EMPTY_INSTANCE), coverage=coverage))
 
     @property
     def selects(self) -> bool:
@@ -97,6 +97,11 @@ class ServedModel:
         """A mark of how such a learner learns here (`probing.learning_mark`)."""
         return learning_mark(self.options.learner, self.options.kind, self.options.thresholds)
 
+    def probe(self) -> None:
+        """Find out what is tried out once for all such learners, so that no request waits for it."""
+        is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
+        self.learning_mark()
+
     def check(self, instance: Instance, label: Label, field: str = "label") -> None:
         """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
         attributes = instance.get("attributes")
@@ -104,7 +109,7 @@ class ServedModel:
         if safe and (not attributes or -LARGE < min(attributes.values()) <= max(attributes.values()) < LARGE):
             return
         try:
-            self.learner.check(**(instance or NOTHING), label=label)
+            self.learner.check(**(instance or EMPTY_INSTANCE), label=label)
         except UNFIT as error:
             about_label = "candidates" in instance and label not in instance["candidates"]
             raise Refusal(422, str(error), field=field if about_label else self.options.kind) from None
@@ -136,7 +141,7 @@ class ServedModel:
         predicted = None
         if fault is None:
             try:
-                predicted = self._learn(event.instance or NOTHING, event.label, event.wrong)
+                predicted = self._learn(event.instance or EMPTY_INSTANCE, event.label, event.wrong)
             except UNFIT as error:
                 # It stays in the log; a replay refuses it again, so the state is the same.
                 logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
@@ -155,7 +160,7 @@ class ServedModel:
         """Draw whether a label is wanted, unless a `fault` is known; returns why it could not be drawn, if so."""
         assert event.instance is not None
         try:
-            wanted = fault is None and self.learner.wants_label(**(event.instance or NOTHING))
+            wanted = fault is None and self.learner.wants_label(**(event.instance or EMPTY_INSTANCE))
         except UNFIT as error:
             wanted, fault = False, str(error)
         guess = Place(int(wanted))
@@ -199,6 +204,7 @@ class ServedModel:
     def warm_up(self) -> None:
         """Compile and try out everything the learner needs, so that no request waits for it. Spoils the learner."""
         self.footprint()
+        self.probe()
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)

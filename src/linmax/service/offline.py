@@ -73,7 +73,9 @@ def check(data: Path, *, settle: bool = False) -> Findings:
                 snapshots.restore(model, log)
                 replay(model, log, lambda *_: None)
             except Damaged as error:
-                remedy = f"linmax serve skip {data} {row.name} {error.seq}, or linmax serve delete {data} {row.name}"
+                remedy = (
+                    f"linmax serve skip {data} {row.name} {error.seq}, or linmax serve delete {data} {row.name} --yes"
+                )
                 report.add(f"{row.name}: {error}; give up that event or the model: {remedy}", good=False)
             except Exception as error:  # whatever it is, it concerns this model alone
                 report.add(f"{row.name}: {type(error).__name__}: {error}; restore a backup", good=False)

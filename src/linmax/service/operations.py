@@ -36,38 +36,39 @@ from linmax.service.handlers import (
     show_weights,
 )
 from linmax.service.messages import Operation
-from linmax.service.trials import TrialDesk
+from linmax.service.trials import TrialOperations
 
 __all__ = ["MODEL", "OPERATIONS"]
 
 MODEL = "/v1/models/{model}"
-NUMBER = {"type": "integer", "minimum": 0}
+COUNT_SCHEMA = {"type": "integer", "minimum": 0}
 LEARNING = (404, 409, 429, 503, 507)
 # The most frequent paths come first: routes are tried in this order.
 OPERATIONS: list[Operation] = [
     Operation(
         "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",
-        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=TrialDesk.predict,
+        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=TrialOperations.predict,
     ),
     Operation(
         "learn", "POST", f"{MODEL}/learn", "learn", "Store an instance with its label and learn it",
-        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=TrialDesk.learn,
+        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=TrialOperations.learn,
     ),
     Operation(
         "label", "POST", f"{MODEL}/label", "learn", "Store the label of an earlier prediction and learn it",
-        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=TrialDesk.label,
+        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=TrialOperations.label,
     ),
     Operation(
         "predictBatch", "POST", f"{MODEL}/predict/batch", "predict", "Predict several instances",
-        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING), begin=TrialDesk.predict,
+        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING),
+        begin=TrialOperations.predict,
     ),
     Operation(
         "learnBatch", "POST", f"{MODEL}/learn/batch", "learn", "Learn several instances in this order",
-        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialDesk.learn,
+        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialOperations.learn,
     ),
     Operation(
         "labelBatch", "POST", f"{MODEL}/label/batch", "learn", "Learn the labels of several earlier predictions",
-        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialDesk.label,
+        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialOperations.label,
     ),
     Operation(
         "forget", "DELETE", f"{MODEL}/predictions/{{id}}", "learn", "Give up a prediction whose label will not come",
@@ -87,7 +88,7 @@ OPERATIONS: list[Operation] = [
     ),
     Operation(
         "wantsLabel", "POST", f"{MODEL}/wants_label", "learn", "Whether a label is worth asking for; draws are stored",
-        answer_trial, bodies.WantsBody, bodies.Wanted, refuses=LEARNING, begin=TrialDesk.wants_label,
+        answer_trial, bodies.WantsBody, bodies.Wanted, refuses=LEARNING, begin=TrialOperations.wants_label,
     ),
     Operation("models", "GET", "/v1/models", "predict", "All models", list_models, None, views.Models, refuses=(503,)),
     Operation(
@@ -110,14 +111,14 @@ OPERATIONS: list[Operation] = [
         "curve", "GET", f"{MODEL}/curve", "predict", "Mistakes along the trials",
         show_curve, None, views.CurveView, refuses=(404, 503),
         query=(
-            ("after", {**NUMBER, "maximum": 2**53, "default": 0}, "only points beyond this trial"),
+            ("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only points beyond this trial"),
             ("points", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 1000}, "at most so many"),
         ),
     ),
     Operation(
         "stream", "GET", f"{MODEL}/events", "predict", "News of a model as server-sent events",
         no_answer, refuses=(404, 503), kind="text/event-stream", stream=stream_events, cost=10,
-        query=(("after", {**NUMBER, "maximum": 2**53}, "only points beyond this trial"),),
+        query=(("after", {**COUNT_SCHEMA, "maximum": 2**53}, "only points beyond this trial"),),
     ),
     Operation(
         "snapshot", "GET", f"{MODEL}/snapshot", "admin", "The model as a file that linmax.Learner.load reads",
@@ -131,7 +132,7 @@ OPERATIONS: list[Operation] = [
         "waiting", "GET", f"{MODEL}/predictions", "learn", "Predictions that wait for their label, oldest first",
         list_waiting, None, views.WaitingView, refuses=(404, 503, 507), cost=10,
         query=(
-            ("after", {**NUMBER, "maximum": 2**53, "default": 0}, "only those with a later seq"),
+            ("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only those with a later seq"),
             ("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "at most so many"),
         ),
     ),
@@ -143,7 +144,7 @@ OPERATIONS: list[Operation] = [
         "export", "GET", "/v1/export", "admin", "The log as lines of JSON",
         no_answer, refuses=(404, 503, 507), kind="application/x-ndjson", stream=stream_export, cost=100,
         query=(
-            ("since", {**NUMBER, "maximum": 2**53, "default": 0}, "only later events"),
+            ("since", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only later events"),
             ("model", {"type": "string"}, "of this model alone"),
         ),
     ),

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 __all__ = [
-    "KINDS",
+    "NAME_KINDS",
     "Instance",
     "Label",
     "Packed",
@@ -37,8 +37,8 @@ __all__ = [
 
 Label = str | int
 Instance = dict[str, Any]
-KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
-NAME_BYTES = 400  # of memory that a name takes, beside its letters: here, in the learner, and in their tables
+NAME_KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
+NAME_OVERHEAD = 400  # of memory that a name takes, beside its letters: here, in the learner, and in their tables
 LOOSE = -1  # in the place of the number of votes: the instance is JSON
 
 
@@ -69,8 +69,8 @@ class SentNames:
     """
 
     def __init__(self, known: Iterable[tuple[int, Label]] = ()) -> None:
-        self.numbers: tuple[dict[Label, int], ...] = tuple({} for _ in KINDS)
-        self.texts: tuple[list[Label], ...] = tuple([] for _ in KINDS)
+        self.numbers: tuple[dict[Label, int], ...] = tuple({} for _ in NAME_KINDS)
+        self.texts: tuple[list[Label], ...] = tuple([] for _ in NAME_KINDS)
         self.fresh: list[tuple[int, int, Label]] = []  # not yet on stable storage
         self.bytes = 0  # about how much memory they take
         for kind, name in known:
@@ -86,7 +86,7 @@ class SentNames:
         if found is None:
             found = self.numbers[kind][name] = len(self.texts[kind])
             self.texts[kind].append(name)
-            self.bytes += NAME_BYTES + len(str(name))
+            self.bytes += NAME_OVERHEAD + len(str(name))
             self.fresh.append((kind, found, name))
         return found
 
@@ -99,7 +99,7 @@ class SentNames:
         for kind, _, name in reversed(self.fresh):
             del self.numbers[kind][name]
             self.texts[kind].pop()
-            self.bytes -= NAME_BYTES + len(str(name))
+            self.bytes -= NAME_OVERHEAD + len(str(name))
         self.fresh.clear()
 
 

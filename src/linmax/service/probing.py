@@ -20,7 +20,7 @@ __all__ = ["Footprint", "footprint", "is_fragile", "learning_mark"]
 STEEP = (1.0, 30.0, 1e3, 1e6)  # numbers that a rule with a steep link cannot take
 COUNTS, CLASSES = (256, 768), (2, 4, 8)  # sizes that are tried
 MARK_TRIALS = 40
-BLOCKS = ("attributes", "votes", "scores")
+INSTANCE_BLOCKS = ("attributes", "votes", "scores")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ def footprint(learner: str, kind: str, thresholds: bool) -> Footprint:
     True
     """
     blocks = _blocks(kind)
-    return Footprint(tuple(_size(learner, block, thresholds) if block in blocks else (0.0,) * 5 for block in BLOCKS))
+    return Footprint(
+        tuple(_size(learner, block, thresholds) if block in blocks else (0.0,) * 5 for block in INSTANCE_BLOCKS)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -93,7 +95,7 @@ def learning_mark(learner: str, kind: str, thresholds: bool) -> str:
 
 
 def _blocks(kind: str) -> tuple[str, ...]:
-    return BLOCKS if kind == "mixed" else (kind,)
+    return INSTANCE_BLOCKS if kind == "mixed" else (kind,)
 
 
 def _instance(block: str, names: int, label: str, number: float = 1.0) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from linmax.service.app import App
-from linmax.service.messages import HEADERS, Answer
+from linmax.service.messages import STANDARD_HEADERS, Answer
 from linmax.service.resource import Resource
 
 __all__ = ["Protocol"]
 
 MOST_HEAD = 64 * 1024  # bytes of a request that are not its body
+ONCE = (b"host", b"authorization")  # headers that nobody sends twice in good faith
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 
@@ -73,7 +74,7 @@ class _Trial:
 def _head(usual: Pairs, status: int, kind: bytes, more: Pairs, keep_alive: bool) -> bytes:
     """The first lines of an answer."""
     last = () if keep_alive else ((b"connection", b"close"),)
-    pairs = (*usual, (b"content-type", kind), *more, *HEADERS, *last)
+    pairs = (*usual, (b"content-type", kind), *more, *STANDARD_HEADERS, *last)
     lines = [b"%b: %b\r\n" % pair for pair in pairs]
     return b"HTTP/1.1 %d %b\r\n%b" % (status, HTTPStatus(status).phrase.encode(), b"".join(lines))
 
@@ -83,6 +84,8 @@ class Protocol(HttpToolsProtocol):
 
     since: float | None = None
     idle: float | None = None
+    stuck: float | None = None  # since when the client has taken nothing
+    complete = False  # the headers of the present request are
     head = 0  # bytes of the present request that are not its body
 
     def data_received(self, data: bytes) -> None:
@@ -100,11 +103,25 @@ class Protocol(HttpToolsProtocol):
         self.trial: _Trial | None = None
         self.since = time.monotonic()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, and hang up."""
+        super().send_400_response(msg)
+        self.service.metrics.request("unreadable", 400, 0.0)
+
     def on_message_begin(self) -> None:
         self.url, self.headers, self.expect_100_continue = b"", [], False
+        self.complete = False
         self.since, self.idle = time.monotonic(), None
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.complete:  # else it is a trailer, which says nothing of the request
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        self.complete = True
+        names = [name for name, _ in self.headers]
+        if any(names.count(name) > 1 for name in ONCE):
+            raise ValueError("who reads the first one and who reads the last one would see different requests")
         self.trial = self._trial()
         if self.trial is not None:
             self.cycle = self.trial  # type: ignore[assignment]
@@ -161,7 +178,13 @@ class Protocol(HttpToolsProtocol):
             self.idle = now
 
     def expire(self, now: float, patience: float) -> None:
-        """Hang up if a request has been arriving for too long, or if none has come."""
+        """Hang up if a request has been arriving for too long, if none has come, or if nothing can be sent."""
+        if not (self.transport.is_closing() or self.flow.write_paused):
+            self.stuck = None
+        elif self.stuck is None:
+            self.stuck = now
+        elif now - self.stuck > patience:
+            self.transport.abort()
         if self.since is not None and now - self.since > patience and not self.flow.read_paused:
             self.transport.abort()
         elif self.since is None and self.idle is not None and now - self.idle > self.timeout_keep_alive:

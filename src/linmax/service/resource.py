@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ __all__ = ["Resource"]
 logger = logging.getLogger("linmax.service")
 
 
-LOOPBACK = {b"localhost", b"127.0.0.1", b"[::1]"}
+LOOPBACK = re.compile(rb"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 class Resource:
@@ -111,10 +112,8 @@ class Resource:
 
     def _admit(self, operation: Operation, headers: dict[bytes, bytes]) -> Key | None:
         app, key = self.app, None
-        if app.gate.open:
-            host = headers.get(b"host", b"").lower()
-            if host not in LOOPBACK and host.rpartition(b":")[0] not in LOOPBACK:  # no other site reaches in by DNS
-                raise Refusal(403, "without keys only this machine is served; the Host header names another")
+        if app.gate.open and not LOOPBACK.fullmatch(headers.get(b"host", b"")):  # no other site reaches in by DNS
+            raise Refusal(403, "without keys only this machine is served; the Host header names another")
         if operation.scope:
             safe = operation.method == "GET"
             key = app.gate.admit(

@@ -27,7 +27,9 @@ logger = logging.getLogger("linmax.service")
 
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
-SERVER_COLLECT_AFTER = 20_000  # new objects before the garbage collector runs: a batch in flight is not garbage
+SWITCH_SECONDS = 0.001  # for which another thread may go on while the event loop wants the interpreter
+# New objects, and rounds, before the garbage collector looks at the youngest, the younger and all: short pauses.
+SERVER_COLLECT_AFTER = (10_000, 4, 10)
 
 
 class _Server(uvicorn.Server):
@@ -67,7 +69,7 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
     told : a file to write the address to, as JSON; "-" is standard output.
     options : passed on to the service.
     """
-    app = App(settings, **options)
+    app = App(settings, loaded=_hold, **options)
     if app.gate.open and not _is_loopback(host):
         app.service.log.close()
         raise ValueError(
@@ -96,10 +98,15 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    gc.collect()
-    gc.freeze()  # objects made by imports stay for ever: the garbage collector need not scan them
-    gc.set_threshold(SERVER_COLLECT_AFTER)
+    gc.set_threshold(*SERVER_COLLECT_AFTER)
+    sys.setswitchinterval(SWITCH_SECONDS)
     _Server(config, app, settings).run(sockets=[listener])
+
+
+def _hold() -> None:
+    """Keep what has been loaded out of the garbage collector's sight: it stays, and looking at it takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_loopback(host: str) -> bool:

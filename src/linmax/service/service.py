@@ -1,4 +1,4 @@
-"""The service without HTTP: models by name, recovery, shutdown. TrialDesk are in `trials`, upkeep in `housekeeping`."""
+"""The service without HTTP: models by name, recovery, shutdown. Trials are in `trials`, upkeep in `housekeeping`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from typing import Any
 import msgspec
 
 from linmax.service.bodies import NewModel
-from linmax.service.folder import private_folder
+from linmax.service.folder import flush_folder, private_folder
 from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
 from linmax.service.log import EventLog
 from linmax.service.log_file import DiskFull
+from linmax.service.log_reading import Damaged
 from linmax.service.log_rows import Budget, Event, Guess, ModelRow, unstored_row
+from linmax.service.log_store import BACKUP_NOTE
 from linmax.service.model import UNFIT, ServedModel
 from linmax.service.pipeline import Entry, Pipeline
 from linmax.service.refusals import Refusal
 from linmax.service.replay import Interrupted, replay
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
-from linmax.service.trials import TrialDesk
+from linmax.service.trials import TrialOperations
 
 __all__ = ["Quarantined", "Service"]
 
@@ -34,6 +36,8 @@ logger = logging.getLogger("linmax.service")
 
 CONFIRM_SECONDS = 120
 LOCK_SECONDS = 3.0
+LOADING_SECONDS = 0.1  # of CPU time: a new model that takes longer has loaded compiled code
+CLOCK_HOURS = 0.1  # that a clock may be set back without a word
 LAST_ERRORS = 20
 LAST_INCIDENTS = 20
 
@@ -55,6 +59,7 @@ class Service:
     settings : where the data are, and the limits.
     observe : called with (entries, seconds) after each commit.
     fail : what to do when storage fails: by default, end the process.
+    loaded : called, in a thread, when code and models have been loaded that will stay.
     vfs : name of the SQLite virtual file system, for tests.
     """
 
@@ -64,25 +69,28 @@ class Service:
         *,
         observe: Callable[[int, float], None] | None = None,
         fail: Callable[[BaseException], None] | None = None,
+        loaded: Callable[[], None] = lambda: None,
         vfs: str | None = None,
     ) -> None:
         private_folder(settings.data)
         self.settings = settings
         self.log = EventLog(settings.data / "log.sqlite", vfs=vfs, wait=LOCK_SECONDS)
+        (settings.data / BACKUP_NOTE).unlink(missing_ok=True)  # from now on it goes on by itself, with a WAL of its own
+        flush_folder(settings.data)
         self.log.budget = Budget(*settings.budgets, self.log.models.values)
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.incidents: list[str] = []
-        self.trials = TrialDesk(self)
+        self.trials = TrialOperations(self)
         self.house = Housekeeping(self)
         self.ready = False
         self.stopping = asyncio.Event()
         self.replayed = 0
         self.recovery_seconds = 0.0
         self.errors: deque[dict[str, Any]] = deque(maxlen=LAST_ERRORS)
-        self._observe, self._fail = observe, fail
+        self._observe, self._fail, self._loaded = observe, fail, loaded
         self._confirmations: dict[int, tuple[str, float]] = {}
         self._unwritten: list[tuple[int, int, Guess, str | None]] = []
         self._arriving = 0  # models that are being made
@@ -128,11 +136,18 @@ class Service:
         logger.info("stopped")
 
     def _recover(self) -> None:
+        behind = (self.log.at - time.time_ns() // 1_000_000) / 3_600_000
+        if behind > CLOCK_HOURS:
+            logger.warning(
+                "the clock is %.1f hours behind the last event; until it has caught up, no event and no prediction "
+                "grows older", behind,
+            )  # fmt: skip
         self.snapshots.sweep(self.log)
         for row in list(self.log.models.values()):
             try:
                 model = ServedModel(row)
                 self.snapshots.restore(model, self.log)
+                model.probe()
                 self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
             except Interrupted:
                 raise
@@ -142,9 +157,10 @@ class Service:
                 self.models[row.name] = model
         sql = "SELECT told FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
         self.incidents = [told for (told,) in self.log.run(sql, (LAST_INCIDENTS,))]
+        self._loaded()
 
     def _quarantine(self, row: ModelRow, error: Exception) -> None:
-        reason = f"{error}" if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"
+        reason = f"{error}" if isinstance(error, (Refusal, Damaged)) else f"{type(error).__name__}: {error}"
         self._unwritten = [note for note in self._unwritten if note[0] != row.number]
         self.quarantined[row.name] = Quarantined(row.number, row.name, reason)
         logger.critical("model %s is in quarantine: %s", row.name, reason, exc_info=error)
@@ -191,15 +207,23 @@ class Service:
     async def _create(self, body: NewModel) -> ServedModel:
         description = msgspec.to_builtins(body)
         del description["name"]
-        trial = ServedModel(unstored_row(body.name, description))
         try:  # what is impossible is refused before anything is stored
-            await asyncio.to_thread(trial.warm_up)
+            trial = await asyncio.to_thread(self._tried, unstored_row(body.name, description))
         except UNFIT as error:
             raise Refusal(422, str(error), field="learner") from None
         row = await self.pipeline.call(lambda log: log.create(body.name, description, trial.footprint()))
         model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
+
+    def _tried(self, row: ModelRow) -> ServedModel:
+        """A model that has been tried out, and with it all code that it needs."""
+        began = time.thread_time()
+        trial = ServedModel(row)
+        trial.warm_up()
+        if time.thread_time() - began > LOADING_SECONDS:
+            self._loaded()
+        return trial
 
     async def delete(self, name: str, confirm: str | None) -> None:
         """Delete a model and its log; the first request gets a word with which to confirm."""

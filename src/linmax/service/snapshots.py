@@ -26,7 +26,7 @@ logger = logging.getLogger("linmax.service")
 
 SNAPSHOT = "service snapshot"
 SNAPSHOTS_KEPT = 2
-NAME = re.compile(r"(\d+)-(\d+)\.linmax")
+SNAPSHOT_NAME = re.compile(r"(\d+)-(\d+)\.linmax")
 UNREADABLE = (ValueError, KeyError, TypeError, OSError)
 
 
@@ -41,7 +41,7 @@ class Snapshots:
 
     def found(self, number: int) -> list[tuple[int, Path]]:
         """(sequence number, file) of a model's snapshots, newest first."""
-        matches = ((NAME.fullmatch(path.name), path) for path in self.folder.iterdir())
+        matches = ((SNAPSHOT_NAME.fullmatch(path.name), path) for path in self.folder.iterdir())
         return sorted(((int(m[2]), path) for m, path in matches if m and int(m[1]) == number), reverse=True)
 
     def write(self, number: int, state: tuple[Mapping[str, Any], Mapping[str, np.ndarray]]) -> Path:
@@ -87,7 +87,7 @@ class Snapshots:
     def sweep(self, log: EventLog) -> None:
         """Set aside the snapshots of models that the log does not have, such as those made after a backup."""
         for path in sorted(self.folder.iterdir()):
-            match = NAME.fullmatch(path.name)
+            match = SNAPSHOT_NAME.fullmatch(path.name)
             if match and int(match[1]) not in log.models:
                 self._set_aside(path, log)
 

@@ -24,7 +24,7 @@ from linmax.service.bodies import (
 )
 from linmax.service.instances import checked_truth, instance_of
 from linmax.service.log_rows import WANTS, Event
-from linmax.service.model import NOTHING, UNFIT, ServedModel
+from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.packing import Instance
 from linmax.service.pipeline import Entry
 from linmax.service.refusals import Refusal
@@ -32,7 +32,7 @@ from linmax.service.refusals import Refusal
 if TYPE_CHECKING:
     from linmax.service.service import Service
 
-__all__ = ["TrialDesk"]
+__all__ = ["TrialOperations"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -41,7 +41,7 @@ NOTHING_MORE = Likely()
 read_likely = msgspec.json.Decoder(Likely | list[Probability]).decode  # a list as it was written formerly
 
 
-class TrialDesk:
+class TrialOperations:
     """What is done with trials. `done` is called with one answer for each item: at once, or when all are stored."""
 
     def __init__(self, service: Service) -> None:
@@ -99,7 +99,7 @@ class TrialDesk:
         if not model.selects:
             return Wanted(wanted=True)
         try:
-            model.learner.scores(**(instance or NOTHING))
+            model.learner.scores(**(instance or EMPTY_INSTANCE))
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
         id = body.id or self.service.ids.new()
@@ -117,33 +117,9 @@ class TrialDesk:
 
     def _each(self, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:
         """Work on item after item; a long list gives way to other requests now and then."""
-        results: list[Any] = []
-        left = iter(items)
+        _Items(self, items, work, done).go_on()
 
-        def go_on() -> None:
-            deadline = time.monotonic() + pipeline.SLICE
-            for body in left:
-                try:
-                    results.append(work(body))
-                except Refusal as refusal:
-                    results.append(refusal)
-                if len(results) < len(items) and time.monotonic() > deadline:
-                    asyncio.get_running_loop().call_soon(later)
-                    return
-            self._store(results, done)
-
-        def later() -> None:
-            try:
-                go_on()
-            except Exception as error:
-                if not isinstance(error, Refusal):
-                    logger.error("a batch failed", exc_info=error)
-                    error = Refusal(500, "the server failed; its log says why")
-                done([error] * len(items))
-
-        go_on()
-
-    def _store(self, results: list[Any], done: Done) -> None:
+    def store(self, results: list[Any], done: Done) -> None:
         """Submit the entries among the results; then they become answers."""
         entries = [result[1] for result in results if type(result) is tuple]
 
@@ -154,6 +130,39 @@ class TrialDesk:
             self.service.pipeline.submit(entries, stored)
         else:
             done(results)
+
+
+class _Items:
+    """The items of one request, worked through in slices; without reference cycles, which only the collector frees."""
+
+    __slots__ = ("count", "done", "left", "operations", "results", "work")
+
+    def __init__(self, operations: TrialOperations, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:
+        self.operations, self.work, self.done = operations, work, done
+        self.left, self.count = iter(items), len(items)
+        self.results: list[Any] = []
+
+    def go_on(self) -> None:
+        """Work until the slice is over; then other requests get a turn."""
+        deadline = time.monotonic() + pipeline.SLICE
+        for body in self.left:
+            try:
+                self.results.append(self.work(body))
+            except Refusal as refusal:
+                self.results.append(refusal)
+            if len(self.results) < self.count and time.monotonic() > deadline:
+                asyncio.get_running_loop().call_soon(self._later)
+                return
+        self.operations.store(self.results, self.done)
+
+    def _later(self) -> None:
+        try:
+            self.go_on()
+        except Exception as error:
+            if not isinstance(error, Refusal):
+                logger.error("a batch failed", exc_info=error)
+                error = Refusal(500, "the server failed; its log says why")
+            self.done([error] * self.count)
 
 
 def _likely(model: ServedModel, instance: Instance, body: PredictBody) -> Likely:

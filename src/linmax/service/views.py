@@ -12,7 +12,7 @@ from msgspec import Struct
 from linmax.models.online import Learner
 from linmax.service import bodies
 from linmax.service.instances import instance_of
-from linmax.service.model import NOTHING, UNFIT, ServedModel
+from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import WeightsView
 
@@ -39,7 +39,7 @@ __all__ = [
     "weights",
 ]
 
-STREAM_POINTS = 500  # of the past, sent when a stream begins
+PAST_POINTS = 500  # of the past, sent when a stream begins
 
 
 class Status(Struct, kw_only=True):
@@ -97,7 +97,7 @@ class Score(Struct, kw_only=True):
 
 
 class ExplanationView(Struct, kw_only=True):
-    """The label that would be served, the score of every class, and the weights behind this instance."""
+    """The label that would be served, the score of every class, and the 1,000 largest weights behind this instance."""
 
     label: bodies.Label | None
     scores: list[Score]
@@ -183,18 +183,18 @@ async def weights(model: ServedModel, most: int) -> WeightsView:
         raise Refusal(409, f"{model.learner.learner} has no weights to show: {error}") from None
 
 
-def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
+async def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
     """Scores of all classes, and the weights of what the instance holds."""
     instance = instance_of(body, model.choices)
     try:
-        scores = model.learner.scores(**(instance or NOTHING))
+        scores = model.learner.scores(**(instance or EMPTY_INSTANCE))
         label = model.predict(instance)
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
     return ExplanationView(
         label=label,
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
-        weights=model.weighing.behind(model.learner, model.applied, instance),
+        weights=await model.weighing.behind(model.learner, model.applied, instance),
     )
 
 
@@ -256,7 +256,7 @@ def news(
         "trials": account.trials,
         "mistakes": account.mistakes,
         "pending": model.pending,
-        "points": curve(model, after, STREAM_POINTS).points,
+        "points": curve(model, after, PAST_POINTS).points,
         "weights": bars,
         "bound": bound(model),
         "latency": latency,

@@ -1,6 +1,7 @@
 """Weights to look at: the largest ones, and those behind an instance, without a walk over all names.
 
-Copies of arrays are made in the event loop, where the learner belongs; they are searched in a thread.
+The state of a large learner is copied in the event loop, where the learner belongs; what takes longer is done in a
+thread.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.weights import WeightArrays
 from linmax.service.bodies import Label
 from linmax.service.packing import Instance
 
-__all__ = ["NO_WEIGHTS", "Weighing", "Weight", "WeightsView"]
+__all__ = ["NO_WEIGHTS", "Weight", "WeightsCache", "WeightsView"]
 
-QUICK = 0.001  # seconds: a copy that takes less may be made each time
-REST = 20.0
+SMALL_STATE = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
+MOST_BEHIND = 1000  # weights of a kind in an explanation
+QUICK = 0.001  # seconds: what takes less may be done each time
+COPY_LIFETIME = 20.0
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):
@@ -44,54 +48,66 @@ class WeightsView(Struct, kw_only=True):
 NO_WEIGHTS = WeightsView(voters=[], raters=[], thresholds=[], attributes=[])
 
 
-class Weighing:
-    """The weights of one model, for all who look at them: large ones are not copied each time, but now and then.
+class WeightsCache:
+    """The weights of one model, for all who look at them: large ones are not made each time, but now and then.
 
-    Copying takes time in proportion to the model. If it took more than a moment, the copy is good for twenty times as
-    long, so that at most a twentieth of the time goes into copies however many look.
+    That takes time in proportion to the model. If it took more than a moment, what was found is good for twenty times
+    as long, so that at most a twentieth of the time goes into it however many look.
     """
 
     def __init__(self) -> None:
-        self._arrays: WeightArrays | None = None
+        self._arrays: WeightArrays | ValueError | None = None
         self._applied = -1
         self._good_until = 0.0
+        self._turn = asyncio.Lock()
 
-    def arrays(self, learner: Learner, applied: int) -> WeightArrays:
+    async def arrays(self, learner: Learner, applied: int) -> WeightArrays:
         """The weights after this event, or a moment before; ValueError when a learner has none to show."""
-        began = time.monotonic()
-        if self._arrays is None or (applied != self._applied and began > self._good_until):
-            self._arrays, self._applied = learner.weights.arrays, applied
-            ended = time.monotonic()
-            self._good_until = ended + REST * (ended - began) if ended - began > QUICK else 0.0
-        return self._arrays
+        async with self._turn:
+            began = time.monotonic()
+            if self._arrays is None or (applied != self._applied and began > self._good_until):
+                try:
+                    self._arrays = await _weights(learner)
+                except ValueError as error:  # as good as an answer: it is not asked again at once
+                    self._arrays = error.with_traceback(None)
+                ended, self._applied = time.monotonic(), applied
+                self._good_until = ended + COPY_LIFETIME * (ended - began) if ended - began > QUICK else 0.0
+            found = self._arrays
+        if isinstance(found, ValueError):
+            raise ValueError(str(found))
+        return found
 
     async def largest(self, learner: Learner, applied: int, most: int) -> WeightsView:
         """The largest weights of each kind; ValueError when a learner has none to show."""
-        arrays, columns = self.arrays(learner, applied), learner.model.columns
+        arrays, columns = await self.arrays(learner, applied), learner.model.columns
         names = (columns.voters, columns.raters, columns.attributes)
         return await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
 
-    def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
-        """The weights of what an instance holds, the largest first; none where a learner has none to show."""
+    async def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
+        """The largest weights of what an instance holds; none where a learner has none to show."""
         try:
-            arrays = self.arrays(learner, applied)
+            arrays = await self.arrays(learner, applied)
         except ValueError:
             return NO_WEIGHTS
-        columns, classes = learner.model.columns, learner.classes
-        table = arrays.attributes
-        own = [
-            Weight(name=str(name), weight=float(weight), label=label)
-            for name, place in _places(columns.attributes, instance.get("attributes") or (), len(table))
-            for label, weight in zip(classes, table[place].tolist(), strict=False)
-            if weight
-        ]
+        columns, classes = learner.model.columns, list(learner.classes)
+        own = dict(_places(columns.attributes, instance.get("attributes") or (), len(arrays.attributes)))
         votes, scores = instance.get("votes") or (), instance.get("scores") or ()
         return WeightsView(
-            voters=_sorted(_found(columns.voters, votes, arrays.voters)),
-            raters=_sorted(_found(columns.raters, scores, arrays.raters)),
-            thresholds=_rows(arrays.thresholds, classes, len(arrays.thresholds)),
-            attributes=_sorted(own),
+            voters=_found(columns.voters, votes, arrays.voters),
+            raters=_found(columns.raters, scores, arrays.raters),
+            thresholds=_rows(arrays.thresholds, classes, MOST_BEHIND),
+            attributes=await asyncio.to_thread(_cells, arrays.attributes, own, classes, MOST_BEHIND),
         )
+
+
+async def _weights(learner: Learner) -> WeightArrays:
+    """The weights of a small learner at once; those of a large one in a thread, from a copy of its state."""
+    header, arrays = learner.state()
+    if sum(array.nbytes for array in arrays.values()) < SMALL_STATE:
+        return learner.weights.arrays
+    nameless = header["model"] | {"columns": [[], [], []]}
+    copies = {name: array.copy() for name, array in arrays.items()}
+    return await asyncio.to_thread(lambda: Model.from_state(nameless, copies, copied=False).weights.arrays)
 
 
 def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Iterator[tuple[Any, int]]:
@@ -104,28 +120,32 @@ def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Itera
 
 
 def _found(columns: Collection[Any], wanted: Iterable[Any], values: np.ndarray) -> list[Weight]:
-    found = _places(columns, wanted, len(values))
-    return [Weight(name=str(name), weight=float(values[place])) for name, place in found]
-
-
-def _sorted(rows: list[Weight]) -> list[Weight]:
-    return sorted(rows, key=lambda row: -abs(row.weight))
+    found = dict(_places(columns, wanted, len(values)))
+    return _rows(values[list(found.values())], list(found), MOST_BEHIND)
 
 
 def _largest(arrays: WeightArrays, names: Iterable[Collection[Any]], classes: list[Any], most: int) -> WeightsView:
     voters, raters, attributes = map(list, names)
-    table = arrays.attributes
-    width = table.shape[1] if table.ndim == 2 else 0
     return WeightsView(
         voters=_rows(arrays.voters, voters, most),
         raters=_rows(arrays.raters, raters, most),
         thresholds=_rows(arrays.thresholds, classes, most),
-        attributes=[
-            Weight(name=str(attributes[place // width]), weight=float(table.flat[place]), label=classes[place % width])
-            for place in _top(table.ravel(), most)
-            if table.flat[place]
-        ],
+        attributes=_largest_cells(arrays.attributes, attributes, classes, most),
     )
+
+
+def _cells(table: np.ndarray, own: Mapping[Any, int], classes: list[Any], most: int) -> list[Weight]:
+    """The largest weights of some attributes, by name and place."""
+    return _largest_cells(table[list(own.values())], list(own), classes, most)
+
+
+def _largest_cells(table: np.ndarray, names: Sequence[Any], classes: list[Any], most: int) -> list[Weight]:
+    width = table.shape[1] if table.ndim == 2 else 0
+    return [
+        Weight(name=str(names[place // width]), weight=float(table.flat[place]), label=classes[place % width])
+        for place in _top(table.ravel(), most)
+        if table.flat[place]
+    ]
 
 
 def _rows(values: np.ndarray, names: Sequence[Any], most: int) -> list[Weight]:

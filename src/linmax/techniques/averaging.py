@@ -14,9 +14,9 @@ from linmax.techniques.node import Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import boolean, one_of
 
-__all__ = ["SCALES", "Averaged", "average"]
+__all__ = ["AVERAGE_SCALES", "Averaged", "average"]
 
-SCALES = {"raw": RAW, "max": MAX, "l1": L1}
+AVERAGE_SCALES = {"raw": RAW, "max": MAX, "l1": L1}
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Averaged(MemberTechnique):
     fade: bool = False
 
     def __post_init__(self) -> None:
-        one_of("scale", self.scale, SCALES)
+        one_of("scale", self.scale, AVERAGE_SCALES)
         boolean("fade", self.fade)
 
     def configure(self, run: Run, learner: Any) -> None:
         if run.averaging:
             raise ValueError(f"{learner} averages twice; once is enough")
-        run.averaging, run.fade = SCALES[self.scale], self.fade
+        run.averaging, run.fade = AVERAGE_SCALES[self.scale], self.fade
 
 
 def average(learner: LearnerLike, scale: str = "raw", fade: bool = False) -> Averaged:

@@ -27,7 +27,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.techniques.node import Chunk, Node, PlayedChunk, play_children
-from linmax.techniques.technique import LearnerLike, Lowers, Technique, as_learners, bracketed
+from linmax.techniques.technique import LearnerLike, NodeMaker, Technique, as_learners, bracketed
 from linmax.util.checks import finite, one_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ __all__ = [
     "Combined",
     "Followed",
     "FollowedT",
-    "Weighing",
+    "WeightedCombination",
     "combine",
     "follow_best",
     "weigh",
@@ -48,7 +48,7 @@ __all__ = [
 
 BEST, WMA, WEIGHTED = 0, 1, 2
 WAYS = {"best": BEST, "wma": WMA, "weighted": WEIGHTED}
-ROUNDING = 1e-24  # of squares, relative
+SQUARE_ROUNDING = 1e-24  # of squares, relative
 ByteTable = types.Array(types.uint8, 2, "C")
 
 
@@ -109,10 +109,10 @@ def spread(scores: np.ndarray, known: int) -> float:
     square = 0.0
     for c in range(known):
         square += (scores[c] - mean) ** 2 / known
-    return square if square > ROUNDING * mean * mean else 0.0
+    return square if square > SQUARE_ROUNDING * mean * mean else 0.0
 
 
-class Weighed(NamedTuple):
+class CombinationState(NamedTuple):
     """The state of a weighted combination."""
 
     mistakes: np.ndarray  # int64 (members,)
@@ -138,7 +138,7 @@ class Sums(NamedTuple):
 WEIGH = types.void(
     int64,
     float64,
-    types.NamedTuple([Indices, Vector, Vector, Vector], Weighed),
+    types.NamedTuple([Indices, Vector, Vector, Vector], CombinationState),
     types.NamedTuple([LabelTable, Cube], Proposed),
     Labels,
     StateT,
@@ -148,7 +148,7 @@ WEIGH = types.void(
 
 @kernel(WEIGH)
 def weigh(
-    how: int, beta: float, weighed: Weighed, proposed: Proposed, labels: np.ndarray, state: State, sums: Sums
+    how: int, beta: float, weighed: CombinationState, proposed: Proposed, labels: np.ndarray, state: State, sums: Sums
 ) -> None:
     """Weighted votes (WMA), or weighted sums of scores divided by their size. Without labels nothing is learned.
 
@@ -217,9 +217,9 @@ class Combined(Technique):
     def learners(self) -> tuple[Any, ...]:
         return self.members
 
-    def node(self, lower: Lowers) -> Node:
-        children = [lower(member) for member in self.members]
-        return BestOf(children) if self.how == "best" else Weighing(children, self)
+    def node(self, make: NodeMaker) -> Node:
+        children = [make(member) for member in self.members]
+        return BestOf(children) if self.how == "best" else WeightedCombination(children, self)
 
 
 class BestOf(Node):
@@ -277,7 +277,7 @@ class BestOf(Node):
         return self.best.scoring(engine)
 
 
-class Weighing(Node):
+class WeightedCombination(Node):
     """All children vote, or add their scores, with weights that fall with their mistakes.
 
     The sum of scores, each divided by its size so far, is that of one weight vector.
@@ -301,7 +301,7 @@ class Weighing(Node):
         self, engine: Engine, proposals: np.ndarray, scores: np.ndarray | None, labels: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         size = proposals.shape[1]
-        weighed = Weighed(self.mistakes, self.squares, self.trials, np.zeros(len(proposals)))
+        weighed = CombinationState(self.mistakes, self.squares, self.trials, np.zeros(len(proposals)))
         cube = scores if scores is not None and self.wants_scores else np.zeros((0, 0, 0))
         sums = Sums(np.zeros(size, np.int32), np.zeros((size, engine.k)))
         weigh(self.how, self.beta, weighed, Proposed(proposals, cube), labels, engine.state, sums)

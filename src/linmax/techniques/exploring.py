@@ -19,7 +19,7 @@ from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
 from linmax.techniques.selecting import AHEAD
-from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
+from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
 from linmax.util.checks import finite, whole
 from linmax.util.draws import drawn
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Explored", "Exploring", "bandit"]
 
 DRAWS, DENIED, TOLD = range(3)  # of `Exploring.marks`: draws so far, 1 + the class now denied, labels that were told
-OTHERS = 2**32  # added to the seed for the draws of other classes
+SECOND_SEED = 2**32  # added to the seed for the draws of other classes
 TIED = 1e-12  # leads below this share of the scores are ties
 
 
@@ -46,7 +46,7 @@ class Explored(PrefixTechnique):
             raise ValueError(f"gamma must lie from 0 to 1, got {self.gamma!r}; try 0.1")
         whole("seed", self.seed, 0)
 
-    def node(self, lower: Lowers) -> Node:
+    def node(self, make: NodeMaker) -> Node:
         return Exploring(self)
 
 
@@ -121,7 +121,7 @@ class Exploring(Host):
         shares = np.exp(scores - scores.max())
         shares[wrong] = 0.0
         sums = np.cumsum(shares / shares.sum() if shares.sum() > 0.0 else np.arange(len(shares)) != wrong)
-        return int(np.searchsorted(sums, drawn(self.seed + OTHERS, number) * sums[-1], side="right"))
+        return int(np.searchsorted(sums, drawn(self.seed + SECOND_SEED, number) * sums[-1], side="right"))
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         inner, size = self.inner, len(chunk.seen)

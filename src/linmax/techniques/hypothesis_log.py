@@ -52,7 +52,7 @@ from linmax.jit.compiling import kernel
 
 __all__ = [
     "LOG_NUMBERS",
-    "SCALES",
+    "NORMS",
     "Hypothesis",
     "Log",
     "LogT",
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 L2, L1, RAW = 0, 1, 2
-SCALES = {"l2": L2, "l1": L1, "raw": RAW}
+NORMS = {"l2": L2, "l1": L1, "raw": RAW}
 
 FAINT = 1e-280  # squares below this have lost digits
 TIED = 1e-12  # of the largest possible score: hypotheses are divided by their norms, so equal scores differ by rounding
@@ -95,7 +95,7 @@ class Hypothesis(NamedTuple):
     output: int  # of a member: its own, or that of its average
     version: int
     after: int  # the trial of the chunk after which it is wanted
-    scale: int  # what it is divided by, see SCALES
+    scale: int  # what it is divided by, see NORMS
 
 
 @kernel()

@@ -21,6 +21,7 @@ from linmax.core.contract import GAUGE, RAW, SHIFT, Instances, Rule
 from linmax.core.member import Scratch
 from linmax.core.search import Trials
 from linmax.techniques.hypothesis_log import Log
+from linmax.util.names import Handed
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -85,13 +86,15 @@ class PlayedChunk:
 
 
 def overwrite(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], what: str) -> None:
-    """Copy arrays into those of the same names, which must have the same shapes and types."""
+    """Copy arrays into those of the same names, which must have the same shapes and types; let go those handed over."""
     for name in sorted(own.keys() | others.keys()):
         mine, other = own.get(name), others.get(name)
         if mine is None or other is None or mine.shape != other.shape or mine.dtype != other.dtype:
             told = [None if array is None else (array.shape, str(array.dtype)) for array in (mine, other)]
             raise ValueError(f"the state of {what} has {name} as {told[0]}, not {told[1]}; it is another learner's")
         mine[...] = other
+        if isinstance(others, Handed):
+            del others[name], other
 
 
 class Node:
@@ -110,6 +113,8 @@ class Node:
     children: Sequence[Node] = ()
     engines: Sequence[Engine] = ()  # those that it runs by itself
     shows = True  # whether these see the instances as they come
+    passes_attributes_over: str = ""  # what it is called, if it learns from votes and scores only
+    learns_attributes = False  # whether it learns from attributes without members
 
     @cached_property
     def leaves(self) -> np.ndarray | None:
@@ -176,7 +181,7 @@ class Node:
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         """Weights over the coordinates and the logarithm of their scale."""
-        raise ValueError("this learner is no single weight vector; look at its members")
+        raise ValueError("this learner is not a single weight vector; look at its members")
 
     def unit(self, engine: Engine) -> float:
         """How many times as large the scores of `judge` are as those of `play`."""

@@ -16,7 +16,7 @@ from linmax.core.contract import KNOWN, UPDATES
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Node, PlayedChunk
-from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
+from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
 from linmax.util.checks import positive, whole
 from linmax.util.draws import drawn
 
@@ -41,7 +41,7 @@ class Selected(PrefixTechnique):
         positive("b", self.b, 1.0)
         whole("seed", self.seed, 0)
 
-    def node(self, lower: Lowers) -> Node:
+    def node(self, make: NodeMaker) -> Node:
         return Selecting(self)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout, no_instances
 from linmax.techniques.node import Chunk, Node, PlayedChunk, overwrite, play_children
-from linmax.techniques.technique import LearnerLike, Lowers, Technique, as_learner, as_learners
+from linmax.techniques.technique import LearnerLike, NodeMaker, Technique, as_learner, as_learners
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -38,8 +38,8 @@ class Stacked(Technique):
     def learners(self) -> tuple[Any, ...]:
         return (*self.members, self.fusion)
 
-    def node(self, lower: Lowers) -> Node:
-        return Stacking([lower(member) for member in self.members], self)
+    def node(self, make: NodeMaker) -> Node:
+        return Stacking([make(member) for member in self.members], self)
 
 
 class Stacking(Node):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LearnerLike",
-    "Lowers",
     "MemberTechnique",
+    "NodeMaker",
     "PrefixTechnique",
     "Technique",
     "as_learner",
@@ -36,7 +36,7 @@ __all__ = [
 LearnerLike = Any  # a description, a rule of the user's own, or text; as an annotation it tells `parse` to expect one
 
 
-class Lowers(Protocol):
+class NodeMaker(Protocol):
     """What turns descriptions into nodes (see `linmax.engine.lowering`)."""
 
     def __call__(self, learner: Any) -> Node:
@@ -58,8 +58,8 @@ class Technique:
         """The learners that it is made from."""
         raise NotImplementedError
 
-    def node(self, lower: Lowers) -> Node:
-        """The node that does its work; ``lower`` gives the nodes of its learners."""
+    def node(self, make: NodeMaker) -> Node:
+        """The node that does its work; ``make`` gives the nodes of its learners."""
         raise NotImplementedError
 
 
@@ -93,8 +93,8 @@ class PrefixTechnique(Technique):
 class MemberTechnique(PrefixTechnique):
     """Description of a technique that needs no node of its own: it changes how one rule is run."""
 
-    def node(self, lower: Lowers) -> Node:
-        return lower.member(self)
+    def node(self, make: NodeMaker) -> Node:
+        return make.member(self)
 
     def configure(self, run: Run, learner: Any) -> None:
         """Write the technique into ``run``; ``learner`` is the outermost description, for messages."""

@@ -22,7 +22,7 @@ from linmax.core.search import Trials, TrialsT
 from linmax.jit.compiling import kernel
 from linmax.techniques.combining import Followed, FollowedT
 from linmax.techniques.hypothesis_log import (
-    SCALES,
+    NORMS,
     Hypothesis,
     Log,
     LogT,
@@ -34,7 +34,7 @@ from linmax.techniques.hypothesis_log import (
     write_out,
 )
 from linmax.techniques.node import Chunk, Node, PlayedChunk
-from linmax.techniques.technique import LearnerLike, Lowers, PrefixTechnique, as_learner
+from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
 from linmax.util.checks import counted, one_of
 
 if TYPE_CHECKING:
@@ -223,10 +223,10 @@ class Voted(PrefixTechnique):
         counted("w", self.w, 0)
         counted("r", self.r, 1)
         counted("d", self.d, 1)
-        one_of("scale", self.scale, SCALES)
+        one_of("scale", self.scale, NORMS)
 
-    def node(self, lower: Lowers) -> Node:
-        base = lower(self.base)
+    def node(self, make: NodeMaker) -> Node:
+        base = make(self.base)
         if not base.selects:
             raise ValueError(f"vote() needs hypotheses that are weights; {self.base} has none: vote over its members")
         return Voting(base, self)
@@ -243,7 +243,7 @@ class Voting(Node):
     def __init__(self, base: Node, voted: Voted) -> None:
         self.children = [base]
         self.voted = voted
-        self.scale = SCALES[voted.scale]
+        self.scale = NORMS[voted.scale]
         self.looks_back = voted.r
 
     def prepare(self, engine: Engine) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "MOST",
+    "LARGEST_INT32",
     "about",
     "at_least",
     "boolean",
@@ -78,14 +78,14 @@ def whole(name: str, value: Any, least: int) -> int:
     return int(number)
 
 
-MOST = 2**31 - 1
+LARGEST_INT32 = 2**31 - 1
 
 
 def counted(name: str, value: Any, least: int) -> int:
-    """A whole number from least to MOST, for the kernels' counters."""
+    """A whole number from least to LARGEST_INT32, for the kernels' counters."""
     number = whole(name, value, least)
-    if number > MOST:
-        raise ValueError(f"{name} must be <= {MOST}, got {value!r}; try {MOST}")
+    if number > LARGEST_INT32:
+        raise ValueError(f"{name} must be <= {LARGEST_INT32}, got {value!r}; try {LARGEST_INT32}")
     return number
 
 

@@ -14,7 +14,8 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,13 +23,14 @@ import numpy as np
 
 from linmax.util.checks import about
 from linmax.util.outputs import is_special
-from linmax.util.packing import pack, unpack
+from linmax.util.packing import Stored, pack, unpack
 
 __all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 
 FORMAT = 2
 PLAIN_FORMAT = 1  # of earlier versions: arrays are not packed
 HEADER_LIMIT = 64 * 2**20
+READ_AT_A_TIME = 2**20  # bytes read at a time
 DTYPES = {
     "F64": np.float64,
     "F32": np.float32,
@@ -40,12 +42,13 @@ DTYPES = {
 }
 
 
-def _digest(description: str, arrays: Mapping[str, np.ndarray]) -> str:
+def _digest(description: str, arrays: Mapping[str, Stored]) -> str:
     found = hashlib.sha256(description.encode())
     for name in sorted(arrays):
-        array = np.asarray(arrays[name], order="C")
+        array = arrays[name]
         found.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-        found.update(array.data if array.size else b"")
+        for piece in array.pieces():
+            found.update(piece.data)
     return found.hexdigest()
 
 
@@ -98,7 +101,7 @@ def write(
             os.close(folder)
 
 
-def _head(labels: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
+def _head(labels: Mapping[str, str], arrays: Mapping[str, Stored]) -> bytes:
     """The header of safetensors: its length, then where each array is; they follow in the order of their names."""
     codes = {np.dtype(kind): code for code, kind in DTYPES.items()}
     header: dict[str, Any] = {"__metadata__": dict(labels)}
@@ -113,11 +116,11 @@ def _head(labels: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def _put(file: IO[bytes], head: bytes, arrays: Mapping[str, np.ndarray]) -> None:
+def _put(file: IO[bytes], head: bytes, arrays: Mapping[str, Stored]) -> None:
     file.write(head)
     for name in sorted(arrays):
-        if arrays[name].size:
-            file.write(np.ascontiguousarray(arrays[name]).data)
+        for piece in arrays[name].pieces():
+            file.write(piece.data)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -133,13 +136,14 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         )
     if labels.get("kind") != kind:
         raise ValueError(f"{target} holds a {labels.get('kind')!r}, not a {kind!r}")
-    arrays = _arrays(target, header, start)
+    _check_places(target, header, target.stat().st_size - start)
     text, packing = labels.get("description", ""), labels.get("packing", "")
-    if labels.get("sha256") != _digest(text + packing, arrays):
-        raise ValueError(f"{target} is damaged: its content does not match its checksum")
-    if labels["linmax_format"] != str(PLAIN_FORMAT):
+    with target.open("rb") as file:
+        stored = _stored(file, header, start)
+        if labels.get("sha256") != _digest(text + packing, stored):
+            raise ValueError(f"{target} is damaged: its content does not match its checksum")
         try:
-            arrays = unpack(arrays, json.loads(packing))
+            arrays = unpack(stored, {} if labels["linmax_format"] == str(PLAIN_FORMAT) else json.loads(packing))
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise ValueError(f"{target} is damaged: {error}") from None
     return json.loads(text), arrays
@@ -169,18 +173,24 @@ def _header(target: Path) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
-def _arrays(target: Path, header: dict[str, Any], start: int) -> dict[str, np.ndarray]:
-    size = target.stat().st_size - start
-    content = np.fromfile(target, np.uint8, offset=start) if _fits(target, header, size) else np.zeros(0, np.uint8)
+def _stored(file: IO[bytes], header: Mapping[str, Any], start: int) -> dict[str, Stored]:
+    """The arrays of an open file, which are read when they are asked for."""
     found = {}
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
-        found[name] = content[begin:end].copy().view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        pieces = partial(_blocks, file, start + begin, start + end)
+        found[name] = Stored(np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"]), pieces)
     return found
 
 
-def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
-    """Check that every array lies inside the file and is as long as its shape says; False if there are no bytes."""
+def _blocks(file: IO[bytes], begin: int, end: int) -> Iterator[np.ndarray]:
+    for place in range(begin, end, READ_AT_A_TIME):
+        file.seek(place)
+        yield np.frombuffer(file.read(min(READ_AT_A_TIME, end - place)), np.uint8)
+
+
+def _check_places(target: Path, header: Mapping[str, Any], size: int) -> None:
+    """Check that every array lies inside the file and is as long as its shape says."""
     ends = [0]
     for name, entry in header.items():
         try:
@@ -199,7 +209,6 @@ def _fits(target: Path, header: dict[str, Any], size: int) -> bool:
         ends.append(end)
     if max(ends) != size:
         raise ValueError(f"{target} is truncated: {size} bytes of arrays, {max(ends)} announced")
-    return size > 0
 
 
 def plain(value: Any) -> Any:

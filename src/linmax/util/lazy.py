@@ -8,15 +8,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Later"]
+__all__ = ["LazyModule"]
 
 
-class Later:
+class LazyModule:
     """A stand-in for a module, which is imported when an attribute is first used.
 
     Examples
     --------
-    >>> calendar = Later("calendar")
+    >>> calendar = LazyModule("calendar")
     >>> calendar.isleap(2024)
     True
     """

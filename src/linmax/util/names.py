@@ -1,4 +1,8 @@
-"""Arrays under names such as "part.name": how the states of the parts of a model are kept together."""
+"""Arrays under names such as "part.name": how the states of the parts of a model are kept together.
+
+Whoever takes over a state copies its arrays, since they may be those of a model at work. Arrays that were just read
+from a file are `Handed` over instead, so that there is never a second copy of all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,27 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["apart"]
+__all__ = ["Handed", "apart", "handed_over", "taken"]
+
+
+class Handed(dict[str, np.ndarray]):
+    """Arrays that nobody else needs: whoever uses one takes it out."""
+
+
+def handed_over(arrays: dict[str, np.ndarray]) -> Handed:
+    """The arrays of a dict, which is empty then."""
+    found = Handed(arrays)
+    arrays.clear()
+    return found
+
+
+def taken(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """An array to keep: itself if it is handed over, else a copy."""
+    return arrays.pop(name) if isinstance(arrays, Handed) else arrays[name].copy()
 
 
 def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays named "part.name", by part; those with a plain name are the part "".
+    """Arrays named "part.name", by part; those with a plain name are the part "". Those handed over are so again.
 
     Examples
     --------
@@ -18,7 +38,10 @@ def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     dict_keys(['a', ''])
     """
     parts: dict[str, dict[str, np.ndarray]] = {}
-    for name, array in arrays.items():
+    for name in list(arrays):
         part, dot, rest = name.partition(".")
-        parts.setdefault(part if dot else "", {})[rest if dot else name] = array
+        if isinstance(arrays, Handed):
+            parts.setdefault(part if dot else "", Handed())[rest if dot else name] = arrays.pop(name)
+        else:
+            parts.setdefault(part if dot else "", {})[rest if dot else name] = arrays[name]
     return parts

@@ -11,12 +11,12 @@ from linmax.data.features.terms import LARGEST_NUMBER, Terms, count_table
 from linmax.data.features.values import check_values, rows_of
 from linmax.jit.compiling import kernel
 from linmax.util.checks import whole
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["conjunctions"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from linmax.data.features.terms import AND, escape
 from linmax.data.features.values import check_strength
 from linmax.util.checks import whole
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
     from scipy import sparse
 else:
-    sparse = Later("scipy.sparse")
+    sparse = LazyModule("scipy.sparse")
 
 __all__ = ["conjunctions_of", "pack"]
 

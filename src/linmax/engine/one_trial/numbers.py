@@ -33,7 +33,7 @@ from linmax.engine.one_trial.objects import (
 from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import Record, RecordT
 from linmax.jit.compiling import JIT, address_of, kernel
-from linmax.learners.attribute_kinds import COLUMNS, DENSE
+from linmax.learners.attribute_kinds import DENSE, MOST_NUMERIC
 from linmax.learners.dense_members import DenseMembers, DenseRoom, DenseRoomT, play_dense
 from linmax.learners.member_fusion import FusionRoom, FusionRoomT, fuse
 from linmax.learners.nearest_rows import NearestRoom, NearestRoomT, NearestRows, play_nearest
@@ -43,10 +43,10 @@ from linmax.learners.running_pool import RunningPool
 
 __all__ = ["NumbersPath", "NumbersTrial", "NumbersTrialT", "plays_numbers"]
 
-GROUPS = ("dense", "pairs8", "pairs16", "nearest")  # those of numbers alone
+NUMBER_GROUPS = ("dense", "pairs8", "pairs16", "nearest")  # those of numbers alone
 COARSE, FINE, NEAREST = 3, 4, 5  # the places of their members, after the three of the first
 
-MOST = 0  # of the settings: attributes of an instance; then the addresses of compiled functions
+MOST_ATTRIBUTES = 0  # of the settings: attributes of an instance; then the addresses of compiled functions
 DENSE_AT, PAIRS_AT, NEAREST_AT, FUSES = range(1, 5)
 
 
@@ -117,7 +117,7 @@ def keep_trial(address: int, trial: NumbersTrial) -> None:
 def read_row(trial: NumbersTrial, arguments: int) -> bool:
     """Write the instance at the address of the arguments as a row; False if it is refused, as is a new attribute."""
     instances, row = trial.instances, trial.rows[0]
-    if not read_instance(trial.reader, arguments, instances, 0, trial.settings[MOST]):
+    if not read_instance(trial.reader, arguments, instances, 0, trial.settings[MOST_ATTRIBUTES]):
         return False
     for f in range(row.size):
         row[f] = 0.0
@@ -199,7 +199,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
 def plays_numbers(pool: RunningPool) -> bool:
     """Whether a pool can be taught on this path by now."""
     width, groups = pool.kinds.width, pool.groups
-    if pool.kinds.kind != DENSE or int(pool.kinds.counts[0]) > COLUMNS or tuple(groups) != GROUPS:
+    if pool.kinds.kind != DENSE or int(pool.kinds.counts[0]) > MOST_NUMERIC or tuple(groups) != NUMBER_GROUPS:
         return False
     return all(_columns(group) == width for group in groups.values())
 
@@ -223,7 +223,7 @@ class NumbersPath(OneTrialPath):
     remembers = True
 
     def __init__(self, engine: Engine, pool: RunningPool, names: Names, record: Record, longest: int) -> None:
-        dense, coarse, fine, nearest = (pool.groups[name] for name in GROUPS)
+        dense, coarse, fine, nearest = (pool.groups[name] for name in NUMBER_GROUPS)
         assert isinstance(dense, DenseMembers)
         assert isinstance(coarse, PairMembers)
         assert isinstance(fine, PairMembers)

@@ -34,7 +34,7 @@ error_set = types.ExternalFunction("PyErr_Occurred", int64())
 clear_error = types.ExternalFunction("PyErr_Clear", types.void())
 count_reference = types.ExternalFunction("Py_IncRef", types.void(int64))
 
-KINDS: tuple[Any, ...] = (str, int, bool, float, np.float64, dict, list, tuple)
+VALUE_TYPES: tuple[Any, ...] = (str, int, bool, float, np.float64, dict, list, tuple)
 TEXT, WHOLE, TRUTH, FLOAT, DOUBLE, DICT, LIST, TUPLE = range(8)
 NONE, NO, BAD = range(8, 11)
 ATTRIBUTES, VOTERS, CHOSEN, KNOWN_CLASSES, CLASSES, ATTRIBUTES_BY_NUMBER, VOTERS_BY_NUMBER = range(11, 18)
@@ -54,7 +54,17 @@ class Names(NamedTuple):
 
     def addresses(self) -> np.ndarray:
         """Where all the objects are, in the order of the constants above."""
-        fixed = (*KINDS, None, REFUSED, FAILED, self.attributes, self.voters, self.chosen, self.known, self.classes)
+        fixed = (
+            *VALUE_TYPES,
+            None,
+            REFUSED,
+            FAILED,
+            self.attributes,
+            self.voters,
+            self.chosen,
+            self.known,
+            self.classes,
+        )
         return np.array([*map(id, fixed), self.attributes_by_number, self.voters_by_number], np.int64)
 
 

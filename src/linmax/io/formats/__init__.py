@@ -35,7 +35,7 @@ REGISTRY: dict[str, str | type[StreamFormat]] = {
 FORMATS = REGISTRY.keys()  # the names, always up to date
 WITHOUT_LINES = ("svmlight", "csv")  # for an empty input: the first that will do
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-SHOWN = 40  # bytes of an unrecognised line in the message
+BYTES_SHOWN = 40  # bytes of an unrecognised line in the message
 
 
 def register_format(name: str, where: str | type[StreamFormat]) -> None:
@@ -131,7 +131,9 @@ def format_of(name: str, head: bytes, columns: bool = False, prefer: str | None 
     for kind in [*claimed, *known]:
         if known[kind].looks_like(lines):
             return kind
-    raise ValueError(f"the format of {name} cannot be told from {lines[0][:SHOWN]!r}; give it: {', '.join(known)}")
+    raise ValueError(
+        f"the format of {name} cannot be recognised from {lines[0][:BYTES_SHOWN]!r}; give it: {', '.join(known)}"
+    )
 
 
 def _ending(name: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from linmax.io.formats.base import Columns, TableFormat
 from linmax.io.schema import refuse_repeated
 from linmax.io.sources import Source
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 __all__ = ["Arrow", "ArrowTables"]
 
-ipc = Later("pyarrow.ipc")
+ipc = LazyModule("pyarrow.ipc")
 
 
 class ArrowTables(TableFormat):

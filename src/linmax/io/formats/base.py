@@ -19,11 +19,11 @@ from linmax.io.scan import PADDING
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.io.words import letters, words_for
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 __all__ = ["Columns", "LineFormat", "Row", "RowFormat", "ScratchFormat", "StreamFormat", "TableFormat"]
 
-packed = Later("linmax.io.parsers.packed")
+packed = LazyModule("linmax.io.parsers.packed")
 
 Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
 Texts = bytes | list[tuple[bytes, bytes]]  # a text, or several, each with what its words begin with

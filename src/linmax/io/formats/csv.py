@@ -27,12 +27,12 @@ from linmax.io.schema import (
 )
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 __all__ = ["Csv"]
 
-parser = Later("linmax.io.parsers.table")
-SAMPLE = 100  # lines that decide the types of the columns
+parser = LazyModule("linmax.io.parsers.table")
+TYPE_SAMPLE = 100  # lines that decide the types of the columns
 
 
 class Csv(ScratchFormat):
@@ -43,7 +43,7 @@ class Csv(ScratchFormat):
     rectangular = True
     takes = COLUMN_OPTIONS | {"delimiter", "header"}
     separator: ClassVar[str | None] = None  # recognised
-    sample = SAMPLE + 1
+    sample = TYPE_SAMPLE + 1
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -83,7 +83,7 @@ class Csv(ScratchFormat):
             return self.separator
         if self.options.delimiter is not None:
             return self.options.delimiter
-        return delimiter_of([line for line in head.split(b"\n")[:SAMPLE] if line.strip()][:-1] or [head]) or ","
+        return delimiter_of([line for line in head.split(b"\n")[:TYPE_SAMPLE] if line.strip()][:-1] or [head]) or ","
 
     def _header(self, name: str, head: bytes, separator: str) -> tuple[int, int, list[str]]:
         """Where the header ends, how many lines it takes, and the names of the columns."""
@@ -120,7 +120,7 @@ class Csv(ScratchFormat):
 
     def _sample(self, header: Sequence[str], rest: bytes, separator: str) -> dict[str, list[str]]:
         """The non-empty values in each column of the first lines."""
-        lines = rest.decode("utf-8", "replace").split("\n")[:SAMPLE]
+        lines = rest.decode("utf-8", "replace").split("\n")[:TYPE_SAMPLE]
         rows = list(_rows(list(_tidied(lines, separator)), separator, len(header)))
         found: dict[str, list[str]] = {}
         for place, column in enumerate(header):

@@ -9,7 +9,7 @@ from linmax.io.schema import is_number
 __all__ = ["DELIMITERS", "delimiter_of", "named_delimiter"]
 
 DELIMITERS = (",", "\t", ";", "|")
-NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|", "pipe": "|"}
+DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|", "pipe": "|"}
 LINES = 20  # that are looked at
 
 
@@ -21,7 +21,7 @@ def named_delimiter(text: str) -> str:
     >>> named_delimiter("tab"), named_delimiter(";")
     ('\\t', ';')
     """
-    found = NAMES.get(text.lower(), text)
+    found = DELIMITER_NAMES.get(text.lower(), text)
     if len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\n\r.-+\0':
         raise ValueError(f"delimiter must be one character, or tab, space, comma, semicolon or bar; got {text!r}")
     return found

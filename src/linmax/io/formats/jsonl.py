@@ -6,18 +6,19 @@ Read as columns, the names are the keys of the objects and of their features.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from linmax.io import parsing
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.parsing import REASONS
-from linmax.io.schema import LABELS
+from linmax.io.schema import LABEL_NAMES
 from linmax.io.sources import Source
 
 __all__ = ["JsonLines"]
 
 FEATURES, TEXT = "features", "text"
-SAMPLE = 20  # lines that are looked at
+FORMAT_SAMPLE = 20  # lines that are looked at
 
 
 class JsonLines(RowFormat):
@@ -32,17 +33,17 @@ class JsonLines(RowFormat):
     title = "JSON lines"
     first_bytes = (b"{",)
     takes = COLUMN_OPTIONS
-    sample = SAMPLE
+    sample = FORMAT_SAMPLE
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
         """Find the key of the label among those of the first objects."""
         if head.lstrip()[:1] == b"[":
-            raise ValueError(f"{name} is a JSON array; write one object a line, as jq -c '.[]' does")
-        objects = [found for line in head.split(b"\n")[:SAMPLE] if isinstance(found := _object(line), dict)]
+            raise ValueError(f"{name} is a JSON array; write one object per line, as jq -c '.[]' does")
+        objects = [found for line in head.split(b"\n")[:FORMAT_SAMPLE] if isinstance(found := _object(line), dict)]
         keys = dict.fromkeys(key for found in objects for key in found)
         if "key" not in self.settled:
             small = {key.lower(): key for key in reversed(keys)}
-            key = self.options.label or next((small[label] for label in LABELS if label in small), LABELS[0])
+            key = self.options.label or next((small[label] for label in LABEL_NAMES if label in small), LABEL_NAMES[0])
             self.settled = {"key": key}
             if not self.options.unlabelled:
                 self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")
@@ -70,6 +71,8 @@ class JsonLines(RowFormat):
         features = given.pop(FEATURES, {})
         reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
         reason = reason or found.add("", given)
+        if reason == parsing.NOT_FINITE:
+            self.strange.append(found.wild)
         if reason:
             return reason
         alone = len(found.texts) == 1
@@ -140,7 +143,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_weight(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST_VALUE
 
 
 def _raw(text: str) -> bytes:
@@ -161,6 +164,7 @@ class _Attributes:
         self.text, self.ignore, self.categorical = text, ignore, categorical
         self.numbers: list[tuple[str, float]] = []
         self.texts: list[tuple[str, str]] = []
+        self.wild = ""  # a number that is not finite, with its name
 
     def add(self, name: str, value: Any) -> int:
         """Take a value with everything in it; the reason for refusing it, or 0."""
@@ -186,8 +190,9 @@ class _Attributes:
         try:
             number = float(value)
         except OverflowError:
-            return parsing.NOT_FINITE
-        if not abs(number) <= parsing.LARGEST:
+            number = math.inf
+        if not abs(number) <= parsing.LARGEST_VALUE:
+            self.wild = f"{name}: {number:g}"
             return parsing.NOT_FINITE
         if number:
             self.numbers.append((name, number))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from linmax.io.formats.arrow import ArrowTables
-from linmax.io.options import ROWS
-from linmax.util.lazy import Later
+from linmax.io.options import BATCH_ROWS
+from linmax.util.lazy import LazyModule
 
 __all__ = ["Parquet"]
 
-parquet = Later("pyarrow.parquet")
+parquet = LazyModule("pyarrow.parquet")
 
 
 class Parquet(ArrowTables):
@@ -25,4 +25,4 @@ class Parquet(ArrowTables):
         """As many rows as a batch has unless another number is asked for."""
         with parquet.ParquetFile(file) as opened:
             yield opened.schema_arrow.empty_table()
-            yield from opened.iter_batches(batch_size=ROWS)
+            yield from opened.iter_batches(batch_size=BATCH_ROWS)

@@ -11,11 +11,11 @@ from linmax.io.batches import Classes
 from linmax.io.formats.base import LineFormat
 from linmax.io.parsing import Work
 from linmax.io.vocabulary import Vocabulary
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 __all__ = ["Svmlight"]
 
-parser = Later("linmax.io.parsers.svmlight")
+parser = LazyModule("linmax.io.parsers.svmlight")
 
 _PAIRS = re.compile(rb"[^\s|]+(\s+(qid:\d+|cost:[^\s|]+|\d+:[^\s|]+))+\s*(#.*)?")
 _LABEL_ONLY = re.compile(rb"[+-]?\d+(\.\d*)?\s*(#.*)?")

@@ -12,11 +12,11 @@ from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
 from linmax.io.vocabulary import Vocabulary
-from linmax.util.lazy import Later
+from linmax.util.lazy import LazyModule
 
 __all__ = ["VowpalWabbit"]
 
-parser = Later("linmax.io.parsers.vw")
+parser = LazyModule("linmax.io.parsers.vw")
 
 
 class VowpalWabbit(LineFormat):

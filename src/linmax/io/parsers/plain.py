@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.io.decimals import GOOD, POINT, ZEROS, eight_digits
+from linmax.io.decimals import GOOD, POINT, ZERO_DIGITS, eight_digits
 from linmax.io.name_table import ABSENT, NUMBER, NameTable, cell, has_room, look_up
 from linmax.io.parsing import (
     COLON,
@@ -86,7 +86,7 @@ def names_to_numbers(words: np.ndarray, sizes: np.ndarray, pairs: int) -> bool:
     strange, last = False, -1
     for i in range(pairs):
         size, text = sizes[i], words[i]
-        digits = lifted(text ^ ZEROS, (64 - 8 * size) & 63)
+        digits = lifted(text ^ ZERO_DIGITS, (64 - 8 * size) & 63)
         strange |= (size < 1) | (size > 8) | (((text & 0xFF) == ZERO) & (size != 1)) | (others(digits) != 0)
         words[i] = eight_digits(digits)
     for i in range(pairs):
@@ -106,7 +106,7 @@ def values_to_numbers(
     any_strange = False
     for i in range(pairs):
         size = sizes[i]
-        digits = lifted(words[i] ^ ZEROS, (64 - 8 * size) & 63)
+        digits = lifted(words[i] ^ ZERO_DIGITS, (64 - 8 * size) & 63)
         found = others(digits)
         lowest = found & -found  # the highest bit of the point, or 0
         below = shifted(lowest, 7) - 1  # all bits below it; all there are without a point

@@ -163,6 +163,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
                 return ASK_NUMBER
             if status != GOOD:
                 wrong = NOT_FINITE if status == WILD else VALUE
+                blame(work, start, place)
                 break
             if not (c == NEWLINE or blank(c) or c == HASH):
                 wrong = VALUE

@@ -203,6 +203,7 @@ def parse_table(
                         return ASK_NUMBER
                     if status == WILD:
                         wrong = NOT_FINITE
+                        blame(work, raw, at)
                         break
                     if status != GOOD or end != put:  # a word among numbers
                         value = np.nan

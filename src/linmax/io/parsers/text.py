@@ -36,7 +36,7 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte
-from linmax.io.words import OWN, SHORTEST, SKIPPED, UNICODE, Words, words_for
+from linmax.io.words import OWN, SHORTEST_WORD, SKIPPED, UNICODE, Words, words_for
 from linmax.jit.compiling import kernel
 
 __all__ = ["WordsT", "parse_text"]
@@ -126,8 +126,8 @@ def words_of(
             return BAD_BYTE, at, size, put
         for part in range(2 if alone else 1):  # the word that ends here, and one that is alone
             if part:
-                put, inside = encode(scratch, put, alone), SHORTEST
-            if inside >= SHORTEST:
+                put, inside = encode(scratch, put, alone), SHORTEST_WORD
+            if inside >= SHORTEST_WORD:
                 if count == work.amounts.size:
                     return NO_ROOM, at, size, put
                 work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = begin, put - begin, prefix

@@ -25,7 +25,7 @@ from linmax.io.parsing import (
     FROM,
     IMPORTANCE,
     LABEL_PARTS,
-    LARGEST,
+    LARGEST_VALUE,
     MORE_TOKENS,
     NAMELESS,
     NEW_CLASS,
@@ -148,6 +148,7 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
                     return ASK_NUMBER
                 if status != GOOD:
                     wrong = NOT_FINITE if status == WILD else VALUE
+                    blame(work, start, place)
                     break
                 at = place + 1
             elif length == 0 and not bar and (stop == NEWLINE or stop == BAR):
@@ -171,8 +172,9 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
                 break
             else:
                 value *= factor
-                if abs(value) > LARGEST:
+                if abs(value) > LARGEST_VALUE:
                     wrong = NOT_FINITE
+                    blame(work, start, place)
                     break
                 if value != 0.0:
                     if count == work.amounts.size:

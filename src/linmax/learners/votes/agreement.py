@@ -36,16 +36,16 @@ from linmax.jit.compiling import kernel
 __all__ = ["Agreement", "AgreementT", "due", "fit_trust", "new_agreement", "no_agreement", "note_row"]
 
 FIRST = 10  # the row of the first fit; each later one comes after half as many rows again
-MOST_ROWS = 16_384  # rows at which all counts are halved, so that voters who change are followed
+HALVING_ROWS = 16_384  # rows at which all counts are halved, so that voters who change are followed
 USUAL = 0.3  # correlation with the truth of a voter of whom nothing is known
 PRIOR = 10.0  # rows that this counts for, with each other voter
-ROUNDS = 20  # of the medians
+MEDIAN_ROUNDS = 20  # of the medians
 LEAST, HIGHEST, LOWEST = 0.1, 0.98, -0.9  # bounds on correlations
 POWER = 5.0
 CONVINCED = 100.0  # rows after which trust is half agreement and half plurality, for a voter who was often compared
 COMPANY = 2.0  # others with whom a voter must be compared for half of that
 AGREED = 4.0  # standard errors by which voters must agree beyond chance for half of it
-DOUBT = 3.0  # times the variance of chance by which a correlation with the truth is drawn to the mean
+SHRINKAGE = 3.0  # times the variance of chance by which a correlation with the truth is drawn to the mean
 STRENGTH = 6.0  # sum of the weights of those who speak in an average row
 
 ROWS, DUE, CREDIT, LIMIT = range(4)  # of `numbers`
@@ -125,7 +125,7 @@ def correlations(agreement: Agreement, known: int) -> tuple[np.ndarray, np.ndarr
 def competence(table: np.ndarray, heard: np.ndarray) -> np.ndarray:
     """The correlation of each voter with the truth."""
     found, total, rows = np.full(len(table), 0.5), heard.sum(axis=1), np.arange(len(table))[:, None]
-    for _ in range(ROUNDS):
+    for _ in range(MEDIAN_ROUNDS):
         ratios = table / np.maximum(found, LEAST)
         order = np.argsort(ratios, axis=1, kind="stable")
         below = np.cumsum((heard * np.maximum(found, 0.5 * LEAST))[rows, order], axis=1)
@@ -143,7 +143,7 @@ def drawn_together(found: np.ndarray, noise: np.ndarray, told: np.ndarray) -> np
     weight = 1.0 / (noise[compared] + 0.01)
     mean = float(weight @ found[compared] / weight.sum())
     apart = max(0.0, float(weight @ ((found[compared] - mean) ** 2 - noise[compared]) / weight.sum()))
-    return np.where(compared, mean + (found - mean) * apart / (apart + DOUBT * noise + 1e-12), found)
+    return np.where(compared, mean + (found - mean) * apart / (apart + SHRINKAGE * noise + 1e-12), found)
 
 
 def fit_trust(agreement: Agreement, known: int) -> None:
@@ -165,7 +165,7 @@ def fit_trust(agreement: Agreement, known: int) -> None:
     agreement.trust[1, :-1] = 1.0 - sure
     agreement.trust[1, -1] = 1.0 - float(votes @ sure) / max(float(votes.sum()), 1.0)
     agreement.numbers[DUE] += max(1.0, rows // 2.0)
-    if rows >= MOST_ROWS:
+    if rows >= HALVING_ROWS:
         for counts in (agreement.together, agreement.agreed, agreement.habits):
             counts *= 0.5
         agreement.numbers[[ROWS, DUE]] = 0.5 * rows, 0.75 * rows

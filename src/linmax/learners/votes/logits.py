@@ -19,7 +19,7 @@ from linmax.learners.softmax_trials import Store, curve
 
 __all__ = ["step_by_diagonal", "step_by_matrix"]
 
-ROUNDS = 8  # most steps of conjugate gradients
+GRADIENT_ROUNDS = 8  # most steps of conjugate gradients
 SOLVED = 1e-12  # share of the first residual, squared, below which they stop
 
 
@@ -204,7 +204,7 @@ def step_by_diagonal(
         direction[place] = residual[place] / diagonal[place]
         product += residual[place] * direction[place]
     enough = SOLVED * product
-    for _ in range(ROUNDS):
+    for _ in range(GRADIENT_ROUNDS):
         if product <= enough:
             break
         for a in range(size):

@@ -16,7 +16,7 @@ in which order parts are merged. For the rest:
 
 * the prior means h are averaged by the information on their coordinates;
 * the weights of the members are mixed by their logarithms, with the shares;
-* guessed labels, the sizes of raters' scores, and how voters agreed are counts, and add up;
+* guessed labels, the sizes of raters' scores, how voters agreed and what they named are counts, and add up;
 * the trials that the refitted softmax keeps are folded into its Gaussian (`linmax.learners.softmax_mixing`).
 
 Where curvature is a diagonal, J and P are diagonals.
@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from linmax.learners.mixing import Mixture, Placement
-from linmax.learners.softmax_mixing import Placed, mix_softmaxes, moved_to
+from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
 from linmax.learners.softmax_state import blas, symmetric
 from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
+from linmax.learners.votes.confusions import Confusions, PlacedConfusions, join_confusions
 from linmax.learners.votes.growth import (
     GUESSES,
     OTHERS,
@@ -64,7 +65,7 @@ __all__ = ["mix_pools"]
 FAINTEST = 1e-9  # information, for each trial, of a coordinate that has spoken and told nothing
 
 
-class Part(NamedTuple):
+class PoolPart(NamedTuple):
     """A pool that learned apart, the places of its coordinates in the mixture, and how its scores have to be scaled."""
 
     running: RunningVotes
@@ -119,6 +120,7 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     scales = _scales(mixture, blocks.raters)
     parts, shares = [_placed(part, blocks, scales) for part in mixture.parts], mixture.shares
     base = None if mixture.base is None else _placed(mixture.base, blocks, scales)
+    target.confusions = _confusions(parts, base, blocks, mixture.k)
     learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
     if len(learned) <= 1:
         _take(target, (learned or parts)[0], blocks, mixture.k)
@@ -133,7 +135,7 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
         target.follow_agreement(mixture.known)
 
 
-def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> Part:
+def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> PoolPart:
     running: RunningVotes = part.state
     own_voters, own_raters, own_thresholds = running.blocks.tolist()
     voters, raters, classes = part.voters[:own_voters], part.raters[:own_raters], part.classes[:own_thresholds]
@@ -147,7 +149,7 @@ def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> Part:
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.sqrt(own[:, 1] / own[:, 0]) / np.sqrt(all_of[:, 1] / all_of[:, 0])
     units[VOTERS + own_voters : VOTERS + own_voters + own_raters] = np.where(told, sizes, 1.0)
-    return Part(running, places, voters, raters, part.classes, units)
+    return PoolPart(running, places, voters, raters, part.classes, units)
 
 
 def _scales(mixture: Mixture, raters: int) -> np.ndarray:
@@ -159,11 +161,11 @@ def _scales(mixture: Mixture, raters: int) -> np.ndarray:
     return scales
 
 
-def _softmax(part: Part) -> Placed:
-    return Placed(part.running.refitted, part.places[VOTERS:] - VOTERS)
+def _softmax(part: PoolPart) -> PlacedSoftmax:
+    return PlacedSoftmax(part.running.refitted, part.places[VOTERS:] - VOTERS)
 
 
-def _take(target: RunningVotes, part: Part, blocks: Blocks, k: int) -> None:
+def _take(target: RunningVotes, part: PoolPart, blocks: Blocks, k: int) -> None:
     """The only one that learned anything, bit for bit."""
     own = part.running
     target.refitted = moved_to(_softmax(part), blocks.size - VOTERS)
@@ -177,7 +179,7 @@ def _take(target: RunningVotes, part: Part, blocks: Blocks, k: int) -> None:
 # -- logits -------------------------------------------------------------------------------------------------------
 
 
-class Learned(NamedTuple):
+class LogitEvidence(NamedTuple):
     """What a logit has learned from its trials, over the coordinates of the mixture."""
 
     information: np.ndarray  # (n, n), or (n,) where it is a diagonal
@@ -185,12 +187,12 @@ class Learned(NamedTuple):
     home: np.ndarray
     trials: int
 
-    def faded(self, factor: float) -> Learned:
+    def faded(self, factor: float) -> LogitEvidence:
         """The same, so much of it."""
         return self._replace(information=factor * self.information, pull=factor * self.pull)
 
 
-def _learned(part: Part, m: int, size: int) -> Learned:
+def _learned(part: PoolPart, m: int, size: int) -> LogitEvidence:
     """The information of logit m; the one that agreement guides is the steady one where it has told nothing yet."""
     pool = part.running.pool
     m = STEADY if m == AGREED and not part.guided else m
@@ -209,7 +211,9 @@ def _learned(part: Part, m: int, size: int) -> Learned:
     else:
         information = np.zeros((size, size))
         information[np.ix_(part.places, part.places)] = own
-    return Learned(information, spread_out(pull, part.places, size), spread_out(home, part.places, size), part.trials)
+    return LogitEvidence(
+        information, spread_out(pull, part.places, size), spread_out(home, part.places, size), part.trials
+    )
 
 
 def _remembered(trials: int, kept: float) -> float:
@@ -217,7 +221,7 @@ def _remembered(trials: int, kept: float) -> float:
     return float(trials) if kept == 1.0 else (1.0 - kept**trials) / (1.0 - kept)
 
 
-def _joined(parts: Sequence[Learned], base: Learned | None, kept: float, seen: np.ndarray) -> Learned:
+def _joined(parts: Sequence[LogitEvidence], base: LogitEvidence | None, kept: float, seen: np.ndarray) -> LogitEvidence:
     """What they have learned together; ``seen`` tells which part knows which coordinate."""
     before = 0 if base is None else base.trials
     total = sum(part.trials - before for part in parts)
@@ -246,14 +250,16 @@ def _joined(parts: Sequence[Learned], base: Learned | None, kept: float, seen: n
         told += FAINTEST * (base.home != 0.0)
     home = np.divide(home, told, out=home, where=told > 0.0)
     home[:VOTERS] = np.where(told[:VOTERS] > 0.0, home[:VOTERS], OUTSET)
-    return Learned(information, pull, home, before + total)
+    return LogitEvidence(information, pull, home, before + total)
 
 
 def _diagonal(information: np.ndarray) -> np.ndarray:
     return np.diag(information) if information.ndim == 2 else information
 
 
-def _mixed(parts: Sequence[Part], shares: np.ndarray, base: Part | None, blocks: Blocks, scales: np.ndarray) -> Pool:
+def _mixed(
+    parts: Sequence[PoolPart], shares: np.ndarray, base: PoolPart | None, blocks: Blocks, scales: np.ndarray
+) -> Pool:
     """The pool of the mixture, with the logit that agreement guides where it guided those of the parts, on average."""
     size = blocks.size
     precision, diagonal = no_information(size)
@@ -291,7 +297,14 @@ def _mixed(parts: Sequence[Part], shares: np.ndarray, base: Part | None, blocks:
 # -- the rest -----------------------------------------------------------------------------------------------------
 
 
-def _members(parts: Sequence[Part], shares: np.ndarray, full: bool) -> np.ndarray:
+def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int) -> Confusions:
+    """What voters named, in all trials."""
+    counted = [*((part, 1.0) for part in parts), *([] if base is None else [(base, 1.0 - len(parts))])]
+    placed = [PlacedConfusions(part.running.confusions, part.voters, part.classes, times) for part, times in counted]
+    return join_confusions(placed, blocks.voters, k)
+
+
+def _members(parts: Sequence[PoolPart], shares: np.ndarray, full: bool) -> np.ndarray:
     """The weights of the members: their logarithms mixed; that of the guided logit by its odds, where there is one."""
     others = np.arange(FIRST_SHARES.size) != AGREED
     logs = sum(share * np.log(part.running.pool.mixture[others]) for part, share in zip(parts, shares, strict=True))
@@ -308,20 +321,22 @@ def _members(parts: Sequence[Part], shares: np.ndarray, full: bool) -> np.ndarra
     return mixture
 
 
-def _guesses(parts: Sequence[Part], base: Part | None) -> np.ndarray:
+def _guesses(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
     """Labels guessed and not, as each member saw it, added up."""
     first = np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)) if base is None else _guessed(base)
     return np.asarray(first + sum(_guessed(part) - first for part in parts))
 
 
-def _guessed(part: Part) -> np.ndarray:
+def _guessed(part: PoolPart) -> np.ndarray:
     guesses = part.running.pool.guesses.copy()
     if not part.guided:
         guesses[AGREED] = guesses[STEADY]
     return guesses
 
 
-def _agreement(parts: Sequence[Part], shares: np.ndarray, base: Part | None, blocks: Blocks, k: int) -> Agreement:
+def _agreement(
+    parts: Sequence[PoolPart], shares: np.ndarray, base: PoolPart | None, blocks: Blocks, k: int
+) -> Agreement:
     """How voters agreed, in all rows without a label."""
     everyone = [*parts, *([] if base is None else [base])]
     signs = [1.0] * len(parts) + [1.0 - len(parts)] * (base is not None)

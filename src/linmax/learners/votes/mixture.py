@@ -22,18 +22,20 @@ from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_shares, trust
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
+from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
 from linmax.learners.votes.logits import step_by_diagonal, step_by_matrix
 from linmax.learners.votes.trial import VOTERS, write_trial
 
 __all__ = ["FULL_PRECISION", "LOGITS", "MixtureRoom", "Pool", "play_votes"]
 
-RIDGE = np.array([0.3, 10.0, 10.0, 10.0, 10.0, 10.0])
+RIDGE = np.array([1.0, 10.0, 10.0, 10.0, 10.0, 10.0])
 MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
 TRUST = 0.03
 LOGITS = RIDGE.size
+INFORMED = np.array([True, False, True, False, False, False])  # who sees the evidence of `confusions`
 STEADY, AGREED = 1, 5  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
-OUTSET = np.array([1.0, 1.0])  # the first weights of the two raters made of all votes
-FIRST_SHARES = np.array([0.001, 0.45, 0.25, 0.2, 0.098, 0.0, 0.001])
+OUTSET = np.array([1.0, 1.0, 0.0])  # the first weights of the raters made of all votes
+FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.0, 0.001])
 RATE = 1e-3  # of the fixed share
 LEAST_PROBABILITY = 1e-9  # least probability by which a member is judged
 OFTEN = 64  # coordinates up to which the precision is factorised at every trial; beyond, the more rarely the more
@@ -41,7 +43,7 @@ FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix
 
 
 TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
-VOTER = 0  # a kind; that of raters is 1
+VOTER_KIND = 0  # a kind; that of raters is 1
 
 
 class Pool(NamedTuple):
@@ -92,7 +94,7 @@ def working(pool: Pool, m: int) -> bool:
 def first_weight(pool: Pool, agreement: Agreement, m: int, kind: int, place: int) -> float:
     """The weight that logit m gives to a voter or rater who has not been heard with a label yet."""
     usual = newcomer(pool, m, kind)
-    if m == AGREED and kind == VOTER:
+    if m == AGREED and kind == VOTER_KIND:
         return agreement.trust[0, place - VOTERS] + agreement.trust[1, place - VOTERS] * usual
     return usual
 
@@ -145,13 +147,17 @@ def predict(
     pool: Pool,
     agreement: Agreement,
     instances: Instances,
-    count: int,
+    plain: int,
+    whole: int,
     known: int,
     given: np.ndarray,
     room: MixtureRoom,
     mixed: np.ndarray,
 ) -> None:
-    """Probabilities of the classes: of each member, without its guesses, and of the mixture."""
+    """Probabilities of the classes: of each member, without its guesses, and of the mixture.
+
+    There are ``plain`` ratings without the evidence, and ``whole`` with it.
+    """
     members = pool.mixture.size
     for c in range(known):
         mixed[c] = 0.0
@@ -160,7 +166,7 @@ def predict(
             continue
         shares = room.shares[m]
         if m < LOGITS:
-            score(pool, agreement, m, instances, count, room.store, room.scores)
+            score(pool, agreement, m, instances, whole if INFORMED[m] else plain, room.store, room.scores)
             to_shares(room.scores, known, shares)
         else:
             to_shares(given[m - LOGITS], known, shares)
@@ -201,7 +207,9 @@ def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
 
 
 @kernel()
-def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label: int, room: MixtureRoom) -> None:
+def learn_trial(
+    pool: Pool, instances: Instances, plain: int, whole: int, known: int, label: int, room: MixtureRoom
+) -> None:
     """One step of each logit."""
     n = pool.weights.shape[1]
     fresh = pool.counts[AGE] == 0
@@ -211,7 +219,7 @@ def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label:
     for m in range(LOGITS):
         if not working(pool, m):
             continue
-        weights = pool.weights[m]
+        weights, count = pool.weights[m], whole if INFORMED[m] else plain
         if pool.precision.shape[1]:
             step_by_matrix(
                 room.store, count, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], weights,
@@ -230,7 +238,22 @@ def learn_trial(pool: Pool, instances: Instances, count: int, known: int, label:
 
 
 @kernel(
-    int64(InstancesT, Labels, int64, int64, int64, Indices, PoolT, AgreementT, RoomT, Cube, boolean, Labels, Matrix)
+    int64(
+        InstancesT,
+        Labels,
+        int64,
+        int64,
+        int64,
+        Indices,
+        PoolT,
+        AgreementT,
+        ConfusionsT,
+        RoomT,
+        Cube,
+        boolean,
+        Labels,
+        Matrix,
+    )
 )
 def play_votes(
     instances: Instances,
@@ -241,6 +264,7 @@ def play_votes(
     shape: np.ndarray,
     pool: Pool,
     agreement: Agreement,
+    confusions: Confusions,
     room: MixtureRoom,
     given: np.ndarray,
     learn: bool,
@@ -256,12 +280,11 @@ def play_votes(
         mixed, known = table[t - origin], shape[KNOWN]
         labelled = learn and labels[t] >= 0
         fresh_label = labelled and labels[t] >= known
-        if fresh_label:  # the prediction comes first; the rest of the trial knows the new class
-            count = write_trial(instances, t, known, pool.scales, False, room.store, room.scores)
-        else:
-            count = write_trial(instances, t, known, pool.scales, labelled, room.store, room.scores)
+        # with a new class the prediction comes first; the rest of the trial knows it
+        plain = write_trial(instances, t, known, pool.scales, labelled and not fresh_label, room.store, room.scores)
+        whole = write_evidence(confusions, instances, t, known, room.store, plain, room.scores)
         if known:
-            predict(pool, agreement, instances, count, known, given[t - origin], room, mixed)
+            predict(pool, agreement, instances, plain, whole, known, given[t - origin], room, mixed)
         for c in range(known):
             mixed[c] = math.log(mixed[c])
         predictions[t - origin] = top_two(mixed, shape)[0]
@@ -273,10 +296,12 @@ def play_votes(
             continue
         if fresh_label:
             known = shape[KNOWN] = labels[t] + 1
-            count = write_trial(instances, t, known, pool.scales, True, room.store, room.scores)
-            predict(pool, agreement, instances, count, known, given[t - origin], room, room.vectors[5])
-        welcome(pool, agreement, instances, count, room.store)
+            plain = write_trial(instances, t, known, pool.scales, True, room.store, room.scores)
+            whole = write_evidence(confusions, instances, t, known, room.store, plain, room.scores)
+            predict(pool, agreement, instances, plain, whole, known, given[t - origin], room, room.vectors[5])
+        welcome(pool, agreement, instances, plain, room.store)
         weigh_members(pool, labels[t], known, room.shares)
-        learn_trial(pool, instances, count, known, labels[t], room)
+        learn_trial(pool, instances, plain, whole, known, labels[t], room)
+        note_trial(confusions, instances, t, known, labels[t])
         pool.counts[TRIALS] += 1
     return end

@@ -13,11 +13,19 @@ from linmax.learners import Description, Running
 from linmax.learners.mixing import Mixture
 from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symmetric
 from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, no_agreement
+from linmax.learners.votes.confusions import (
+    Confusions,
+    PlacedConfusions,
+    join_confusions,
+    log_odds,
+    new_confusions,
+)
 from linmax.learners.votes.growth import new_pool, spread_agreement, spread_out, spread_pool
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
     FIRST_SHARES,
+    INFORMED,
     LOGITS,
     MEMORIES,
     OUTSET,
@@ -30,14 +38,14 @@ from linmax.learners.votes.mixture import (
     Pool,
     play_votes,
 )
-from linmax.learners.votes.trial import COPIED, SHARE, VOTERS
+from linmax.learners.votes.trial import CONFUSED, COPIED, SHARE, VOTERS
 from linmax.util.names import apart
 
 __all__ = ["RunningVotes", "VotesPool"]
 
 REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
 GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
-LABELS = 50.0  # labels after which it is half as large
+HALVING_LABELS = 50.0  # labels after which it is half as large
 STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
 
 
@@ -53,6 +61,7 @@ class RunningVotes(Running):
         self.signs = np.zeros(0)  # of the voters
         self.pool = new_pool()
         self.agreement = no_agreement()
+        self.confusions = new_confusions(0, 0)
         self.room: MixtureRoom | None = None
 
     @property
@@ -61,6 +70,7 @@ class RunningVotes(Running):
             f"pool.{name}": array for name, array in self.pool._asdict().items()
         }
         own |= {f"agreement.{name}": array for name, array in self.agreement._asdict().items()}
+        own |= {f"confusions.{name}": array for name, array in self.confusions._asdict().items()}
         return own | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -68,15 +78,22 @@ class RunningVotes(Running):
         self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
         self.pool, self.room = Pool(**parts["pool"]), None
         self.agreement = Agreement(**parts["agreement"])
+        self.confusions = Confusions(**parts["confusions"])
         self.refitted.restore(parts["refitted"])
 
     def _fits(self, instances: Instances, k: int) -> bool:
         """Whether there is room for these instances."""
+        if self.confusions.labels.size < k:
+            return False
         return self.blocks.tolist() == [instances.signs.size, instances.scores.shape[1], k if instances.constant else 0]
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for the voters and raters of these instances and for k classes."""
         blocks = blocks_of(instances, k)
+        self._count_confusions(int(blocks[0]), k)
+        if np.array_equal(blocks, self.blocks):
+            self.room = None
+            return
         starts = np.append(0, np.cumsum(blocks))
         size = int(starts[-1])
         places = np.concatenate([starts[b] + np.arange(self.blocks[b]) for b in range(3)]).astype(np.int64)
@@ -90,6 +107,11 @@ class RunningVotes(Running):
         if self.agreement.trust.size:
             self._compare_voters(int(blocks[0]), k)
         self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
+
+    def _count_confusions(self, voters: int, k: int) -> None:
+        """Make room to count what so many voters name, unless they are too many."""
+        own = PlacedConfusions(self.confusions, np.arange(self.blocks[0]), np.arange(k), 1.0)
+        self.confusions = join_confusions([own], voters, k)
 
     def _compare_voters(self, voters: int, k: int) -> None:
         """Make room to count how so many voters agree, unless they are too many."""
@@ -136,8 +158,8 @@ class RunningVotes(Running):
         t, room = begin, self._room(k)
         while t < end:
             t = play_votes(
-                instances, labels, t, end, begin, shape, self.pool, self.agreement, room, given[:, None], True,
-                predictions, table,
+                instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, room,
+                given[:, None], True, predictions, table,
             )  # fmt: skip
             if due(self.agreement, int(shape[KNOWN])):
                 self.follow_agreement(int(shape[KNOWN]))
@@ -153,8 +175,8 @@ class RunningVotes(Running):
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
-            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self._room(k), given[:, None], False,
-            predictions, table,
+            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self._room(k),
+            given[:, None], False, predictions, table,
         )  # fmt: skip
         return predictions, table
 
@@ -167,7 +189,7 @@ class RunningVotes(Running):
         fit_trust(self.agreement, known)
         home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
         if numbers[LIMIT] == 0.0:
-            numbers[LIMIT] = GUIDED * LABELS / (LABELS + float(pool.counts[TRIALS]))
+            numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
             for array in (pool.weights, pool.home, pool.precision, pool.guesses):
                 array[AGREED] = array[STEADY]
         credit, before = numbers[LIMIT] * (1.0 - rest[-1]), numbers[CREDIT]
@@ -201,7 +223,7 @@ class RunningVotes(Running):
                 name = "logit that starts from how far voters agree"
             elif m < LOGITS:
                 memory = "all trials" if MEMORIES[m] == 1.0 else f"about {1.0 / (1.0 - MEMORIES[m]):,.0f} trials"
-                name = f"logit of {memory}, prior {RIDGE[m]:g}"
+                name = f"logit of {memory}, prior {RIDGE[m]:g}{', that sees what voters confuse' * bool(INFORMED[m])}"
             found[name] = found.get(name, 0.0) + share
         return found
 
@@ -219,6 +241,10 @@ class RunningVotes(Running):
             if kind == 0 and self.agreement.trust.size:
                 firsts[AGREED] = self.agreement.trust[0, :-1] + self.agreement.trust[1, :-1] * new[AGREED]
             weights[:, first:last] += np.where(silent, firsts, 0.0)
+        if len(self.confusions.votes):
+            weights[:, : self.blocks[0]] += np.outer(
+                pool.weights[:, CONFUSED], np.where(self.signs == 1.0, log_odds(self.confusions), 0.0)
+            )
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
         weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
@@ -247,6 +273,7 @@ class VotesPool(Description):
     takes_gaps: ClassVar[bool] = True
     linear: ClassVar[bool] = False
     unmixable: ClassVar[str] = ""
+    learns_attributes: ClassVar[bool] = False
 
     def start(self, size: int) -> Running:
         return RunningVotes()

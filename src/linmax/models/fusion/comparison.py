@@ -35,8 +35,8 @@ __all__ = [
 
 FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
 FIRST_VOTER = 5
-DECAY = 0.99  # of what a voter was right before, when it is asked who is best lately: about 100 trials count
-NOBODY = np.zeros(0, np.uint8)
+LATELY_DECAY = 0.99  # of what a voter was right before, when it is asked who is best lately: about 100 trials count
+NO_VOTES = np.zeros(0, np.uint8)
 BY_TRIAL = np.array([-1, -1])  # leaders: those before each trial
 RESAMPLES = 10_000
 
@@ -62,7 +62,7 @@ class Counted(NamedTuple):
     counts: np.ndarray  # int64 (4, rivals): right, wins of the fusion, losses, trials at which a voter spoke
     times: np.ndarray  # int64 (POINTS + 1,): trials of the points
     curves: np.ndarray  # int64 (POINTS + 1, rivals): mistakes up to each
-    recent: np.ndarray  # (voters,) right answers, each trial before counting DECAY times as much as the next
+    recent: np.ndarray  # (voters,) right answers, each trial before counting LATELY_DECAY times as much as the next
 
 
 RIGHT, WINS, LOSSES, SPOKE = range(4)
@@ -160,7 +160,7 @@ def count_trials(
             if rival >= FIRST_VOTER:
                 voter = rival - FIRST_VOTER
                 counts[SPOKE, rival] += votes[t, voter] >= 0
-                tally.recent[voter] = DECAY * tally.recent[voter] + agrees
+                tally.recent[voter] = LATELY_DECAY * tally.recent[voter] + agrees
         tally.numbers[TRIALS] += 1
         draw(tally)
 
@@ -267,7 +267,7 @@ class Tally:
         count_trials(
             self._counted,
             np.ascontiguousarray(right, np.uint8),
-            NOBODY if soft is None else np.ascontiguousarray(soft, np.uint8),
+            NO_VOTES if soft is None else np.ascontiguousarray(soft, np.uint8),
             np.ascontiguousarray(votes, np.int32),
             np.ascontiguousarray(labels, np.int32),
             BY_TRIAL if leaders is None else np.array(leaders),

@@ -12,12 +12,12 @@ import numpy as np
 
 from linmax.models.asking import order_by_worth
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.models.fusion.panel import Panel, panel_of
+from linmax.models.fusion.panel import VoterPanels, panel_of
 
 __all__ = ["Change", "Details"]
 
 STRETCHES = 40  # in which accuracy over time is shown
-SURE = 3.5  # standard errors by which a voter's accuracy must have changed to be told of
+CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have changed to be told of
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Details:
         return float(n / (1.0 + (n - 1) * max(0.0, float(np.nanmean(pairs)))))
 
     @cached_property
-    def panel(self) -> Panel | None:
+    def panel(self) -> VoterPanels | None:
         """How few are enough; None of scores and of too few trials."""
         if self.scored or len(self.rows[1]) < 50 or len(self.voters) < 2:
             return None
@@ -111,6 +111,6 @@ class Details:
                 error = math.sqrt(max(share * (1 - share), 1e-9) * (1 / t + 1 / (total - t)))
                 if best is None or abs(after - before) / error > best[0]:
                     best = abs(after - before) / error, Change(name, t, 1.0 - before, 1.0 - after)
-            if best is not None and best[0] > SURE:
+            if best is not None and best[0] > CHANGE_ERRORS:
                 found.append(best[1])
         return tuple(sorted(found, key=lambda change: -abs(change.after - change.before)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linmax.data.normalisation import cognitive_diversity
+from linmax.data.rank_scores import cognitive_diversity
 from linmax.data.votes import Ballots
 
 __all__ = ["RaterDiversity"]

@@ -32,7 +32,7 @@ class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[
         A label that means abstention, besides None, nan and pandas' NA.
     by
         Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
-        list of these. They are no voters: for each of their values every voter gets a copy, which votes where the
+        list of these. They are not voters: for each of their values every voter gets a copy, which votes where the
         value holds, so that a voter may be trusted on one subject and not on another (see `linmax.experts`). Where a
         value is missing or was never met, the voters themselves decide. For votes only.
     thresholds

@@ -24,8 +24,8 @@ from linmax.util.draws import drawn
 
 __all__ = ["Few"]
 
-ROWS = 1000  # trials that it begins with
-STREAM = 3  # of the draws
+FIRST_TRIALS = 1000  # trials that it begins with
+ASKING_STREAM = 3  # of the draws
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Few:
         rows: tuple[np.ndarray, np.ndarray],
     ) -> Few:
         """Fit a model like the one of all voters to the votes of a few in these trials, as if others were silent."""
-        votes, labels = (block[-ROWS:] for block in rows)
+        votes, labels = (block[-FIRST_TRIALS:] for block in rows)
         names, settings = list(whole.classes), whole.engine.settings
         own = votes[:, [*members, *risen]]
         own[:, len(members) :] = -1  # what they said before they got better says nothing
@@ -75,7 +75,7 @@ class Few:
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the members; all the same if the learner is no single weight vector."""
+        """Of the members; all the same if the learner is not a single weight vector."""
         try:
             return self.model.weights.arrays.voters
         except ValueError:
@@ -95,7 +95,7 @@ class Few:
 
     def explores(self, number: int) -> bool:
         """Whether all of them are asked at this trial, by lot: half of what is explored."""
-        return drawn(STREAM, number) < 0.5 * float(self.choice[-1])
+        return drawn(ASKING_STREAM, number) < 0.5 * float(self.choice[-1])
 
     def learn(self, votes: np.ndarray, label: int, number: int) -> bool:
         """Learn from one trial, unless asking stopped early; returns whether the answer was right."""

@@ -15,7 +15,7 @@ from linmax.data.side_columns import read_sides
 from linmax.models.asking import Judge, Question, order_by_worth, read_costs
 from linmax.models.fusion.comparison import FIRST_VOTER
 from linmax.models.fusion.few import Few
-from linmax.models.fusion.panel import Panel, panel_of
+from linmax.models.fusion.panel import VoterPanels, panel_of
 from linmax.models.fusion.shares import voter_weights
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.trials import VoteBatch
@@ -28,13 +28,13 @@ AGAINST = 0.5  # share of the weight not yet asked that may speak against the an
 FURTHER = 2  # voters beyond a panel that is enough, who are asked where it is in doubt
 STALE = 0.1  # growth of the trials after which panels are compared afresh
 TRIED = 8.0  # votes of late after which a voter who does better than the panel may join it
-SURE = 0.5  # standard errors by which it does better; who joins by chance leaves again
+GAIN_ERRORS = 0.5  # standard errors by which it does better; who joins by chance leaves again
 
 
 class Frugal:
     """What a fusion does to ask fewer voters."""
 
-    _panel: tuple[int, tuple[float, ...], Panel] | None = None
+    _panel: tuple[int, tuple[float, ...], VoterPanels] | None = None
 
     @property
     def _fitted(self) -> FusionState:
@@ -139,7 +139,7 @@ class Frugal:
         """Trials in which voters spoke as usual, of those kept to compare panels on."""
         return len(self._fitted.recent.rows()[1])
 
-    def panel(self, costs: Any = None) -> Panel:
+    def panel(self, costs: Any = None) -> VoterPanels:
         """How few voters are enough: for m = 1, 2, ... which ones, their cost, and how often they are right alone.
 
         The voters are taken in order of weight for cost. Each panel's accuracy is on-line, by the same learner begun
@@ -159,7 +159,7 @@ class Frugal:
             raise ValueError("panel() needs votes; this fusion was fitted to scores")
         return self._panels(read_costs(costs, state.voters))
 
-    def _panels(self, costs: np.ndarray) -> Panel:
+    def _panels(self, costs: np.ndarray) -> VoterPanels:
         """The panels, compared afresh when there is something new."""
         state, key = self._fitted, tuple(costs.tolist())
         if self._panel is not None and self._panel[1] == key and state.tally.trials < self._panel[0] * (1.0 + STALE):
@@ -189,7 +189,7 @@ def _risen(state: FusionState, chosen: Sequence[int], joined: Sequence[int] = ()
     spoke = state.recent.lately[1]
     right = state.recent.lately[0] / np.maximum(spoke, 1.0)
     best = right[list(chosen)].max(initial=0.0)
-    sure = right > best + SURE * np.sqrt(best * (1.0 - best) / np.maximum(spoke, 1.0))
+    sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(spoke, 1.0))
     stays = [voter for voter in joined if right[voter] >= best]
     found = np.flatnonzero(sure & (spoke >= TRIED)).tolist()
     return [*stays, *(voter for voter in found if voter not in chosen and voter not in joined)]
@@ -209,7 +209,7 @@ def _read(state: FusionState, votes: Mapping[Any, Any]) -> tuple[Question, np.nd
             sides[name] = [vote]
             continue
         if name not in voter:
-            raise ValueError(f"votes: {given!r} is no known voter; those are {', '.join(state.voters)}")
+            raise ValueError(f"votes: {given!r} is not a known voter; the voters are {', '.join(state.voters)}")
         asked[voter[name]] = True
         codes[voter[name]] = -1 if missing(vote) else place.get(vote, -1)
     held = (

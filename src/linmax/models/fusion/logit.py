@@ -16,13 +16,13 @@ from linmax.engine.engine import Settings
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import Rival, rival_of
 
-__all__ = ["LEARNER", "LogitRival"]
+__all__ = ["LOGIT_LEARNER", "LogitRival"]
 
-LEARNER = "softmax(10)"
-ROWS = 8192  # trials kept
-CELLS = 2**18  # votes, or scores for a class, kept
-WIDEST = 256  # voters beyond which nothing is kept
-FEWEST = 10  # trials
+LOGIT_LEARNER = "softmax(10)"
+STACKED_TRIALS = 8192  # trials kept
+MOST_CELLS = 2**18  # votes, or scores for a class, kept
+MOST_VOTERS = 256  # voters beyond which nothing is kept
+FEWEST_STACKED = 10  # trials
 DROPPED, SIZE, ADDED = range(3)
 
 
@@ -54,11 +54,11 @@ class LogitRival:
 
     def add(self, votes: np.ndarray, labels: np.ndarray, right: np.ndarray, scores: np.ndarray | None = None) -> None:
         """Keep trials; voters may have joined at the right."""
-        if votes.shape[1] > WIDEST:
+        if votes.shape[1] > MOST_VOTERS:
             self.marks[SIZE] = 0
             return
         block = np.zeros((len(votes), 0, 0), np.float32) if scores is None else scores
-        room = max(2, min(ROWS, CELLS // max(1, votes.shape[1] * max(1, block.shape[2]))))
+        room = max(2, min(STACKED_TRIALS, MOST_CELLS // max(1, votes.shape[1] * max(1, block.shape[2]))))
         begin = 0
         while begin < len(labels):
             size = int(self.marks[SIZE])
@@ -113,11 +113,11 @@ class LogitRival:
     def _played(self, k: int) -> tuple[ExpertsModel, np.ndarray] | None:
         """The logit after the trials kept, and where it was right; None of too few."""
         size = int(self.marks[SIZE])
-        if size < FEWEST or k < 2:
+        if size < FEWEST_STACKED or k < 2:
             return None
         if self._run is None or self._run[0] != self.marks[ADDED] or len(self._run[1].classes) != k:
             instances = self._instances(self.votes[:size], self.scores[:size], k)
-            model = ExpertsModel(LEARNER, instances.layout, list(range(k)), Settings())
+            model = ExpertsModel(LOGIT_LEARNER, instances.layout, list(range(k)), Settings())
             right = ~model.run(instances, self.labels[:size].astype(np.int64)).wrong
             self._run = int(self.marks[ADDED]), model, right
         return self._run[1:]

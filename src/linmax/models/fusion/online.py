@@ -102,7 +102,7 @@ class OnLineFusion(Telling):
         labels = label_array([None] * len(ballots) if y is None else y)
         if labels.shape != (len(ballots),):
             raise ValueError(
-                f"y must be one label a trial: got shape {labels.shape} for {len(ballots)} trials of votes"
+                f"y must be one label per trial: got shape {labels.shape} for {len(ballots)} trials of votes"
             )
         weights = weights_given(sample_weight, len(ballots))
         if weights is not None and not weights.all():

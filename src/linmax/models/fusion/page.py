@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["page_of"]
 
-SHOWN = 40  # rows of a table of voters
+VOTERS_SHOWN = 40  # rows of a table of voters
 MAPPED = 12  # voters whose errors are compared
 PAIRS = 5  # of voters that are most alike
-RIVALS = {"best_voter": "the best voter in hindsight", "best_so_far": "the best voter so far"}
+RIVAL_NAMES = {"best_voter": "the best voter in hindsight", "best_so_far": "the best voter so far"}
 STYLE = """
 :root{--paper:#fff;--ink:#1c2127;--soft:#5c6670;--rule:#dde2e7;--card:#f5f7f9;--c0:#0b62c4;--c1:#b85c00;--c2:#6b7480;
 --c3:#2b8a3e;--good:#1d7a34;--bad:#b3261e;--warm:200,80,20;--cold:30,100,190;color-scheme:light dark}
@@ -100,13 +100,13 @@ def _verdict(report: Report) -> Iterator[str]:
     shown = report.test if report.test is not None else report.online
     if not shown.trials:
         yield "<h1>The fused jury has not seen a label yet</h1>"
-        yield "<p>How often it is right cannot be told; voters are trusted as far as they agree.</p>"
+        yield "<p>How often it is right is not known; voters are trusted as far as they agree.</p>"
         return
     where = "held-out trials" if report.test is not None else "trials, each answered before its label was seen"
     accuracy = shown.accuracy["fusion"]
     yield f"<h1>The fused jury is right {_percent(accuracy)} of the time</h1>"
     told = [
-        _judgement(rival, f"{RIVALS.get(key, escape(rival.name))}{_named(key, rival)}")
+        _judgement(rival, f"{RIVAL_NAMES.get(key, escape(rival.name))}{_named(key, rival)}")
         for key, rival in shown.rivals.items()
     ]
     yield f"<p>On {shown.trials:,} {where}, it {'; it '.join(told)}.</p>"
@@ -121,7 +121,7 @@ def _tiles(report: Report, shown: Comparison) -> Iterator[str]:
     tiles = [(_percent(shown.accuracy["fusion"]), "the fused jury")]
     for key, rival in shown.rivals.items():
         name = f": {escape(rival.name)}" if key == "best_voter" else ""
-        tiles.append((_percent(rival.accuracy), f"{RIVALS.get(key, escape(rival.name))}{name}"))
+        tiles.append((_percent(rival.accuracy), f"{RIVAL_NAMES.get(key, escape(rival.name))}{name}"))
     details = report.details
     if details is not None and details.independent is not None:
         tiles.append((f"{details.independent:.1f}", f"independent voters that these {len(details.voters)} amount to"))
@@ -160,15 +160,15 @@ def _weights(report: Report) -> Iterator[str]:
     yield "<h2>Whom the jury trusts</h2>"
     largest = max((abs(voter.weight or 0.0) for voter in report.voters), default=0.0) or 1.0
     rows = []
-    for voter in report.voters[:SHOWN]:
+    for voter in report.voters[:VOTERS_SHOWN]:
         weight, css = voter.weight or 0.0, " minus" if (voter.weight or 0.0) < 0.0 else ""
         bar = f'<span class="bar{css}" style="width:{100.0 * abs(weight) / largest:.1f}%"></span>'
         told = "" if voter.weight is None else f"{weight:.3f}"
         numbers = f"<td>{told}</td><td>{_percent(voter.accuracy)}</td><td class='rare'>{_percent(voter.spoke)}</td>"
         rows.append(f'<tr><td>{escape(voter.name)}</td><td class="wide">{bar}</td>{numbers}</tr>')
     yield _table(["voter", "", "weight", "right", "spoke"], rows, ["", "wide", "", "", "rare"])
-    if len(report.voters) > SHOWN:
-        yield f'<p class="soft">And {len(report.voters) - SHOWN:,} more, of less weight.</p>'
+    if len(report.voters) > VOTERS_SHOWN:
+        yield f'<p class="soft">And {len(report.voters) - VOTERS_SHOWN:,} more, of less weight.</p>'
 
 
 def _alike(report: Report, details: Details) -> Iterator[str]:
@@ -244,7 +244,7 @@ def _changes(details: Details) -> Iterator[str]:
         return
     rows = [
         f"<tr><td>{escape(c.voter)}</td><td>{c.trial:,}</td><td>{_percent(c.before)}</td><td>{_percent(c.after)}</td></tr>"
-        for c in details.changes[:SHOWN]
+        for c in details.changes[:VOTERS_SHOWN]
     ]
     yield _table(["voter", "about trial", "right before", "right after"], rows)
 
@@ -254,7 +254,7 @@ def _sides(report: Report) -> Iterator[str]:
         return
     yield "<h2>By side column</h2>"
     rows = []
-    for side in report.sides[:SHOWN]:
+    for side in report.sides[:VOTERS_SHOWN]:
         heaviest = ", ".join(f"{escape(name)} {weight:.2f}" for name, weight in list(side.weights.items())[:3])
         rows.append(f'<tr><td>{escape(side.name)}</td><td>{side.trials:,}</td><td class="names">{heaviest}</td></tr>')
     yield _table(["value", "trials", "most trusted there"], rows, ["", "", "names"])

@@ -13,10 +13,10 @@ from linmax.data.experts import experts
 from linmax.engine.engine import Settings
 from linmax.models.experts_model import ExpertsModel
 
-__all__ = ["Panel", "PanelLine", "enough", "panel_of"]
+__all__ = ["PanelLine", "VoterPanels", "enough", "panel_of"]
 
-MANY = 12  # voters up to which every number of them is tried
-ROWS = 1000  # trials on which panels are compared
+ALL_SIZES_TRIED = 12  # voters up to which every number of them is tried
+COMPARED_TRIALS = 1000  # trials on which panels are compared
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PanelLine:
 
 
 @dataclass(frozen=True)
-class Panel:
+class VoterPanels:
     """What `VoteFusion.panel` returns: one line for each number of voters that was tried, the fewest first."""
 
     lines: tuple[PanelLine, ...]
@@ -69,13 +69,13 @@ class Panel:
 
 def panel_of(
     learner: Any, rows: tuple[np.ndarray, np.ndarray], order: np.ndarray, costs: np.ndarray, names: Sequence[str]
-) -> Panel:
+) -> VoterPanels:
     """Run the learner afresh on the votes of the first m voters in this order."""
-    votes, labels = (block[-ROWS:] for block in rows)
+    votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
     size, n = len(labels), len(order)
     if size < 2:
         raise ValueError(f"a panel needs trials with the votes of all, and there are {size}; learn from some first")
-    numbers = sorted({*range(1, min(MANY, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
+    numbers = sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
     right = {m: _right(learner, votes[:, order[:m]], labels) for m in numbers}
     late = slice(size // 5, None)  # when they have learned something
     lines = []
@@ -92,7 +92,7 @@ def panel_of(
                 error,
             )
         )
-    return Panel(tuple(lines), size - size // 5)
+    return VoterPanels(tuple(lines), size - size // 5)
 
 
 def _right(learner: Any, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ from numba import types
 from linmax.core.contract import Indices, Labels, LabelTable, Matrix, Vector
 from linmax.jit.compiling import kernel
 
-__all__ = ["RING", "Recent"]
+__all__ = ["RECENT_TRIALS", "Recent"]
 
-RING = 2000  # trials kept
+RECENT_TRIALS = 2000  # trials kept
 FORGET = 0.97  # of a voter's record, at each of its votes
 PACE = 0.05  # at which the usual number of votes follows
 RIGHT, SPOKE = 0, 1
@@ -38,7 +38,7 @@ def keep_trials(
                 count += 1
                 lately[RIGHT, i] = FORGET * lately[RIGHT, i] + (votes[t, i] == labels[t])
                 lately[SPOKE, i] = FORGET * lately[SPOKE, i] + 1.0
-        if marks[SIZE] and 2 * count < usual[0] and marks[PASSED] < RING:
+        if marks[SIZE] and 2 * count < usual[0] and marks[PASSED] < RECENT_TRIALS:
             marks[PASSED] += 1
             continue
         usual[0] += (count - usual[0]) * (PACE if usual[0] else 1.0)
@@ -46,8 +46,8 @@ def keep_trials(
         kept_labels[place] = labels[t]
         for i in range(kept.shape[1]):
             kept[place, i] = votes[t, i] if i < voters else -1
-        marks[NEXT] = (place + 1) % RING
-        marks[SIZE] = min(RING, marks[SIZE] + 1)
+        marks[NEXT] = (place + 1) % RECENT_TRIALS
+        marks[SIZE] = min(RECENT_TRIALS, marks[SIZE] + 1)
         marks[PASSED] = 0
 
 
@@ -89,7 +89,7 @@ class Recent:
         """The latest trials of several, as many of each, with the places of its voters and classes among all."""
         found = cls(voters)
         for recent, there, classes in parts:
-            votes, labels = (rows[-(RING // len(parts)) :] for rows in recent.rows())
+            votes, labels = (rows[-(RECENT_TRIALS // len(parts)) :] for rows in recent.rows())
             table = np.full((len(votes), voters), -1, np.int32)
             table[:, there[: votes.shape[1]]] = np.append(classes, -1)[votes]
             found.add(table, classes[labels])
@@ -107,8 +107,8 @@ class Recent:
             self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
             self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
         if not len(self.labels):
-            self.votes = np.full((RING, self.votes.shape[1]), -1, np.int32)
-            self.labels = np.zeros(RING, np.int32)
+            self.votes = np.full((RECENT_TRIALS, self.votes.shape[1]), -1, np.int32)
+            self.labels = np.zeros(RECENT_TRIALS, np.int32)
         keep_trials(
             np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), self.votes, self.labels,
             self.marks, self.usual, self.lately,
@@ -124,7 +124,7 @@ class Recent:
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Votes and labels, the oldest first."""
         size = int(self.marks[SIZE])
-        order = (int(self.marks[NEXT]) - size + np.arange(size)) % RING
+        order = (int(self.marks[NEXT]) - size + np.arange(size)) % RECENT_TRIALS
         return self.votes[order], self.labels[order]
 
     def accuracy_lately(self) -> np.ndarray:

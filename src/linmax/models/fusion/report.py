@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.bounds import adaptive_coverage
-from linmax.engine.coverage import COVERAGES, STEPS
+from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
 from linmax.models.fusion.comparison import Comparison, Rival
 from linmax.models.fusion.details import Details
 from linmax.models.reliability import Reliability
@@ -24,11 +24,11 @@ __all__ = ["Explanation", "Report", "Side", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
 COVERAGE = 0.9  # of the prediction sets that are told of
-STEP = float(STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
-SHOWN = 30  # voters, or values of side columns, in a table
-HEAVIEST = 3  # voters named beside a value of a side column
-WIDTH = 120  # of str()
-COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
+LEVEL_STEP = float(LEVEL_STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
+TABLE_ROWS = 30  # voters, or values of side columns, in a table
+VOTERS_NAMED = 3  # voters named beside a value of a side column
+TEXT_WIDTH = 120  # of str()
+VERDICT_COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 
 
 def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
@@ -53,7 +53,7 @@ class _Shown:
     def __str__(self) -> str:
         from rich.console import Console
 
-        screen = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
+        screen = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None, highlight=False)
         screen.print(self)
         assert isinstance(screen.file, io.StringIO)
         return "\n".join(line.rstrip() for line in screen.file.getvalue().splitlines()).strip("\n")
@@ -184,7 +184,7 @@ class Report(_Shown):
                 )
         if COVERAGE in self.coverage:
             held = _percent(self.coverage[COVERAGE])
-            off = adaptive_coverage(self.online.trials, STEP, 1.0 - COVERAGE)
+            off = adaptive_coverage(self.online.trials, LEVEL_STEP, 1.0 - COVERAGE)
             told.append(
                 f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials (never more than "
                 f"{_percent(min(off, COVERAGE))} off, whatever changes)"
@@ -199,11 +199,11 @@ class Report(_Shown):
 
         yield Text("Voters", style="bold")
         if not any(voter.weight is not None for voter in self.voters):
-            yield Text(f"{self.learner} is no single weight for each voter.", style="dim")
+            yield Text(f"{self.learner} has no single weight for each voter.", style="dim")
         headings = ["", "weight", "", "accuracy", "speaks", *(["diversity"] if self.normalisations else [])]
         shown = _grid(headings, [heading for heading in headings if heading], ascii_only)
         largest = max((abs(voter.weight or 0.0) for voter in self.voters), default=0.0) or 1.0
-        for voter in self.voters[:SHOWN]:
+        for voter in self.voters[:TABLE_ROWS]:
             weight = voter.weight or 0.0
             cells = [
                 Text(voter.name),
@@ -214,8 +214,8 @@ class Report(_Shown):
             ]
             shown.add_row(*cells, *([Text(f"{voter.diversity:.3f}")] if voter.diversity is not None else []))
         yield shown
-        if len(self.voters) > SHOWN:
-            yield Text(f"and {_counted(len(self.voters) - SHOWN, 'more voter')} with less weight", style="dim")
+        if len(self.voters) > TABLE_ROWS:
+            yield Text(f"and {_counted(len(self.voters) - TABLE_ROWS, 'more voter')} with less weight", style="dim")
         if self.normalisations:
             told = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalisations.items())
             yield Text(f"Weight by normalisation: {told}")
@@ -229,12 +229,12 @@ class Report(_Shown):
         yield Text("")
         yield Text("Weights by value; those above are their means", style="bold")
         shown = _grid(["", "trials", "heaviest"], ["trials"], ascii_only)
-        for side in self.sides[:SHOWN]:
-            heaviest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:HEAVIEST])
+        for side in self.sides[:TABLE_ROWS]:
+            heaviest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:VOTERS_NAMED])
             shown.add_row(Text(side.name), Text(f"{side.trials:,d}"), Text(heaviest))
         yield shown
-        if len(self.sides) > SHOWN:
-            yield Text(f"and {_counted(len(self.sides) - SHOWN, 'more value')} with fewer trials", style="dim")
+        if len(self.sides) > TABLE_ROWS:
+            yield Text(f"and {_counted(len(self.sides) - TABLE_ROWS, 'more value')} with fewer trials", style="dim")
 
 
 def _unlabelled() -> Iterator[RenderableType]:
@@ -242,7 +242,7 @@ def _unlabelled() -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text("No label yet", style="bold")
-    yield Text("How often the fusion is right cannot be told; voters are trusted as far as they agree.")
+    yield Text("How often the fusion is right is not known; voters are trusted as far as they agree.")
     yield Text("")
 
 
@@ -275,7 +275,7 @@ def _compared(
         cells = [Text(named[key], style), Text(_percent(accuracy), style), Text(drawn, "cyan" if style else "blue")]
         if key != "fusion":
             rival = comparison.rivals[key]
-            cells.append(Text(f"{100.0 * rival.difference:+.1f}", COLOURS[rival.verdict]))
+            cells.append(Text(f"{100.0 * rival.difference:+.1f}", VERDICT_COLOURS[rival.verdict]))
             cells[-1].append(f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})", "default")
         shown.add_row(*cells)
     yield Text(title, style="bold")
@@ -288,7 +288,7 @@ def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
     """Who won, and by how much, in words."""
     from rich.text import Text
 
-    told: dict[str, list[str]] = {verdict: [] for verdict in COLOURS}
+    told: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
     for key, name in spoken.items():
         lead = f" by {100.0 * abs(rivals[key].difference):.1f} points"
         told[rivals[key].verdict].append(name if rivals[key].verdict == "unclear" else name + lead)
@@ -296,7 +296,7 @@ def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
     if told["unclear"]:
         clauses.append(f"does not differ clearly from {_listed(told['unclear'])}")
     worst = next(verdict for verdict in ("loses to", "unclear", "beats") if told[verdict])
-    return Text(f"Fusion {_listed(clauses)}.", COLOURS[worst])
+    return Text(f"Fusion {_listed(clauses)}.", VERDICT_COLOURS[worst])
 
 
 def _listed(parts: Sequence[str]) -> str:

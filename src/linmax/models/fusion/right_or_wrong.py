@@ -26,16 +26,16 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sam
     ballots, labels = read_votes(votes, fusion.by), label_array(y)
     mask, weights = mask_of(wrong, len(ballots)), weights_given(sample_weight, len(ballots))
     if len(labels) != len(ballots):
-        raise ValueError(f"y must be one label a trial: {len(ballots)} trials, got {len(labels)}")
+        raise ValueError(f"y must be one label per trial: {len(ballots)} trials, got {len(labels)}")
     before = getattr(fusion, "_state", None)
     kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
     try:
         begin = 0
         for t in [*np.flatnonzero(mask).tolist(), len(mask)]:
             if t > begin:
-                hefts = None if weights is None else weights[begin:t]
-                if hefts is None or hefts.any():
-                    fusion.partial_fit(some_rows(ballots, slice(begin, t)), labels[begin:t], hefts)
+                weights_here = None if weights is None else weights[begin:t]
+                if weights_here is None or weights_here.any():
+                    fusion.partial_fit(some_rows(ballots, slice(begin, t)), labels[begin:t], weights_here)
             if t < len(mask) and (weights is None or weights[t] > 0.0):
                 here = slice(t, t + 1)
                 _one(fusion, some_rows(ballots, here), labels[here], None if weights is None else weights[here])

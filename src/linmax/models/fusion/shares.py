@@ -71,7 +71,7 @@ def voter_of(state: FusionState) -> np.ndarray:
 
 
 def voter_weights(state: FusionState) -> np.ndarray:
-    """The weight of each voter, or how often it was right of late if the learner is no single weight vector."""
+    """The weight of each voter, or how often it was right of late if the learner is not a single weight vector."""
     try:
         return shares(state).sum(axis=1)
     except ValueError:

@@ -129,8 +129,8 @@ class FusionState:
         rest = np.flatnonzero(~few)
         for begin in range(0, len(rest), self.sides.stretch()):
             part = rest[begin : begin + self.sides.stretch()]
-            hefts, instances = None if weights is None else weights[part], self.laid_out(batch.taken(part))
-            wrong[part] = self.model.run(instances, labels[part], grow=True, weights=hefts).wrong
+            weights_here, instances = None if weights is None else weights[part], self.laid_out(batch.taken(part))
+            wrong[part] = self.model.run(instances, labels[part], grow=True, weights=weights_here).wrong
         if few.any():
             numbers = self.tally.trials + np.cumsum(told) - 1
             wrong[few] = self._learn_few(batch.taken(few), labels[few], numbers[few])
@@ -279,7 +279,7 @@ class FusionState:
         scores = self._table(batch, ExpertsModel.rates)
         try:
             total, factor = unit(self)
-        except ValueError:  # the learner is no single weight vector: its scores have their own unit
+        except ValueError:  # the learner is not a single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
         return scores / (total * factor)
 

@@ -35,7 +35,7 @@ class Telling(Frugal):
 
         With ``copies`` a dict for each rater: its weight under each normalisation; or, with side columns, for each
         voter: its weight where each value holds, of which the weight without ``copies`` is the mean over the trials
-        learned. A learner that is no single weight vector raises ValueError.
+        learned. A learner that is not a single weight vector raises ValueError.
         """
         state = self._fitted
         table = shares(state)
@@ -118,7 +118,7 @@ class Telling(Frugal):
             test, test_reliability = state.compared(seed, (batch, labels)), state.reliability(batch, labels)
         try:
             weights = self.weights()
-        except ValueError:  # the learner is no single weight vector
+        except ValueError:  # the learner is not a single weight vector
             weights = {}
         kinds = None
         if state.normaliser is not None:
@@ -139,7 +139,7 @@ class Telling(Frugal):
         batch, labels = later(self, state, votes), label_array(y)
         if labels.shape != (len(batch.said),):
             raise ValueError(
-                f"y must be one label a trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
+                f"y must be one label per trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
             )
         unique_labels(labels)  # which refuses what is no label
         return batch, labels

@@ -72,7 +72,7 @@ def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
         return None
     weights = np.asarray(sample_weight, dtype=object)
     if weights.shape != (count,):
-        raise ValueError(f"sample_weight must be one number a trial: got shape {weights.shape} for {count} trials")
+        raise ValueError(f"sample_weight must be one number per trial: got shape {weights.shape} for {count} trials")
     for t, weight in enumerate(weights.tolist()):
         at_least(f"sample_weight of trial {t}", weight, 0.0, "0, which leaves it out")
     return weights.astype(float)
@@ -131,7 +131,9 @@ def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     voters, named = joined(state, ballots)
     if len(voters) > len(state.voters):
         if named:
-            raise ValueError(f"votes: {voters[len(state.voters)]!r} is no known voter; partial_fit with it, or drop it")
+            raise ValueError(
+                f"votes: {voters[len(state.voters)]!r} is not a known voter; partial_fit with it, or drop it"
+            )
         raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
     return make_batch(options, ballots, voters, named, state.fixed, state.normaliser, state.sides, learn=False)
 

@@ -10,18 +10,18 @@ import numpy as np
 from linmax.data.blocks import missing
 from linmax.models.asking import Question, order_by_worth, read_costs
 from linmax.models.online.candidates import best_first, judged
-from linmax.models.online.reading import Given
+from linmax.models.online.reading import Attributes, Given
 
 if TYPE_CHECKING:
-    from linmax.models.online.learner import Learner
+    from linmax.models.online.answers import NamedAnswers
 
 __all__ = ["next_voter"]
 
 
 def next_voter(
-    learner: Learner,
+    learner: NamedAnswers,
     votes: Mapping[Any, Any],
-    attributes: Any,
+    attributes: Attributes,
     candidates: Sequence[Any] | None,
     costs: Any,
     among: Sequence[Any],
@@ -33,7 +33,7 @@ def next_voter(
     for given, block in ("votes", votes), ("voters", among):
         unknown = [name for name in block if name not in names]
         if unknown:
-            raise ValueError(f"{given}: {unknown[0]!r} is no known voter; those are {names!r}")
+            raise ValueError(f"{given}: {unknown[0]!r} is not a known voter; the voters are {names!r}")
     weights = learner.weights.arrays.voters
     order = order_by_worth(weights, read_costs(costs, names))
     place = {name: at for at, name in enumerate(known)}
@@ -42,7 +42,7 @@ def next_voter(
     )
     asked = np.array([name in votes for name in names], bool)
     if candidates is not None and attributes is not None:
-        raise TypeError("attributes have a weight for each class, and candidates have none of their own")
+        raise TypeError("attributes have a weight for each class, and candidates have no weights of their own")
     numbers = learner._reading.read(attributes, None, None).attributes if attributes is not None else {}
 
     def judge(rows: np.ndarray) -> np.ndarray:

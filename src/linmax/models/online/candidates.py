@@ -6,7 +6,7 @@ the model: those of a trial are its first classes, in the order in which they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
@@ -16,11 +16,21 @@ from linmax.data.arrays import Layout
 from linmax.engine.engine import Settings
 from linmax.models.columns import Columns
 from linmax.models.model import Model
-from linmax.models.online.reading import UNSET, Given, Reading, check_given
+from linmax.models.online.reading import (
+    UNSET,
+    Attributes,
+    Blocks,
+    Candidates,
+    Given,
+    Reading,
+    Scores,
+    Votes,
+    check_given,
+)
 from linmax.models.online.waiting import Waiting
 
 if TYPE_CHECKING:
-    from linmax.models.online.learner import Learner
+    from linmax.models.online.answers import NamedAnswers
 
 __all__ = [
     "NeedsCandidates",
@@ -41,16 +51,16 @@ __all__ = [
 class NeedsCandidates(Reading):
     """The reading of a learner that chooses among candidates: there are no other classes."""
 
-    def check_label(self, label: Any) -> Never:
+    def check_label(self, label: Hashable) -> Never:
         """Refuse a label without candidates."""
         raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
 
-    def read(self, attributes: Any, votes: Any, scores: Any, label: Any = UNSET) -> Never:  # noqa: ARG002
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Never:  # noqa: ARG002
         """Refuse an instance without candidates."""
         raise ValueError("this learner chooses among candidates; give candidates=")
 
 
-def read_candidates(candidates: Any) -> list[Any]:
+def read_candidates(candidates: Candidates) -> list[Any]:
     """The candidates of one trial as a list, checked."""
     if isinstance(candidates, (str, bytes)) or not isinstance(candidates, Iterable):
         raise TypeError(f"candidates must be a list of classes, got {candidates!r}")
@@ -81,12 +91,14 @@ def choosing_model(model: Model) -> Model:
     return made
 
 
-def in_places(learner: Learner, candidates: Sequence[Any], attributes: Any, votes: Any, scores: Any) -> Given:
+def in_places(
+    learner: NamedAnswers, candidates: Sequence[Any], attributes: Attributes, votes: Votes, scores: Scores
+) -> Given:
     """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
     if attributes is not None:
         raise TypeError(
-            "attributes have a weight for each class, and candidates have none of their own; rate the candidates: "
-            "scores={attribute: {candidate: number}}"
+            "attributes have a weight for each class, and candidates have no weights of their own; rate the "
+            "candidates: scores={attribute: {candidate: number}}"
         )
     reading = Reading(candidates, False, learner.model.bounded, learner._normaliser)
     numbers, voted, rated = reading.read(None, votes, scores)
@@ -98,13 +110,15 @@ def in_places(learner: Learner, candidates: Sequence[Any], attributes: Any, vote
     )
 
 
-def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequence[Any]) -> tuple[Given, np.ndarray]:
+def judge_candidates(
+    learner: NamedAnswers, candidates: Sequence[Any], blocks: Sequence[Any]
+) -> tuple[Given, np.ndarray]:
     """The instance as the model sees it, and the scores of the candidates. Nothing is learned."""
     given = in_places(learner, candidates, *blocks)
     return given, judged(learner, given, len(candidates))
 
 
-def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
+def judged(learner: NamedAnswers, given: Given, count: int) -> np.ndarray:
     """The scores of so many candidates; ``given`` in places. The state stays as it is."""
     model = learner.model
     if count > len(model.classes):  # more places than ever: a copy has them
@@ -117,14 +131,14 @@ def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
         shape[KNOWN] = before
 
 
-def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
+def best_first(learner: NamedAnswers, scores: np.ndarray) -> np.ndarray:
     """Places of candidates, the highest score first; ties as the learner breaks them."""
     if learner.model.engine.settings.largest:
         return np.asarray(np.argsort(scores, kind="stable")[::-1])
     return np.argsort(-scores, kind="stable")
 
 
-def learn_candidates(learner: Learner, given: Given, count: int, label: int, served: Any) -> int:
+def learn_candidates(learner: NamedAnswers, given: Given, count: int, label: int, served: Hashable) -> int:
     """Learn one trial; ``given`` and ``label`` in places. Returns the place predicted."""
     model, met = learner.model, [len(names) for names in learner._all_names]
     try:
@@ -143,12 +157,12 @@ def learn_candidates(learner: Learner, given: Given, count: int, label: int, ser
         learner._renamed()
 
 
-def choices(learner: Learner, candidates: Any) -> list[Any]:
+def choices(learner: NamedAnswers, candidates: Candidates) -> list[Any]:
     """The candidates, checked. From the first ones on the learner chooses among candidates only."""
     names = read_candidates(candidates)
     if not learner._choosing:
-        if learner.fixed or learner.trials or learner.pending:
-            told = "its classes were fixed" if learner.fixed else "it has met classes that are no candidates"
+        if learner.fixed or learner.trials or len(learner._waiting):
+            told = "its classes were fixed" if learner.fixed else "it has met classes that are not candidates"
             raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
         learner._model = choosing_model(learner._model)
         learner._choosing = True
@@ -156,7 +170,7 @@ def choices(learner: Learner, candidates: Any) -> list[Any]:
     return names
 
 
-def choose(learner: Learner, candidates: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+def choose(learner: NamedAnswers, candidates: Candidates, blocks: Blocks, id: Hashable) -> Any:
     """`Learner.predict` among candidates."""
     if id is not None:
         learner._waiting.check_new(id)
@@ -168,7 +182,7 @@ def choose(learner: Learner, candidates: Any, blocks: tuple[Any, Any, Any], id: 
     return names[place]
 
 
-def learn_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any], id: Any) -> Any:
+def learn_choice(learner: NamedAnswers, candidates: Candidates, label: Hashable, blocks: Blocks, id: Hashable) -> Any:
     """`Learner.learn` among candidates."""
     if id is not None:
         raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
@@ -182,14 +196,14 @@ def learn_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[An
     return names[served]
 
 
-def check_choice(learner: Learner, candidates: Any, label: Any, blocks: tuple[Any, Any, Any]) -> None:
+def check_choice(learner: NamedAnswers, candidates: Candidates, label: Hashable, blocks: Blocks) -> None:
     """Raise what `learn_choice` would raise."""
     names = read_candidates(candidates)
     place_of(label, names)
     in_places(learner, names, *blocks)
 
 
-def place_of(label: Any, candidates: Sequence[Any]) -> int:
+def place_of(label: Hashable, candidates: Sequence[Any]) -> int:
     """The place of a label, which must be one of the candidates."""
     check_given(label)
     if label not in candidates:

@@ -7,7 +7,7 @@ first learned from. Its state is arrays and plain data; saved, loaded and contin
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,21 +18,20 @@ from linmax.data.labels import no_label
 from linmax.engine.engine import settings_of
 from linmax.engine.one_trial.objects import FAILED, REFUSED
 from linmax.models.columns import Columns
-from linmax.models.model import Model, chosen
-from linmax.models.online.asking import next_voter
-from linmax.models.online.candidates import (
-    best_first,
-    check_choice,
-    choices,
-    choose,
-    judge_candidates,
-    judged,
-    learn_candidates,
-    learn_choice,
-    place_of,
+from linmax.models.model import Model
+from linmax.models.online.answers import NamedAnswers
+from linmax.models.online.candidates import check_choice, choose, learn_candidates, learn_choice, place_of
+from linmax.models.online.reading import (
+    UNSET,
+    Attributes,
+    Blocks,
+    Candidates,
+    Scores,
+    Votes,
+    check_given,
+    distinct,
+    normaliser_of,
 )
-from linmax.models.online.reading import UNSET, check_given, distinct, normaliser_of
-from linmax.models.online.trials import NamedTrials
 from linmax.models.online.waiting import Waiting, WaitingRoom
 from linmax.models.online.wrong import learn_wrong
 from linmax.util import files
@@ -43,7 +42,7 @@ __all__ = ["KIND", "Learner"]
 KIND = "learner"
 
 
-class Learner(NamedTrials):
+class Learner(NamedAnswers):
     """A learner that is asked and taught one instance at a time.
 
     Parameters
@@ -61,7 +60,7 @@ class Learner(NamedTrials):
         several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
         normalisation), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
-        Add the constant attribute 1: one threshold a class.
+        Add the constant attribute 1: one threshold per class.
     tie, update_on_tie
         As in `linmax.run`.
     max_pending
@@ -143,12 +142,12 @@ class Learner(NamedTrials):
 
     def predict(
         self,
-        attributes: Any = None,
+        attributes: Attributes = None,
         *,
-        votes: Any = None,
-        scores: Any = None,
-        id: Any = None,
-        candidates: Any = None,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
         reject: Any = None,
     ) -> Any:
         """The class of an instance, None before one is known. Nothing is learned.
@@ -157,18 +156,18 @@ class Learner(NamedTrials):
         predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
         "do not know", where the probability of being wrong is greater.
         """
-        if reject is not None:
-            if candidates is not None:
-                raise TypeError("reject needs probabilities of classes, which candidates have not; leave it out")
-            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
-        if candidates is not None:
-            return choose(self, candidates, (attributes, votes, scores), id)
-        if self._short and scores is None and id is None:
+        if self._short and scores is None and id is None and candidates is None and reject is None:
             predicted = self._ask(attributes, votes)
             if predicted is REFUSED:
                 predicted = self._again(attributes, votes)
             if predicted is not REFUSED:
                 return predicted
+        if reject is not None:
+            if candidates is not None:
+                raise TypeError("reject needs probabilities of classes, which candidates do not have; leave it out")
+            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
+        if candidates is not None:
+            return choose(self, candidates, (attributes, votes, scores), id)
         if id is not None:
             self._waiting.check_new(id)
         played = self._at_once(attributes, votes, scores) if id is None else None
@@ -188,118 +187,22 @@ class Learner(NamedTrials):
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
 
-    def _sure(self, attributes: Any, votes: Any, scores: Any, id: Any, reject: float) -> Any:
+    def _sure(self, attributes: Attributes, votes: Votes, scores: Scores, id: Hashable, reject: float) -> Any:
         """The answer where it is wrong with this probability at most, else None."""
         found = self.predict_proba(attributes, votes=votes, scores=scores)
         predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
         return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
 
-    def rank(self, candidates: Any, *, votes: Any = None, scores: Any = None) -> list[Any]:
-        """The candidates, the best first. Nothing is learned.
-
-        Examples
-        --------
-        >>> learner = Learner()
-        >>> for t in range(20):
-        ...     said = {"bm25": [0.2, 0.9, 0.1], "clicks": [0.8, 0.3, 0.4]}
-        ...     _ = learner.learn(candidates=[f"{t}a", f"{t}b", f"{t}c"], scores=said, label=f"{t}a")
-        >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
-        ['z', 'y', 'x']
-        """
-        names = choices(self, candidates)
-        _, rated = judge_candidates(self, names, (None, votes, scores))
-        return [names[place] for place in best_first(self, rated)]
-
-    def scores(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
-    ) -> dict[Any, float]:
-        """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
-        if candidates is not None:
-            names = choices(self, candidates)
-            rated = judge_candidates(self, names, (attributes, votes, scores))[1]
-            return dict(zip(names, rated.tolist(), strict=True))
-        model, table = self._rated(attributes, votes, scores)
-        return dict(zip(model.known, table[0].tolist(), strict=True))
-
-    def predict_proba(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> dict[Any, float]:
-        """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
-        model, table = self._rated(attributes, votes, scores)
-        return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
-
-    def predict_set(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
-    ) -> tuple[Any, ...]:
-        """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
-
-        Examples
-        --------
-        >>> learner = Learner("perceptron")
-        >>> for trial in range(100):
-        ...     _ = learner.learn({"rain": 1.0}, label="umbrella" if trial % 10 else "hat")
-        >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
-        (('umbrella', 'hat'), ('umbrella',))
-        """
-        model, table = self._rated(attributes, votes, scores)
-        return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
-
-    def explore(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
-        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
-
-        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
-        class was right and with ``wrong`` if it was not.
-
-        Examples
-        --------
-        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
-        >>> for _ in range(100):
-        ...     tried = learner.explore({"rain": 1.0})
-        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
-        ...     _ = learner.learn({"rain": 1.0}, **told)
-        >>> learner.predict({"rain": 1.0})
-        'umbrella'
-        """
-        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
-        place = model.explored(int(predictions[0]))
-        return model.classes[place] if place >= 0 else None
-
-    def wants_label(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, id: Any = None, candidates: Any = None
-    ) -> bool:
-        """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
-
-        The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
-        each instance. With an ``id`` alone the instance is the one that `predict` kept.
-
-        Examples
-        --------
-        >>> learner = Learner("S(b=0.1)-perceptron", classes=["hat", "umbrella"])
-        >>> for _ in range(50):
-        ...     if learner.wants_label({"rain": 1.0}):
-        ...         _ = learner.learn({"rain": 1.0}, label="umbrella")
-        >>> learner.trials < 15, learner.predict({"rain": 1.0})
-        (True, 'umbrella')
-        """
-        blocks = attributes, votes, scores
-        if candidates is not None:
-            rated = judge_candidates(self, choices(self, candidates), blocks)[1]
-            return self._model.wants_label(rated[None], len(rated))
-        if id is None:
-            return self._model.wants_label(self._judge(self._reading.read(*blocks))[2])
-        given, kept = self._waiting.kept(id, *blocks), self._waiting[id].candidates
-        if kept is None:
-            return self._model.wants_label(self._judge(given)[2])
-        return self._model.wants_label(judged(self, given, len(kept))[None], len(kept))
-
     def learn(
         self,
-        attributes: Any = None,
-        label: Any = UNSET,
+        attributes: Attributes = None,
+        label: Hashable = UNSET,
         *,
-        votes: Any = None,
-        scores: Any = None,
-        id: Any = None,
-        candidates: Any = None,
-        wrong: Any = UNSET,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
+        wrong: Hashable = UNSET,
         weight: float = 1.0,
     ) -> Any:
         """Predict the instance, then see its label and update; returns what was predicted.
@@ -320,9 +223,17 @@ class Learner(NamedTrials):
         With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
         out.
         """
+        if self._short and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
+            predicted = self._teach(attributes, votes, label)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes, label)
+            if predicted is FAILED and self._path is not None:
+                self._path.complain()
+            if predicted is not REFUSED:
+                return predicted
         if weight != 1.0:
             if wrong is not UNSET or candidates is not None:
-                raise TypeError("learn() takes weight= with a label and without candidates; leave it out")
+                raise TypeError("learn() takes weight= with a label only, and not with candidates; leave it out")
             weight = at_least("weight", weight, 0.0)
         if wrong is not UNSET:
             if label is not UNSET:
@@ -331,21 +242,13 @@ class Learner(NamedTrials):
             return learn_wrong(self, wrong, blocks, id, candidates)
         if candidates is not None:
             return learn_choice(self, candidates, label, (attributes, votes, scores), id)
-        if self._short and scores is None and id is None and weight == 1.0:
-            predicted = self._teach(attributes, votes, label)
-            if predicted is REFUSED:
-                predicted = self._again(attributes, votes, label)
-            if predicted is FAILED and self._path is not None:
-                self._path.complain()
-            if predicted is not REFUSED:
-                return predicted
         check_given(label)
         try:
             place = self._known.get(label, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
         if weight != 1.0 and no_label(label):
-            raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+            raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
         kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
         if place < 0 and not kept_choice and not no_label(label):
             label = self._reading.label_meant(label)
@@ -354,7 +257,7 @@ class Learner(NamedTrials):
             return self._learn_now((attributes, votes, scores), label, place, weight)
         return self._learn_kept(id, (attributes, votes, scores), label, weight)
 
-    def _learn_now(self, blocks: tuple[Any, Any, Any], label: Any, place: int, weight: float) -> Any:
+    def _learn_now(self, blocks: Blocks, label: Hashable, place: int, weight: float) -> Any:
         """Learn an instance with its label, whose place is -1 if the class may not be predicted yet."""
         if weight == 0.0:
             self._reading.read(*blocks, label)
@@ -364,7 +267,7 @@ class Learner(NamedTrials):
             return self._play(played, place, weight=weight)
         given = self._reading.read(*blocks, label)
         with self._unharmed(given):
-            if weight == 1.0 and place >= 0 and self._widened(given):
+            if weight == 1.0 and place >= 0 and not given.scores and self._widened(given.attributes, given.votes):
                 predicted = self._teach(given.attributes, given.votes or None, label)
                 if predicted is FAILED and self._path is not None:
                     self._path.complain()
@@ -372,14 +275,14 @@ class Learner(NamedTrials):
                     return predicted
             return self._learn(given, label, weight=weight)
 
-    def _learn_kept(self, id: Any, blocks: tuple[Any, Any, Any], label: Any, weight: float) -> Any:
+    def _learn_kept(self, id: Hashable, blocks: Blocks, label: Hashable, weight: float) -> Any:
         """Learn the instance that was kept under an id."""
         given, kept = self._waiting.kept(id, *blocks), self._waiting[id]
         if no_label(label):
             raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
         if kept.candidates is not None:
             if weight != 1.0:
-                raise ValueError(f"weight={weight:g} goes with a label and without candidates; leave it out")
+                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
             place = place_of(label, kept.candidates)
             with self._unharmed(given):
                 learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
@@ -390,43 +293,14 @@ class Learner(NamedTrials):
         self._waiting.label(id)
         return kept.answer
 
-    def ask(
-        self,
-        votes: Mapping[Any, Any],
-        *,
-        attributes: Any = None,
-        candidates: Any = None,
-        costs: Any = None,
-        voters: Sequence[Any] | None = None,
-    ) -> Any:
-        """Whom of the voters to ask next about an instance, None when those left cannot change the answer.
-
-        Parameters
-        ----------
-        votes
-            The votes so far, {voter: vote}; who was asked and abstained is there with None.
-        attributes
-            Those of the instance, if there are any.
-        candidates
-            Those of the instance, for a learner that chooses among candidates.
-        costs
-            What asking each voter costs, {voter: number}; the most weight for its cost comes first.
-        voters
-            Who may be asked: all by default, or a panel (`VoteFusion.panel` tells how few are enough).
-
-        Examples
-        --------
-        >>> learner = Learner("perceptron", thresholds=False)
-        >>> for label in ["a", "b"] * 5:
-        ...     _ = learner.learn(votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
-        >>> learner.ask({}), learner.ask({"anna": "a"})
-        ('anna', None)
-        """
-        names = None if candidates is None else choices(self, candidates)
-        return next_voter(self, votes, attributes, names, costs, self.voters if voters is None else voters)
-
     def check(
-        self, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None, label: Any
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+        label: Hashable,
     ) -> None:
         """Raise what `learn` would raise for such an instance and label; nothing is learned.
 
@@ -442,11 +316,11 @@ class Learner(NamedTrials):
         self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
 
-    def instances_of(self, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Instances:
+    def instances_of(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Instances:
         """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
         return self._instances(self._reading.read(attributes, votes, scores))
 
-    def forget(self, id: Any) -> None:
+    def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
         self._waiting.forget(id)
 

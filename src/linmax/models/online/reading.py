@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,6 +26,12 @@ __all__ = [
     "normaliser_of",
     "numbered",
 ]
+
+Attributes = Mapping[Any, float] | Sequence[float] | np.ndarray | None
+Votes = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
+Scores = Mapping[Any, Any] | Sequence[Sequence[float]] | np.ndarray | None
+Blocks = tuple[Attributes, Votes, Scores]
+Candidates = Sequence[Hashable] | None
 
 UNSET: Any = object()  # a label that was not given; None is one that has not come
 
@@ -58,13 +64,13 @@ class Reading:
         """The classes, to look them up."""
         return dict.fromkeys(self.classes)
 
-    def check_label(self, label: Any) -> None:
+    def check_label(self, label: Hashable) -> None:
         """Refuse what is no label, or not among the classes that were fixed."""
         if missing(label):
             raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
         self._check_class("label", label)
 
-    def label_meant(self, label: Any) -> Any:
+    def label_meant(self, label: Hashable) -> Any:
         """The label as a class that votes have named, if it is that one written otherwise."""
         return as_meant([label], self._met).get(label, label) if label not in self._met else label
 
@@ -72,7 +78,7 @@ class Reading:
         if self.fixed and name not in self.classes:
             raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
 
-    def read(self, attributes: Any, votes: Any, scores: Any, label: Any = UNSET) -> Given:
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Given:
         """An instance as dicts by name, checked; with its label, which may be None, if it is to be learned."""
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
@@ -94,7 +100,7 @@ class Reading:
             self._check_range(self.bounded, numbers, rated)
         return Given(numbers, voted, rated)
 
-    def meant(self, voted: dict[Any, Any], label: Any) -> dict[Any, Any]:
+    def meant(self, voted: dict[Any, Any], label: Hashable) -> dict[Any, Any]:
         """Votes as they are meant, given the classes and the label, if the instance is to be learned."""
         if all(choice in self._met for choice in voted.values()):
             return voted
@@ -105,13 +111,13 @@ class Reading:
             check_meant(voted, known)
         return voted
 
-    def _with(self, label: Any) -> dict[Any, None]:
+    def _with(self, label: Hashable) -> dict[Any, None]:
         """The classes, and the label if there is one."""
         if label is UNSET or no_label(label):
             return self._met
         return {**self._met, label.item() if isinstance(label, np.generic) else label: None}
 
-    def _ratings(self, rater: Any, row: Any, label: Any) -> dict[Any, float]:
+    def _ratings(self, rater: Any, row: Any, label: Hashable) -> dict[Any, float]:
         """One rater's {class: number}."""
         if isinstance(row, Mapping):
             if not all(name in self._met for name in row):
@@ -170,7 +176,7 @@ def distinct(classes: Sequence[Any]) -> list[Any]:
     return names
 
 
-def check_given(label: Any) -> None:
+def check_given(label: Hashable) -> None:
     """Refuse to learn from nothing."""
     if label is UNSET:
         raise TypeError("learn() needs label=; to ask for a prediction call predict()")
@@ -181,7 +187,7 @@ def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None
     rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
     if not rises or indptr[-1] != columns or values != columns:
         raise ValueError(
-            f"indptr must rise from 0 to {columns}, the number of columns and of values, in {size} steps, one a label; "
+            f"indptr must rise from 0 to {columns}, the number of columns and values, in {size} steps, one per label; "
             f"got {indptr!r} and {values} values"
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -17,11 +17,12 @@ from linmax.engine.one_trial.choice import path_for
 from linmax.engine.one_trial.objects import LARGE, REFUSED, Names
 from linmax.models.model import Model
 from linmax.models.online.named import Named
-from linmax.models.online.reading import UNSET, Given, check_places, check_rows, numbered
+from linmax.models.online.reading import UNSET, Attributes, Given, Scores, Votes, check_places, check_rows, numbered
 
 __all__ = ["NamedTrials"]
 
 SAFE = nullcontext()
+PLAIN_TYPES = (float, int)
 
 
 class NamedTrials(Named):
@@ -54,7 +55,7 @@ class NamedTrials(Named):
         places = {name: place for place, name in enumerate(model.classes)}
         return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
 
-    def _rated(self, attributes: Any, votes: Any, scores: Any) -> tuple[Model, np.ndarray]:
+    def _rated(self, attributes: Attributes, votes: Votes, scores: Scores) -> tuple[Model, np.ndarray]:
         """The model that judges an instance, and its scores of the classes that may be predicted."""
         path = self._path
         if self._short and scores is None and (path is None or path.asked is not None):
@@ -84,7 +85,7 @@ class NamedTrials(Named):
         engine = model.engine if layout == model.layout else model.engine.hosting(layout)
         return engine.judge(self._instances(given, layout, guests, places), 1)[1]
 
-    def _learn(self, given: Given, label: Any, served: Any = UNSET, weight: float = 1.0) -> Any:
+    def _learn(self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0) -> Any:
         self._alone()
         model, met = self._model, [len(names) for names in self._all_names]
         try:
@@ -118,26 +119,42 @@ class NamedTrials(Named):
             self._prepare()
             raise
 
-    def _widened(self, given: Given) -> bool:
+    def _widened(self, numbers: Mapping[Any, float], voted: Mapping[Any, Any]) -> bool:
         """Give new attributes their columns, if nothing else is new and there is a one-trial path; whether there is."""
-        numbers, voted, rated = given
-        layout, met = self._engine.layout, self._attributes
-        if not self._short or rated or not layout.sparse:
-            return False
+        engine, met = self._engine, self._attributes
+        layout = engine.layout
         new = [name for name in numbers if name not in met]
-        if not new or not (voted.keys() <= self._voters.keys() and all(map(self._places.__contains__, voted.values()))):
+        if not new or not layout.sparse or not self._short:
+            return False
+        if voted and not (voted.keys() <= self._voters.keys() and self._places.keys() >= set(voted.values())):
             return False
         wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
-        stays = self._path is not None and wider.rows <= self._engine.capacity
-        engine = self._engine if stays else self._alone()
+        stays = self._path is not None and wider.rows <= engine.capacity
+        if not stays:
+            self._alone()
         engine.grow(wider, engine.k)
-        met.update((name, layout.sparse + place) for place, name in enumerate(new))
+        for place, name in enumerate(new, layout.sparse):
+            met[name] = place
         if stays:
             return True
         self._renamed()
         return self._open(numbers, voted or None)
 
-    def _play(self, played: Instances, place: int, served: Any = UNSET, weight: float = 1.0) -> Any:
+    def _new_attributes(self, attributes: Attributes, votes: Votes, label: Hashable) -> bool:
+        """`_widened` for a plain dict of plain numbers, without reading it first."""
+        if self._path is None or votes is not None or type(attributes) is not dict or self._bounded is not None:
+            return False
+        try:
+            if label not in self._known:
+                return False
+        except TypeError:  # not hashable
+            return False
+        for value in attributes.values():
+            if type(value) not in PLAIN_TYPES or not -LARGE <= value <= LARGE:
+                return False
+        return self._widened(attributes, {})
+
+    def _play(self, played: Instances, place: int, served: Hashable = UNSET, weight: float = 1.0) -> Any:
         """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
         self._alone()
         answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
@@ -145,7 +162,7 @@ class NamedTrials(Named):
         number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
         return self.classes[number] if number >= 0 else None
 
-    def _at_once(self, attributes: Any, votes: Any, scores: Any) -> Instances | None:
+    def _at_once(self, attributes: Attributes, votes: Votes, scores: Scores) -> Instances | None:
         """The arrays of an instance whose names are all known, or None."""
         layout = self._engine.layout
         if (
@@ -156,12 +173,13 @@ class NamedTrials(Named):
         ):
             return None
         try:
-            places = None if attributes is None else [self._attributes[name] for name in attributes]
             codes = self._codes(votes)
-            if places is None:
+            if attributes is None:
                 return None if votes is None else self._of_voters(codes)
-            columns = np.array(places, np.int32)
-            values = np.array(list(attributes.values()) if attributes else [], float)
+            if not isinstance(attributes, Mapping):
+                return None
+            columns = np.array([self._attributes[name] for name in attributes], np.int32)
+            values = np.array(list(attributes.values()), np.float64)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return None
         if not (np.abs(values) <= LARGE).all():
@@ -169,7 +187,7 @@ class NamedTrials(Named):
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
         return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
 
-    def _codes(self, votes: Any) -> np.ndarray:
+    def _codes(self, votes: Votes) -> np.ndarray:
         """The place that each voter voted for, in the order of the voters."""
         if votes is None or isinstance(votes, dict):
             codes = np.full((1, len(self._voters)), -1, np.int32)
@@ -182,8 +200,12 @@ class NamedTrials(Named):
         places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
         return np.array([list(places)], np.int32)
 
-    def _again(self, attributes: Any, votes: Any, *label: Any) -> Any:
+    def _again(self, attributes: Attributes, votes: Votes, *label: Hashable) -> Any:
         """Try the short way once more, if the instance can be written more simply or a path be set up."""
+        if label and self._new_attributes(attributes, votes, *label):
+            predicted = self._teach(attributes, votes, *label)
+            if predicted is not REFUSED:
+                return predicted
         given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
         if given[0] is not attributes or given[1] is not votes:
             predicted = self._teach(*given, *label) if label else self._ask(*given)
@@ -193,7 +215,7 @@ class NamedTrials(Named):
             return REFUSED
         return self._teach(*given, *label) if label else self._ask(*given)
 
-    def _open(self, attributes: Any, votes: Any) -> bool:
+    def _open(self, attributes: Attributes, votes: Votes) -> bool:
         """Set up a one-trial path for an instance whose names are all known; whether there is a new one."""
         engine = self._engine
         if not self._short:

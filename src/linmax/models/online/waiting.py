@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -44,13 +44,13 @@ class WaitingRoom:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __getitem__(self, id: Any) -> Waiting:
+    def __getitem__(self, id: Hashable) -> Waiting:
         return self._waiting[id]
 
-    def __setitem__(self, id: Any, kept: Waiting) -> None:
+    def __setitem__(self, id: Hashable, kept: Waiting) -> None:
         self._waiting[id] = kept
 
-    def check_new(self, id: Any) -> None:
+    def check_new(self, id: Hashable) -> None:
         """Refuse an id under which nothing can be kept."""
         if not isinstance(id, (str, int)) or isinstance(id, bool):
             raise TypeError(f"id must be text or a whole number, got {id!r}")
@@ -58,11 +58,11 @@ class WaitingRoom:
             raise ValueError(f"id {id!r} is in use already; give each instance an id of its own")
         if len(self._waiting) >= self.size:
             raise ValueError(
-                f"{len(self._waiting)} instances wait for their label already, which is max_pending; learn or forget() "
-                "some first"
+                f"{len(self._waiting)} instances are waiting for their labels already, which is max_pending; learn or "
+                "forget() some first"
             )
 
-    def kept(self, id: Any, *blocks: Any) -> Given:
+    def kept(self, id: Hashable, *blocks: Any) -> Given:
         """The instance that waits under this id; ``blocks`` are what was given beside it, which must be nothing."""
         if any(block is not None for block in blocks):
             raise TypeError("id= means the instance that was kept; give the instance or the id, not both")
@@ -72,14 +72,14 @@ class WaitingRoom:
             raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
         return self._waiting[id].given
 
-    def label(self, id: Any) -> None:
+    def label(self, id: Hashable) -> None:
         """The label of an instance has been learned."""
         del self._waiting[id]
         self.labelled[id] = None
         while len(self.labelled) > self.size:
             del self.labelled[next(iter(self.labelled))]
 
-    def forget(self, id: Any) -> None:
+    def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
         if id not in self._waiting:
             raise KeyError(f"id {id!r} is not waiting for a label")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from linmax.models.calibration import softmax
@@ -11,10 +12,12 @@ from linmax.models.wrong import another, denied
 if TYPE_CHECKING:
     from linmax.models.online.learner import Learner
 
+from linmax.models.online.reading import Candidates
+
 __all__ = ["learn_wrong"]
 
 
-def learn_wrong(learner: Learner, wrong: Any, blocks: dict[str, Any], id: Any, candidates: Any) -> Any:
+def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: Hashable, candidates: Candidates) -> Any:
     """Learn that the label is not ``wrong``; where that says nothing, nothing is learned."""
     waiting = learner._waiting
     if id is not None:

@@ -18,9 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 __all__ = ["ClassWeights", "cross_fitted", "from_arrays", "rate", "shares", "to_arrays"]
 
-PARTS = 3  # of the samples, each of which is rated by a logit that was fitted on the others
-FEWEST = 30  # samples for which it is fitted
-STEPS = 300  # of the optimiser, at most
+SAMPLE_PARTS = 3  # of the samples, each of which is rated by a logit that was fitted on the others
+FEWEST_FITTED = 30  # samples for which it is fitted
+OPTIMISER_STEPS = 300  # of the optimiser, at most
 
 ClassWeights = dict[str, np.ndarray]  # plain data, which every way of keeping models takes
 
@@ -29,7 +29,7 @@ def fit_class_weights(said: np.ndarray, y: np.ndarray, weights: np.ndarray | Non
     """The logit over ratings (samples, models, classes)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is near enough by then
-        model = LogisticRegression(max_iter=STEPS).fit(said.reshape(len(said), -1), y, sample_weight=weights)
+        model = LogisticRegression(max_iter=OPTIMISER_STEPS).fit(said.reshape(len(said), -1), y, sample_weight=weights)
     coefficients, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:
         coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
@@ -50,13 +50,15 @@ def cross_fitted(
     said: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
 ) -> tuple[ClassWeights, np.ndarray] | None:
     """The logit of all samples, and ratings of each by one that was not fitted on it; None where samples are few."""
-    if len(y) < FEWEST or len(np.unique(y)) < 2:
+    if len(y) < FEWEST_FITTED or len(np.unique(y)) < 2:
         return None
     mixed = np.random.RandomState(0).permutation(len(y))
     part = np.empty(len(y), np.int64)
-    part[mixed[np.argsort(y[mixed], kind="stable")]] = np.arange(len(y)) % PARTS  # of each class as much to every part
+    part[mixed[np.argsort(y[mixed], kind="stable")]] = (
+        np.arange(len(y)) % SAMPLE_PARTS
+    )  # of each class as much to every part
     table = np.zeros((len(y), len(classes)))
-    for number in range(PARTS):
+    for number in range(SAMPLE_PARTS):
         learned, held = np.flatnonzero(part != number), np.flatnonzero(part == number)
         if len(np.unique(y[learned])) < 2:
             return None

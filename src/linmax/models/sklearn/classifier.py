@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from linmax.data.experts import Experts, experts
-from linmax.data.scaling import KINDS, Scaling
+from linmax.data.scaling import SCALINGS, Scaling
 from linmax.models.sklearn.passes import PassPlan, Samples, fit
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
@@ -45,7 +45,7 @@ class LinearMaxClassifier(OnLineClassifier):
     ----------
     learner
         A rule, a technique, or text such as "AR-winnow(1.1)". The default is the pool for attributes, with nothing to
-        tune (see `linmax.vr_combine`); it is no single weight vector.
+        tune (see `linmax.vr_combine`); it is not a single weight vector.
     scale
         "max": each attribute is divided by its largest magnitude, because many rules need attributes in [-1, 1]; in
         ``fit`` that over the samples given, in ``partial_fit`` that so far, the sample itself included. A larger one
@@ -84,10 +84,10 @@ class LinearMaxClassifier(OnLineClassifier):
         As everywhere in scikit-learn. ``classes_`` grows when ``partial_fit`` meets a class for the first time.
     coef_, intercept_
         Weights and thresholds in the attributes' own scale, (k, n_features) and (k,), for two classes (1, n_features)
-        and (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. Of a pool such as
-        the default, which is no single weight vector, a stand-in to look at and to select attributes by: its members'
-        weights for the attributes as they scale them, added up as they are fused. Other learners with several weight
-        vectors have none, and the scale must be "max" or "none".
+        and (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. For a pool such
+        as the default, which is not a single weight vector, they are an approximation, to look at and to select
+        attributes by: the weights of its members, for the attributes as each scales them, added up as they are fused.
+        Other learners with several weight vectors have none, and the scale must be "max" or "none".
     n_iter_
         Passes of ``fit`` over the samples, calls of ``partial_fit`` since.
     loss_curve_
@@ -223,7 +223,7 @@ class LinearMaxClassifier(OnLineClassifier):
         rows = np.flatnonzero(weights > 0.0)
         denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
         if first and classes is None and denied[rows].all() and len(rows):
-            raise ValueError("wrong answers alone tell no class; pass classes=")
+            raise ValueError("wrong answers alone name no class; pass classes=")
         known = self._classes_for(y[rows][~denied[rows]], classes)
         if first:
             self._sparse = sparse.issparse(X)
@@ -288,7 +288,7 @@ class LinearMaxClassifier(OnLineClassifier):
         for name in ("thresholds", "shuffle", "warm_start"):
             boolean(name, getattr(self, name))
         if self.scale is not None:
-            one_of("scale", self.scale, KINDS)
+            one_of("scale", self.scale, SCALINGS)
         plan = PassPlan(
             self.max_iter,
             self.tol,

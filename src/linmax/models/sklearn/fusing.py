@@ -180,7 +180,7 @@ class FusionClassifier(Composition, WhatModelsSay):
         routed: dict[str, dict[str, Any]],
         classes: np.ndarray,
         declared: bool,
-        hefts: np.ndarray | None = None,
+        row_weights: np.ndarray | None = None,
     ) -> None:
         """Fit the models, and let the fusion learn from what they say of samples that they have not seen."""
         X, y, weights = data
@@ -205,7 +205,7 @@ class FusionClassifier(Composition, WhatModelsSay):
         detail = self._fit_detail(said, y, weights, classes)
         instances = self._instances(said, X, classes, detail)
         self._start(instances, classes, declared=declared, discover=False)
-        self._learn(instances[order], y[order], weights=None if hefts is None else hefts[order])
+        self._learn(instances[order], y[order], weights=None if row_weights is None else row_weights[order])
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
@@ -244,20 +244,22 @@ class FusionClassifier(Composition, WhatModelsSay):
         begins = first and (self._prefit or not all(goes_on(model) for _, model in models))
         learning = [(name, model) for name, model in models if begins or goes_on(model)]
         routed = self._routed("fit" if begins else "partial_fit", learning, weights, {})
-        hefts = np.ones(len(y)) if weights is None else weights
+        row_weights = np.ones(len(y)) if weights is None else weights
         known, begin = self._classes_for(y[~denied], classes), 0
         if begins:
-            rows = np.flatnonzero(hefts > 0.0)
-            self._fit(models, (X, y, weights), rows, routed, known, declared=classes is not None, hefts=hefts)
+            rows = np.flatnonzero(row_weights > 0.0)
+            self._fit(
+                models, (X, y, weights), rows, routed, known, declared=classes is not None, row_weights=row_weights
+            )
             known, begin = self.classes_, len(y)
         elif first:
             begin = self._begin(models, (X, y), routed, known, declared=classes is not None)
         for part in doubling(begin, len(y)):
             block, labels = _safe_indexing(X, part), y[part]
-            rows, own_hefts = np.flatnonzero(hefts[part] > 0.0), hefts[part]
+            rows, part_weights = np.flatnonzero(row_weights[part] > 0.0), row_weights[part]
             said = ratings(self.estimators_, self.stack_method_, block, known)
             instances = self._instances(said, block, known, self._detailed(said, known), learning=True)[rows]
-            self._learn_told(instances, labels[rows], denied[part][rows], own_hefts[rows])
+            self._learn_told(instances, labels[rows], denied[part][rows], part_weights[rows])
             if denied[part].any():
                 part = part[~denied[part]]
                 block, labels = _safe_indexing(X, part), y[part]

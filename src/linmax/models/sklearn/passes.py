@@ -19,7 +19,7 @@ from linmax.models.experts_model import ExpertsModel
 from linmax.models.sklearn.weighting import Showing
 from linmax.util.checks import at_least, boolean, whole
 
-FEW = 1000  # samples, of which all are held out once, in FOLDS parts, and not only a fraction
+FEW_SAMPLES = 1000  # samples, of which all are held out once, in FOLDS parts, and not only a fraction
 FOLDS = 4
 FEWEST_SAMPLES = 12  # samples, of which none are held out
 
@@ -164,7 +164,7 @@ def held_out(begin: Callable[[], ExpertsModel], samples: Samples, plan: PassPlan
         if plan.early_stopping is True:
             raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
-    several = len(rows) < FEW and plan.early_stopping is not True
+    several = len(rows) < FEW_SAMPLES and plan.early_stopping is not True
     parts = FOLDS if several else max(2, round(1.0 / plan.validation_fraction))
     mixed = samples.random.permutation(rows)
     by_class = mixed[np.argsort(samples.labels[mixed], kind="stable")]

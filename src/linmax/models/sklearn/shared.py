@@ -262,7 +262,7 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "scaling": self._scaling.description if hasattr(self, "_scaling") else None,
             "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
             "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
-            "plain": {name: getattr(self, name) for name in PLAIN if hasattr(self, name)},
+            "plain": {name: getattr(self, name) for name in PLAIN_FIELDS if hasattr(self, name)},
             "models": list(getattr(self, "named_estimators_", ())),
         }
         scaling = self._scaling.arrays if hasattr(self, "_scaling") else {}
@@ -286,12 +286,12 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if description["features"] is not None:
             self.feature_names_in_ = np.array(description["features"], dtype=object)
         for name, value in description["plain"].items():
-            if name in PLAIN:
+            if name in PLAIN_FIELDS:
                 setattr(self, name, value)
         return parts.get("extra", {})
 
 
-PLAIN = ("n_features_in_", "n_iter_", "stack_method_", "_declared", "_sparse")
+PLAIN_FIELDS = ("n_features_in_", "n_iter_", "stack_method_", "_declared", "_sparse")
 
 
 @contextmanager

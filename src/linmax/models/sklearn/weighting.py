@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
+SUM_ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
 GOLDEN = 0.6180339887498949  # multiples of it, less their whole part, are spread evenly
 
 
@@ -35,7 +35,7 @@ def showings(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
     >>> showings(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
     array([2, 0, 0, 0, 1])
     """
-    whole_part = np.floor(begin + np.cumsum(weights) + ROUNDING).astype(np.int64)
+    whole_part = np.floor(begin + np.cumsum(weights) + SUM_ROUNDING).astype(np.int64)
     return np.diff(whole_part, prepend=0)
 
 

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from linmax.data.features.products import checked_pairs
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
 from linmax.io.formats.delimiters import named_delimiter
 from linmax.io.frames import TableReader, is_table
-from linmax.io.options import ROWS, Position, ReadOptions
-from linmax.io.pairing import ROWS as PAIRED_ROWS
-from linmax.io.pairing import Pairing, checked_pairs
+from linmax.io.options import BATCH_ROWS, Position, ReadOptions
+from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.vocabulary import Vocabulary
-from linmax.io.words import KINDS
+from linmax.io.words import WORD_KINDS
 from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole
 
@@ -105,7 +105,7 @@ def stream(
     words: str | None = None,
     pairs: Sequence[str] = (),
     hash_bits: int | None = None,
-    rows: int = ROWS,
+    rows: int = BATCH_ROWS,
     strict: bool = False,
     model: StreamModel | None = None,
     grow: bool = True,
@@ -133,7 +133,7 @@ def stream(
         if not, they are called 1, 2, ...
     ngrams, skips, words
         Longest run of words of a text that is an attribute (1), how many words may lie between two that are an
-        attribute together (0), and how words are told: "unicode", or "bytes" for ASCII only.
+        attribute together (0), and how words are recognised: "unicode", or "bytes" for ASCII only.
     pairs
         Products of attributes that are attributes as well: ``["a:b"]`` for each of a with each of b, where a and b are
         namespaces, columns, keys or attributes, or ``["all"]``. That of x and y is called ``x*y``.
@@ -194,7 +194,7 @@ def stream(
         prefer=None if model is None else model.reading.get("format"),
         grows=grow,
         strict=strict,
-        rows=rows if not read["pairs"] else min(rows, PAIRED_ROWS),
+        rows=rows if not read["pairs"] else min(rows, PAIRED_BATCH_ROWS),
         position=position or Position(),
         settled=settled,
     )
@@ -218,7 +218,7 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
         if given[name] is not None:
             found[name] = whole(name, given[name], least)
     if given["words"] is not None:
-        found["words"] = one_of("words", given["words"], KINDS)
+        found["words"] = one_of("words", given["words"], WORD_KINDS)
     if given["header"] is not None:
         found["header"] = boolean("header", given["header"])
     if given["delimiter"] is not None:

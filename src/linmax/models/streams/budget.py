@@ -20,9 +20,9 @@ __all__ = ["bytes_given", "bytes_shown", "refuse_small", "room_for"]
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-NAME = 110  # bytes of a name: its slots, its letters, where it begins
+NAME_BYTES = 110  # bytes of a name: its slots, its letters, where it begins
 GROWTH = 2.5  # times the weights of a rule, when they are moved to a place with more room
-FEWEST = 1000  # attributes of two classes
+FEWEST_ATTRIBUTES = 1000  # attributes of two classes
 
 
 def bytes_given(memory: int | str) -> int:
@@ -57,13 +57,13 @@ def bytes_shown(memory: int) -> str:
 
 def room_for(memory: int, learner: Any, classes: int) -> int:
     """How many attributes of so many classes the budget holds, with their names."""
-    return int(memory // (NAME + _weights(learner, max(2, classes))))
+    return int(memory // (NAME_BYTES + _weights(learner, max(2, classes))))
 
 
 def refuse_small(memory: int, learner: Any) -> None:
     """Refuse a budget that holds next to nothing."""
-    if room_for(memory, learner, 2) < FEWEST:
-        least = FEWEST * (NAME + _weights(learner, 2))
+    if room_for(memory, learner, 2) < FEWEST_ATTRIBUTES:
+        least = FEWEST_ATTRIBUTES * (NAME_BYTES + _weights(learner, 2))
         raise ValueError(
             f"memory={bytes_shown(memory)} holds {room_for(memory, learner, 2):,} attributes of two classes; give at "
             f"least {bytes_shown(-(-int(least) // 1000) * 1000)}"

@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, cut, no_instances, without
-from linmax.data.scaling import KINDS, Scaling
+from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
@@ -30,12 +30,12 @@ from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.streams.known import Known
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
-from linmax.util.names import apart
+from linmax.util.names import apart, handed_over
 
 __all__ = ["STREAM_KIND", "StreamModel"]
 
 STREAM_KIND = "stream model"
-NOBODY = -1  # predicted before a class is known
+NO_CLASS = -1  # predicted before a class is known
 
 
 class StreamModel(Known):
@@ -93,7 +93,7 @@ class StreamModel(Known):
         self.memory: int | None = None
         if memory is not None:
             self.limit(memory)
-        one_of("scale", scale, KINDS)
+        one_of("scale", scale, SCALINGS)
         if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool, GroupLearner)):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
@@ -182,7 +182,7 @@ class StreamModel(Known):
             return
         if self.engine is not None:
             raise ValueError(
-                "this batch numbers its names otherwise than the model; read it by stream(..., model=model)"
+                "this batch numbers its names differently from the model; read it by stream(..., model=model)"
             )
         if self.memory is not None:
             raise ValueError("a model with memory= numbers names itself; read the batch by stream(..., model=model)")
@@ -215,7 +215,7 @@ class StreamModel(Known):
         """Labels as classes of the model, which gets those that it has not met."""
         assert self._model is not None
         if len(self._places) < len(self.labels):
-            more = np.full(len(self.labels) - len(self._places), NOBODY, np.int32)
+            more = np.full(len(self.labels) - len(self._places), NO_CLASS, np.int32)
             self._places = np.concatenate([self._places, more])
         numbers = self._places[codes]
         if (numbers < 0).any():
@@ -227,7 +227,7 @@ class StreamModel(Known):
 
     def _codes(self, numbers: np.ndarray) -> np.ndarray:
         """Classes of the model as labels."""
-        codes = np.full(len(self.classes) + 1, NOBODY, np.int32)
+        codes = np.full(len(self.classes) + 1, NO_CLASS, np.int32)
         met = np.flatnonzero(self._places >= 0)
         codes[self._places[met]] = met
         return codes[numbers]
@@ -258,7 +258,7 @@ class StreamModel(Known):
     def judge(self, instances: Instances) -> np.ndarray:
         """The labels predicted for scaled rows."""
         if self._model is None or not self.classes:
-            return np.full(len(instances.votes), NOBODY, np.int32)
+            return np.full(len(instances.votes), NO_CLASS, np.int32)
         return self._codes(self._judged(self._model.engine, instances)[0])
 
     def _scores(self, instances: Instances) -> np.ndarray:
@@ -308,7 +308,8 @@ class StreamModel(Known):
         """The model whose `state` this was; it goes on as if it had never stopped.
 
         With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
-        that are not copied comes a model that can be looked at and merged, but must not learn.
+        that are not copied comes a model that can be looked at and merged, but must not learn. Those handed over
+        (`linmax.util.names.Handed`) are used up.
         """
         parts = apart(arrays)
         try:
@@ -320,7 +321,7 @@ class StreamModel(Known):
                 update_on_tie=description["update_on_tie"],
                 hash_bits=bits,
             )
-            self.vocabulary = Vocabulary.from_arrays(parts.get("names", {}), bits) if vocabulary is None else vocabulary
+            self.vocabulary = Vocabulary.from_arrays(parts.pop("names", {}), bits) if vocabulary is None else vocabulary
             self.labels = Classes(description["labels"])
             self.scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
             self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
@@ -328,7 +329,7 @@ class StreamModel(Known):
             self.reading = dict(description.get("reading", {}))
             if description.get("memory") is not None:
                 self.limit(int(description["memory"]))
-            self._places = np.full(len(self.labels), NOBODY, np.int32)
+            self._places = np.full(len(self.labels), NO_CLASS, np.int32)
             if description["model"] is not None:
                 self._model = Model.from_state(description["model"], parts["model"], copied)
                 place = {name: code for code, name in enumerate(self.labels.names)}
@@ -344,7 +345,8 @@ class StreamModel(Known):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that was saved."""
-        return cls.from_state(*files.read(path, STREAM_KIND))
+        description, arrays = files.read(path, STREAM_KIND)
+        return cls.from_state(description, handed_over(arrays))
 
 
 def weights_of(batch: Batch) -> np.ndarray | None:

@@ -23,14 +23,14 @@ from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files
 from linmax.util.names import apart
 
-__all__ = ["CHECKPOINT", "Counts", "Milestone", "Progressive"]
+__all__ = ["CHECKPOINT", "Milestone", "PassCounts", "Progressive"]
 
 CHECKPOINT = "stream checkpoint"
 STREAM_POINTS = 2048  # of the mistake curve
 
 
 @dataclass
-class Counts:
+class PassCounts:
     """What happened in one pass."""
 
     trials: int = 0
@@ -93,7 +93,7 @@ class Progressive:
     delay: int = 0
     holdout: int = 0
     watch: Callable[[Milestone], None] | None = None
-    passes: list[Counts] = field(default_factory=lambda: [Counts()])
+    passes: list[PassCounts] = field(default_factory=lambda: [PassCounts()])
     position: Position = field(default_factory=Position)
     settled: dict[str, Any] = field(default_factory=dict)
     kind: str | None = None
@@ -107,7 +107,7 @@ class Progressive:
     _waiting_weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> PassCounts:
         """Of the present pass."""
         return self.passes[-1]
 
@@ -164,7 +164,7 @@ class Progressive:
             self._waiting = None
             self._waiting_codes, self._waiting_weights = np.zeros(0, np.int32), np.zeros(0)
         if again:
-            self.passes.append(Counts())
+            self.passes.append(PassCounts())
             self.position, self.rows = Position(), 0
 
     def keep_best(self) -> None:
@@ -268,7 +268,7 @@ class Progressive:
                 int(description["delay"]),
                 int(description["holdout"]),
                 None,
-                [Counts(**counts) for counts in description["passes"]],
+                [PassCounts(**counts) for counts in description["passes"]],
                 Position(**description["position"]),
                 description["settled"],
                 description["kind"],

@@ -38,7 +38,9 @@ async function refresh() {
   }
   const told = await answer.json();
   known = told.models;
-  showQuarantined(told.quarantined);
+  showAlarm("quarantine", "quarantined", told.quarantined.map((model) => `${model.name}: ${model.reason}`));
+  const ready = await fetch("/ready");
+  if (ready.ok) showAlarm("incidents", "happened", (await ready.json()).incidents);
   if (at("leave").hidden) {
     const session = await (await fetch("/v1/session")).json();
     at("leave").hidden = session.key === null;
@@ -50,9 +52,12 @@ async function refresh() {
   showLearner();
 }
 
-function showQuarantined(models) {
-  at("quarantine").hidden = models.length === 0;
-  at("quarantined").replaceChildren(...models.map((model) => cell("li", `${model.name}: ${model.reason}`)));
+function showAlarm(box, list, lines) {
+  const text = lines.join("\n");
+  if (at(list).dataset.text === text) return; // it is said once, also by a screen reader
+  at(list).dataset.text = text;
+  at(box).hidden = lines.length === 0;
+  at(list).replaceChildren(...lines.map((line) => cell("li", line)));
 }
 
 function showLearner() {
@@ -64,8 +69,9 @@ function showLearner() {
 }
 
 function listModels(models) {
-  at("no-models").hidden = models.length > 0;
-  at("board").classList.toggle("empty", models.length === 0);
+  const none = models.length === 0 && at("quarantine").hidden;
+  at("no-models").hidden = !none;
+  at("board").classList.toggle("empty", none);
   const list = at("models");
   const names = models.map((model) => model.name).join("\n");
   if (list.dataset.names !== names) {
@@ -92,7 +98,8 @@ function listModels(models) {
 const buttonOf = (name) => at("models").querySelector(`button[data-name="${CSS.escape(name)}"]`);
 
 function showCount(name, { mistakes, trials }) {
-  buttonOf(name).querySelector("span").textContent = `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
+  const told = trials === 0 ? "no trials yet" : `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
+  buttonOf(name).querySelector("span").textContent = told;
 }
 
 function choose(name) {
@@ -227,10 +234,12 @@ function draw(series) {
     legend: { live: false },
     series: [{ label: "trials" }, ...lines.slice(0, series.length - 1).map(([label, name, dash]) => (
       { label, stroke: colour(name), width: 2, dash, points: { show: false } }))],
-    axes: [{ ...axis, size: 36 }, { ...axis, size: 64 }],
+    axes: [{ ...axis, size: 36, incrs: STEPS }, { ...axis, size: 64, incrs: STEPS }],
   };
   return new uPlot(options, series, at("curve"));
 }
+
+const STEPS = Array.from({ length: 14 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat(); // whole ones
 
 function size() {
   const box = at("curve").getBoundingClientRect();
@@ -250,6 +259,8 @@ function showRows() {
   at("rows").replaceChildren(...rows);
 }
 
+const LONG = 80; // letters of a name that are shown
+
 function showWeights(weights) {
   const rows = [];
   for (const kind of ["voters", "raters", "attributes", "thresholds"]) {
@@ -264,8 +275,10 @@ function showWeights(weights) {
   at("no-weights").hidden = shown.length > 0;
   at("weights").replaceChildren(...shown.map(([name, weight, kind]) => {
     const row = document.createElement("tr");
-    const head = cell("th", kind === "thresholds" ? `threshold → ${name}` : name);
+    const words = kind === "thresholds" ? `threshold → ${name}` : name;
+    const head = cell("th", words.length > LONG ? `${words.slice(0, LONG - 1)}…` : words);
     head.scope = "row";
+    head.title = words;
     const bar = document.createElement("td");
     bar.append(barOf(weight / most, signed));
     row.append(head, bar, cell("td", weight.toPrecision(3).replace("-", "−")));

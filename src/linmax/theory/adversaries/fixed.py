@@ -30,7 +30,7 @@ def sparse_target(n: int, relevant: int = 0) -> Vector:
     Returns
     -------
     array (n, n)
-        The instances z, one a row.
+        The instances z, one per row.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def ties(n: int) -> Vector:
     Returns
     -------
     array (log2 n, n)
-        The instances z, one a row.
+        The instances z, one per row.
 
     Examples
     --------

@@ -35,7 +35,7 @@ MOST_ROWS = 20_000
 LEAST_MARGIN = 1e-5
 """No margin below this share of the largest is taken: too few digits of u.z are left to divide by it."""
 
-ROUNDING = 1e-8
+BOUND_ROUNDING = 1e-8
 """What rounding can add to a bound, relative to it."""
 
 
@@ -135,7 +135,7 @@ def certify(
 def _stands(found: Certificate, mistakes: int, updates: int | None) -> None:
     """A theorem that a run contradicts is an error of this package, and not to be shown to anyone."""
     for what, made in (("mistakes", mistakes), ("updates", updates)):
-        if made is not None and made > found.bound * (1.0 + ROUNDING):
+        if made is not None and made > found.bound * (1.0 + BOUND_ROUNDING):
             raise RuntimeError(
                 f"internal error: {found.learner} made {made} {what} in {found.trials} trials, and its certificate "
                 f"allows {found.bound:.6g}; this is a bug of linmax, please report it with the data"

@@ -1,0 +1,171 @@
+"""What voters name when each class is right: evidence beyond how often they are right.
+
+Voter i named class v in C_i(c, v) of the trials whose label was c, and spoke V_i times. With f_c the share of trials
+with label c, what the vote v tells of class c is the logarithm of
+
+    (C_i(c, v) + S q_i(c, v)) / (f_c V_i + S),
+
+where q_i is the guess before there are counts: i names the right class as often as it does on the whole, and otherwise
+any other as often as it names that one. A voter who speaks only where one class is right tells so, too. Evidence is
+added up over all who speak, as naive Bayes does (Dawid and Skene 1979), and becomes one more rater: a logit learns how
+far to trust it, for voters err together and the sum counts the same evidence several times.
+
+Raters have no part in it: the class that one rates highest says nothing of how sure it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from linmax.core.contract import Cube, Instances, Matrix, Vector
+from linmax.jit.compiling import kernel
+from linmax.learners.softmax_trials import Store
+from linmax.learners.votes.trial import CONFUSED
+
+__all__ = [
+    "Confusions",
+    "ConfusionsT",
+    "PlacedConfusions",
+    "join_confusions",
+    "log_odds",
+    "new_confusions",
+    "note_trial",
+    "write_evidence",
+]
+
+PRIOR = 5.0  # S: votes that the guess counts for
+COMMON = 5.0  # votes for which the others count, in how often a voter is right; likewise a habit of naming all alike
+UNIT = 0.3  # of evidence, as a rating: it is learned a tenth as fast as a voter
+MOST_COUNTS = 2**20  # beyond so many, nothing is counted and there is no evidence
+SMALLEST = 1e-200  # a product whose logarithm is taken before it is multiplied further
+
+VOTES, RIGHT = 0, 1
+
+
+class Confusions(NamedTuple):
+    """Counts over trials with labels, of n voters; n is 0 where they are too many."""
+
+    counts: np.ndarray  # (n, k, k): trials with this label in which this class was named
+    named: np.ndarray  # (n, k): how often each class was named
+    votes: np.ndarray  # (n, 2): votes, and right ones
+    everyone: np.ndarray  # (2,): the same of all together
+    labels: np.ndarray  # (k,): trials with each label
+
+
+ConfusionsT = types.NamedTuple((Cube, Matrix, Matrix, Vector, Vector), Confusions)
+
+
+def new_confusions(n: int, k: int) -> Confusions:
+    """Before the first trial.
+
+    Examples
+    --------
+    >>> new_confusions(3, 4).counts.shape, new_confusions(3000, 100).counts.shape
+    ((3, 4, 4), (0, 100, 100))
+    """
+    n = n if n * k * k <= MOST_COUNTS else 0
+    return Confusions(np.zeros((n, k, k)), np.zeros((n, k)), np.zeros((n, 2)), np.zeros(2), np.zeros(k))
+
+
+class PlacedConfusions(NamedTuple):
+    """Counts, the places of their voters and of their classes among all, and how often they count."""
+
+    own: Confusions
+    voters: np.ndarray
+    classes: np.ndarray
+    times: float
+
+
+def join_confusions(parts: Iterable[PlacedConfusions], n: int, k: int) -> Confusions:
+    """The counts of n voters on k classes, added up."""
+    new = new_confusions(n, k)
+    for own, voters, classes, times in parts:
+        classes = classes[: own.labels.size]
+        new.labels[classes] += times * own.labels
+        if len(own.votes) and len(new.votes):
+            new.counts[np.ix_(voters, classes, classes)] += times * own.counts
+            new.named[np.ix_(voters, classes)] += times * own.named
+            new.votes[voters] += times * own.votes
+            new.everyone[:] += times * own.everyone
+    return new
+
+
+@kernel()
+def named_by(instances: Instances, t: int, known: int, i: int) -> int:
+    """The class that voter i names; -1 if none. Negated voters and copies name none."""
+    vote = instances.votes[t, i]
+    return vote if 0 <= vote < known and instances.signs[i] == 1.0 else -1
+
+
+@kernel()
+def accuracy(confusions: Confusions, i: int) -> float:
+    """How often voter i is right, drawn to how often all are."""
+    usual = (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
+    return (confusions.votes[i, RIGHT] + COMMON * usual) / (confusions.votes[i, VOTES] + COMMON)
+
+
+@kernel()
+def write_evidence(
+    confusions: Confusions, instances: Instances, t: int, known: int, store: Store, at: int, room: np.ndarray
+) -> int:
+    """Write what all who speak tell of each class, as ratings from ``at`` on; returns where they end."""
+    if not confusions.counts.size or known < 2:
+        return at
+    trials, spoke, mean = 0.0, False, 0.0
+    for c in range(known):
+        trials += confusions.labels[c]
+    for c in range(known):
+        room[c] = 0.0
+        store.values[at + c] = 1.0
+    for i in range(len(confusions.votes)):
+        vote = named_by(instances, t, known, i)
+        if vote < 0:
+            continue
+        spoke = True
+        counts, named, votes = confusions.counts[i], confusions.named[i], confusions.votes[i, VOTES]
+        right = accuracy(confusions, i)
+        usual = (1.0 - right) * (named[vote] + COMMON / known)
+        share = votes / max(trials, 1.0)
+        for c in range(known):
+            guess = right if c == vote else usual / (votes + COMMON - named[c] - COMMON / known)
+            store.values[at + c] *= (counts[c, vote] + PRIOR * guess) / (share * confusions.labels[c] + PRIOR)
+            if store.values[at + c] < SMALLEST:
+                room[c] += math.log(store.values[at + c])
+                store.values[at + c] = 1.0
+    if not spoke:
+        return at
+    for c in range(known):
+        room[c] += math.log(store.values[at + c])
+        mean += room[c] / known
+    for c in range(known):
+        store.places[at], store.of[at], store.values[at] = CONFUSED, c, UNIT * (room[c] - mean)
+        at += 1
+    return at
+
+
+@kernel()
+def note_trial(confusions: Confusions, instances: Instances, t: int, known: int, label: int) -> None:
+    """Count one trial."""
+    confusions.labels[label] += 1.0
+    for i in range(len(confusions.votes)):
+        vote = named_by(instances, t, known, i)
+        if vote >= 0:
+            confusions.counts[i, label, vote] += 1.0
+            confusions.named[i, vote] += 1.0
+            confusions.votes[i, VOTES] += 1.0
+            confusions.everyone[VOTES] += 1.0
+            if vote == label:
+                confusions.votes[i, RIGHT] += 1.0
+                confusions.everyone[RIGHT] += 1.0
+
+
+def log_odds(confusions: Confusions) -> np.ndarray:
+    """By how much, as a rating, the vote of each voter favours its class over another, on the whole."""
+    k, usual = max(2, confusions.labels.size), (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
+    right = (confusions.votes[:, RIGHT] + COMMON * usual) / (confusions.votes[:, VOTES] + COMMON)
+    return np.asarray(UNIT * np.log(right / (1.0 - right) * (k - 1)))

@@ -1,0 +1,170 @@
+"""What a `Learner` answers beside the class that it predicts: scores, probabilities, sets, ranks, whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from linmax.models.model import chosen
+from linmax.models.online.asking import next_voter
+from linmax.models.online.candidates import best_first, choices, judge_candidates, judged
+from linmax.models.online.reading import Attributes, Candidates, Scores, Votes
+from linmax.models.online.trials import NamedTrials
+from linmax.models.online.waiting import WaitingRoom
+
+__all__ = ["NamedAnswers"]
+
+
+class NamedAnswers(NamedTrials):
+    """Questions that a `Learner` answers; none of them changes what it has learned."""
+
+    _waiting: WaitingRoom
+
+    def rank(self, candidates: Candidates, *, votes: Votes = None, scores: Scores = None) -> list[Any]:
+        """The candidates, the best first. Nothing is learned.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner()
+        >>> for t in range(20):
+        ...     said = {"bm25": [0.2, 0.9, 0.1], "clicks": [0.8, 0.3, 0.4]}
+        ...     _ = learner.learn(candidates=[f"{t}a", f"{t}b", f"{t}c"], scores=said, label=f"{t}a")
+        >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
+        ['z', 'y', 'x']
+        """
+        names = choices(self, candidates)
+        _, rated = judge_candidates(self, names, (None, votes, scores))
+        return [names[place] for place in best_first(self, rated)]
+
+    def scores(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+    ) -> dict[Any, float]:
+        """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
+        if candidates is not None:
+            names = choices(self, candidates)
+            rated = judge_candidates(self, names, (attributes, votes, scores))[1]
+            return dict(zip(names, rated.tolist(), strict=True))
+        model, table = self._rated(attributes, votes, scores)
+        return dict(zip(model.known, table[0].tolist(), strict=True))
+
+    def predict_proba(
+        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None
+    ) -> dict[Any, float]:
+        """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
+        model, table = self._rated(attributes, votes, scores)
+        return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+
+    def predict_set(
+        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None, coverage: float = 0.9
+    ) -> tuple[Any, ...]:
+        """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("perceptron")
+        >>> for trial in range(100):
+        ...     _ = learner.learn({"rain": 1.0}, label="umbrella" if trial % 10 else "hat")
+        >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
+        (('umbrella', 'hat'), ('umbrella',))
+        """
+        model, table = self._rated(attributes, votes, scores)
+        return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
+
+    def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
+        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+
+        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
+        class was right and with ``wrong`` if it was not.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
+        >>> for _ in range(100):
+        ...     tried = learner.explore({"rain": 1.0})
+        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **told)
+        >>> learner.predict({"rain": 1.0})
+        'umbrella'
+        """
+        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
+        place = model.explored(int(predictions[0]))
+        return model.classes[place] if place >= 0 else None
+
+    def wants_label(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
+    ) -> bool:
+        """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
+
+        The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
+        each instance. With an ``id`` alone the instance is the one that `predict` kept.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("S(b=0.1)-perceptron", classes=["hat", "umbrella"])
+        >>> for _ in range(50):
+        ...     if learner.wants_label({"rain": 1.0}):
+        ...         _ = learner.learn({"rain": 1.0}, label="umbrella")
+        >>> learner.trials < 15, learner.predict({"rain": 1.0})
+        (True, 'umbrella')
+        """
+        blocks = attributes, votes, scores
+        if candidates is not None:
+            rated = judge_candidates(self, choices(self, candidates), blocks)[1]
+            return self._model.wants_label(rated[None], len(rated))
+        if id is None:
+            return self._model.wants_label(self._judge(self._reading.read(*blocks))[2])
+        given, kept = self._waiting.kept(id, *blocks), self._waiting[id].candidates
+        if kept is None:
+            return self._model.wants_label(self._judge(given)[2])
+        return self._model.wants_label(judged(self, given, len(kept))[None], len(kept))
+
+    def ask(
+        self,
+        votes: Mapping[Any, Any],
+        *,
+        attributes: Attributes = None,
+        candidates: Candidates = None,
+        costs: Any = None,
+        voters: Sequence[Any] | None = None,
+    ) -> Any:
+        """Whom of the voters to ask next about an instance, None when those left cannot change the answer.
+
+        Parameters
+        ----------
+        votes
+            The votes so far, {voter: vote}; who was asked and abstained is there with None.
+        attributes
+            Those of the instance, if there are any.
+        candidates
+            Those of the instance, for a learner that chooses among candidates.
+        costs
+            What asking each voter costs, {voter: number}; the most weight for its cost comes first.
+        voters
+            Who may be asked: all by default, or a panel (`VoteFusion.panel` tells how few are enough).
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("perceptron", thresholds=False)
+        >>> for label in ["a", "b"] * 5:
+        ...     _ = learner.learn(votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
+        >>> learner.ask({}), learner.ask({"anna": "a"})
+        ('anna', None)
+        """
+        names = None if candidates is None else choices(self, candidates)
+        return next_voter(self, votes, attributes, names, costs, self.voters if voters is None else voters)

@@ -1,0 +1,68 @@
+"""Tests for what the commands tell of a learner's members and of what its pool decided."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.cli import main
+from linmax.cli.insides import in_words
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def shown(capsys, name):
+    assert main(["show", name, "--json", "f.json"]) == 0
+    return capsys.readouterr().out, json.loads(Path("f.json").read_text())
+
+
+def test_a_learner_of_attributes_shows_members_and_what_was_decided(folder, capsys):
+    random, learner = np.random.default_rng(0), linmax.Learner()
+    for a, b in random.random((60, 2)).tolist():
+        learner.learn({"a": a, "b": b}, "yes" if a > b else "no")
+    learner.save("m.linmax")
+    told, figures = shown(capsys, "m.linmax")
+    assert figures["decided"] == learner.model.pool.decided()
+    assert figures["members"] == {member.name: member.weight for member in learner.model.pool.members()}
+    assert "attributes are taken for numbers, as the data decided (100.0 % of them were not 0" in told
+    assert f"  {figures['members']['PA-I']:+.3f}  PA-I\n" in told
+
+
+def test_a_learner_of_votes_shows_the_shares_of_its_members(folder, capsys):
+    learner = linmax.Learner()
+    for label in "AABABB" * 5:
+        learner.learn(votes={"right": label, "says A": "A"}, label=label)
+    learner.save("m.linmax")
+    told, figures = shown(capsys, "m.linmax")
+    assert figures["decided"] is None
+    assert sum(figures["members"].values()) == pytest.approx(1.0)
+    assert all(f"{100 * share:.1f} %  {name}\n" in told for name, share in figures["members"].items())
+
+
+def test_a_combination_shows_the_mistakes_of_its_members(folder, capsys):
+    learner = linmax.Learner(linmax.combine(["perceptron", "A-perceptron"]))
+    for label in "AABABB" * 5:
+        learner.learn(votes={"right": label, "says A": "A"}, label=label)
+    learner.save("m.linmax")
+    told, figures = shown(capsys, "m.linmax")
+    assert figures["members"].keys() == {"perceptron", "A-perceptron"}
+    assert f"{figures['members']['A-perceptron']} mistakes  A-perceptron" in told
+
+
+def test_a_fusion_speaks_of_its_calibration_once_there_is_one(folder, capsys):
+    for trials, there in [(5, False), (100, True)]:
+        jury = linmax.jury_problem(trials=trials)
+        linmax.VoteFusion().fit(jury.votes, jury.labels).save("m.linmax")
+        told, figures = shown(capsys, "m.linmax")
+        assert bool(figures["calibration"]) == ("calibration: sharpness" in told) == there
+
+
+def test_what_a_user_decided_is_told_as_such():
+    assert in_words({"attributes are": "words", "decided by": "the learner"}) == (
+        "attributes are taken for words, as the learner decided"
+    )
