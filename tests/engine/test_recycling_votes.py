@@ -14,7 +14,7 @@ from linmax.engine.recycling_votes import form_of
 from linmax.jit.compiling import JIT
 from linmax.jit.selection import plain_agreeing
 from linmax.techniques.node import Run
-from linmax.techniques.recycling import MOST_BITS
+from linmax.techniques.recycling import BITS_IN_WORD
 
 
 def problem(trials: int, voters: int, k: int, noise: float, abstaining: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +105,7 @@ def test_what_goes_by_bits() -> None:
 
 
 def test_many_voters_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    votes, labels = problem(60, MOST_BITS, 3, 0.2)
+    votes, labels = problem(60, BITS_IN_WORD, 3, 0.2)
     found, wanted = states(monkeypatch, "AR-perceptron", votes, labels)
     assert not found.model.engine.members.forms.any()
     same(found, wanted)

@@ -34,7 +34,7 @@ from linmax.engine.settings import Settings, settings_of
 from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
 from linmax.techniques.hypothesis_log import Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
-from linmax.techniques.recycling import MOST_BITS
+from linmax.techniques.recycling import BITS_IN_WORD
 from linmax.util.names import apart
 
 __all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
@@ -69,7 +69,7 @@ class Engine:
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
         self.always_changes = any(node.always_changes for node in nodes)
-        few_voters = layout.voters + stride_for(k) <= MOST_BITS and layout.raters + layout.dense + layout.sparse == 0
+        few_voters = layout.voters + stride_for(k) <= BITS_IN_WORD and layout.raters + layout.dense + layout.sparse == 0
         self.members = members_of(self.runs, self.tracked, few_voters)
         self.state = first_state(self, max(capacity, layout.rows))
         for member, run in enumerate(self.runs):

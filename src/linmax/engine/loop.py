@@ -49,7 +49,7 @@ from linmax.core.member import (
 from linmax.core.search import Trials, TrialsT, doubt, lane_leads, lane_scores, search, sighted, take_aim
 from linmax.jit.compiling import kernel, written_out
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
-from linmax.techniques.recycling import BUDGET, KEPT, MOST_BITS, SAVED, USES, call_recycle, recycle_instances
+from linmax.techniques.recycling import BITS_IN_WORD, BUDGET, KEPT, SAVED, USES, call_recycle, recycle_instances
 
 __all__ = [
     "JUDGE",
@@ -220,7 +220,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                 if recycling[KEPT]:
                     given.uses[event] = 1
                     start, form = max(0, event + 1 - recycling[KEPT]), members.forms[member]
-                    if form and panel.codes.size and view.weights.size <= MOST_BITS:
+                    if form and panel.codes.size and view.weights.size <= BITS_IN_WORD:
                         total = call_recycle(
                             members.recycler, view, scratch, given, start, event + 1, recycling[USES], form, counts
                         )

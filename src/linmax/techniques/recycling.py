@@ -45,12 +45,12 @@ from linmax.techniques.node import NO_RECYCLING, Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import LARGEST_INT32, counted
 
-__all__ = ["MOST_BITS", "RECYCLE", "Recycled", "call_recycle", "recycle", "recycle_instances"]
+__all__ = ["BITS_IN_WORD", "RECYCLE", "Recycled", "call_recycle", "recycle", "recycle_instances"]
 
 FOREVER = LARGEST_INT32  # "u = infinity", as a counter
 SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
-MOST_BITS = 63  # coordinates whose bits are one number: up to these votes are recycled by bits
+BITS_IN_WORD = 63  # coordinates whose bits are one number: up to these votes are recycled by bits
 
 MemberTrialsT = types.NamedTuple([InstancesT, PanelT, Labels, int32[::1]], Trials)
 RECYCLE = float64(MemberViewT, ScratchT, MemberTrialsT, int64, int64, int64, int64, Indices)
