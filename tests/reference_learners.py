@@ -276,7 +276,7 @@ class ReferenceVotes:
     keep all of their precision, otherwise its diagonal.
     """
 
-    informed = (True, False, True, False, False)
+    informed = (True, False, False, False, False)
     ridge = (1.0, 10.0, 10.0, 10.0, 10.0)
     kept = (1.0, 1.0, 0.999, 0.99, 0.97)
 

@@ -360,10 +360,12 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, batches: int, *arguments: str) 
             os.kill(os.getpid(), signal.SIGINT)
         return play(self, batch)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores Ctrl-C for what runs behind it
     with monkeypatch.context() as patch:
         small_batches(patch)
         patch.setattr(Progressive, "play", with_ctrl_c)
         assert main(["learn", "data.vw", *arguments]) == 130
+    signal.signal(signal.SIGINT, before)
     assert count == batches
 
 

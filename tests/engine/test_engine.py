@@ -119,12 +119,18 @@ def test_panels_slices_and_chunks_change_nothing(learner: str, monkeypatch: pyte
             return everything(run(learner, given.instances, given.labels))
 
         expected = whole()
-        for name, value in [("SMALL", 0), ("LONGEST", 7), ("LONGEST", 1), ("MEMORY", 1), ("MEMORY", 40_000)]:
+        for name, value in [
+            ("SMALL", 0),
+            ("LONGEST_SLICE", 7),
+            ("LONGEST_SLICE", 1),
+            ("MEMORY", 1),
+            ("MEMORY", 40_000),
+        ]:
             with monkeypatch.context() as patch:
                 patch.setattr(machine_module, name, value)
                 assert_same(whole(), expected)
         with monkeypatch.context() as patch:  # no panels, slices of 5 and chunks of one trial
-            for name, value in [("SMALL", 0), ("LONGEST", 5), ("MEMORY", 1)]:
+            for name, value in [("SMALL", 0), ("LONGEST_SLICE", 5), ("MEMORY", 1)]:
                 patch.setattr(machine_module, name, value)
             assert_same(whole(), expected)
 

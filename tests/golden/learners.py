@@ -54,11 +54,20 @@ COMBINED = [
     "stack(perceptron, winnow(1.1), fusion=winnow(1.05))",
     "stack(A-arow, AR-winnow(1.1), naive-bayes, fusion=A-arow)",
 ]
+SPARING = [  # of labels, or told right and wrong alone
+    "S-perceptron",
+    "S(b=0.2)AR-winnow(1.2)",
+    "S(b=0.1)-votes",
+    "B-perceptron",
+    "B(gamma=0.2)A-arow",
+    "B-votes",
+    "combine(B-perceptron, S-alma(2))",
+]
 PAPERS = ["combine", "vr-combine"]
 WHOLE = ["naive-bayes", "recent-label", "robust-softmax(0.1)", "softmax"]
 POOLS = ["attributes", "auto", "votes"]
 
-ALL = [*RULES, *AVERAGES, *RECYCLED, *VOTED, *COMBINED, *PAPERS, *WHOLE, *POOLS]
+ALL = [*RULES, *AVERAGES, *RECYCLED, *VOTED, *COMBINED, *SPARING, *PAPERS, *WHOLE, *POOLS]
 
 # One of each kind, where a face is at stake rather than the rules.
 SOME = [

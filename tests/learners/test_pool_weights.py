@@ -141,7 +141,7 @@ def test_what_has_none() -> None:
     instances = experts(attributes=values, classes=range(K))
     with pytest.raises(ValueError, match="looks at labels only, and has no weights"):
         _ = run("recent-label(0.8)", instances, labels).model.weights
-    with pytest.raises(ValueError, match="no single weight vector"):
+    with pytest.raises(ValueError, match="not a single weight vector"):
         _ = run("stack(perceptron, arow)", instances, labels).model.weights
     fitted = LinearMaxClassifier("stack(perceptron, arow)").fit(values, labels)
     with pytest.raises(AttributeError, match="several weight vectors"):

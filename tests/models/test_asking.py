@@ -73,7 +73,7 @@ def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:
 
 def test_a_voter_that_got_better_is_found_again() -> None:
     table, labels = votes(400)
-    later, later_labels = votes(1500, seed=1, good=(0, 1, 2, 11))
+    later, later_labels = votes(2000, seed=1, good=(0, 1, 2, 11))
     later[NAMES[11]] = later_labels  # always right from now on
     fusion = linmax.VoteFusion().fit(table, labels)
     asked = []
@@ -209,3 +209,50 @@ def test_trials_of_few_may_be_learned_together() -> None:
     one_by_one = [single.predict({name: [column[t]] for name, column in said.items()})[0] for t in range(40)]
     assert together.predict(said).tolist() == one_by_one
     assert together.predict_proba(said).argmax(axis=1).tolist() == ["abcd".index(label) for label in one_by_one]
+
+
+@pytest.mark.parametrize("learner", ["auto", "A-winnow(1.2)", "perceptron", "combine(perceptron, alma(2))"])
+def test_scores_and_explanations_of_few_are_those_of_the_answer(learner: str) -> None:
+    table, labels = votes(420)
+    fusion = linmax.VoteFusion(learner).fit({name: v[:300] for name, v in table.items()}, labels[:300])
+    told = asked_of_few(fusion, table, labels, slice(300, 360))
+    order = fusion.classes_.tolist()
+    for row in told:
+        said = {name: [vote] for name, vote in row.items()}
+        answer, scores = fusion.predict(said)[0], fusion.decision_function(said)[0]
+        assert order[int(scores.argmax())] == answer
+        assert fusion.predict_proba(said)[0].argmax() == scores.argmax()
+        if learner.startswith("combine"):  # no single weight vector
+            continue
+        explained = fusion.explain(row)
+        assert explained.winner == answer
+        assert explained.difference == pytest.approx(scores.max() - np.sort(scores)[-2], abs=1e-9)
+        silent = set(NAMES) - set(row)
+        assert all(explained.contributions[name] == 0.0 for name in silent)
+
+
+def test_steps_of_a_chain_are_learned_as_far_as_was_asked() -> None:
+    """The model of the first m voters is the learner itself on their votes in the trials that came so far."""
+    table, labels = votes(500)
+    fusion = linmax.VoteFusion(classes=list("abcd")).fit({name: v[:300] for name, v in table.items()}, labels[:300])
+    told = asked_of_few(fusion, table, labels, slice(300, 500))
+    few = fusion._state.few
+    assert len(few.sizes) > 1
+    assert not few.joined
+    for step, size in enumerate(few.sizes):
+        members = [NAMES[i] for i in few.members[:size]]
+        reached = [300 + t for t, row in enumerate(told) if members[-1] in row]
+        own = linmax.VoteFusion(classes=list("abcd"))
+        for part in (list(range(300)), reached):
+            own.partial_fit({name: table[name][part] for name in members}, labels[part])
+        assert own.model.trials == few.models[step].trials
+        assert own.model.weights.arrays.voters == pytest.approx(few.models[step].weights.arrays.voters)
+
+
+def test_a_label_never_met_is_learned_by_the_model_of_all() -> None:
+    table, labels = votes(320)
+    fusion = linmax.VoteFusion().fit({name: v[:300] for name, v in table.items()}, labels[:300])
+    told = heard(fusion, rows(table, slice(300, 301))[0])
+    fusion.partial_fit({name: [vote] for name, vote in told.items()}, ["new"])
+    assert "new" in fusion.classes_
+    assert fusion.ask({}) is not None

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from linmax import LinearMaxClassifier
+from linmax.learners.pair_members import PairMembers
 from linmax.models.sklearn.weighting import Showing, shares_of
 
 FAST = "AR-perceptron"
@@ -49,6 +50,43 @@ def test_more_passes_than_one_help():
     once = LinearMaxClassifier(max_iter=1).fit(X[:1200], y[:1200])
     model = LinearMaxClassifier().fit(X[:1200], y[:1200])
     assert model.score(X[1200:], y[1200:]) > once.score(X[1200:], y[1200:])
+    assert log_loss(y[1200:], model.predict_proba(X[1200:])) < log_loss(y[1200:], once.predict_proba(X[1200:]))
+
+
+@pytest.mark.parametrize("size", [300, 1500])
+def test_a_warm_start_takes_in_a_class_of_one_sample_held_out_or_not(size):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(size, 4))
+    y = (X[:, 0] > 0.0).astype(int)
+    for place in range(4):
+        labels = y.copy()
+        labels[place] = 7
+        model = LinearMaxClassifier("perceptron", warm_start=True, random_state=place).fit(X, y).fit(X, labels)
+        assert model.classes_.tolist() == [0, 1, 7]
+        assert model.predict_proba(X[:3]).shape == (3, 3)
+
+
+def test_a_batch_is_studied_once(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    studied = []
+    study = PairMembers.study
+    monkeypatch.setattr(PairMembers, "study", lambda self, rows, labels: studied.append(study(self, rows, labels)))
+    model = LinearMaxClassifier(max_iter=2).fit(X[:300], y[:300])
+    assert len(studied) == 2  # by the two that pair bins, and none of it again in copies and later passes
+    model.partial_fit(X[300:600], y[300:600])
+    assert len(studied) == 2
+
+
+@pytest.mark.parametrize("learner", ["auto", FAST])
+def test_the_loss_at_each_look(learner, capsys):
+    X, y = load_digits(return_X_y=True)
+    model = LinearMaxClassifier(learner, max_iter=2, tol=0.0, n_iter_no_change=100, verbose=1).fit(X[:1100], y[:1100])
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in told] == [
+        f"pass {passes:g}" for passes in ([1, 2] if learner == FAST else 1 + np.arange(9) / 8)
+    ]
+    assert [f"{loss:.4f}" for loss in model.loss_curve_] == [line.split()[-1] for line in told]
+    assert 1 <= model.n_iter_ <= 2
 
 
 @pytest.mark.parametrize("early_stopping", [True, False])

@@ -107,3 +107,20 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert re.search(r"Page saved as .*page\.html", capsys.readouterr().out)
     read(page)
     assert main(["fuse", str(path), "--label", "label", "--html", str(tmp_path / "no" / "page.html")]) == 2
+
+
+def test_what_is_dark_or_narrow_is_for_the_screen_and_paper_has_all_colours_of_the_light_page(tmp_path: Path) -> None:
+    linmax.VoteFusion("perceptron").fit(*jury(60)).report().to_html(tmp_path / "jury.html")
+    style = re.search(r"<style>(.*?)</style>", (tmp_path / "jury.html").read_text(encoding="utf-8"), re.DOTALL)
+    assert style is not None
+    asked = re.findall(r"@media ([^{]*)\{", style[1])
+    assert "print" in asked
+    assert all(condition.startswith("screen and") for condition in asked if condition != "print")
+    used, set_at_first = (
+        set(re.findall(r"var\((--\w+)", style[1])),
+        set(re.findall(r"(--\w+):", style[1].split("}")[0])),
+    )
+    assert used - {"--s"} <= set_at_first
+    paper = style[1][style[1].index("@media print") :]
+    for rule in ("overflow:visible", "break-inside:avoid", "break-after:avoid", "table-header-group"):
+        assert rule in paper  # nothing is cut, no heading stands alone, tables have their head on every page

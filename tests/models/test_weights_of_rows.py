@@ -247,7 +247,7 @@ def test_a_weight_of_a_label_that_comes_later() -> None:
     for bad in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="weight must be"):
             later.learn({"y": 1.0}, label="b", weight=bad)
-    with pytest.raises(TypeError, match="takes weight= with a label and without candidates"):
+    with pytest.raises(TypeError, match="takes weight= with a label only, and not with candidates"):
         later.learn({"y": 1.0}, wrong="b", weight=2.0)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import linmax
 from linmax.cli import main
-from linmax.models.wrong import another
+from linmax.util.draws import another
 
 CLASSES = list("abcd")
 
@@ -26,11 +26,11 @@ def votes(size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.small
 def test_another_class_is_drawn_by_its_probability() -> None:
-    drawn = Counter(another({"a": 0.5, "b": 0.3, "c": 0.2}, "a", t) for t in range(2000))
+    drawn = Counter(another({"a": 0.5, "b": 0.3, "c": 0.2}, "a", 2, t) for t in range(2000))
     assert drawn["a"] == 0
     assert drawn["b"] / 2000 == pytest.approx(0.6, abs=0.05)
-    assert another({"a": 1.0, "b": 0.0}, "a", 1) == "b"
-    assert another({"a": 1.0}, "a", 1) is None
+    assert another({"a": 1.0, "b": 0.0}, "a", 2, 1) == "b"
+    assert another({"a": 1.0}, "a", 2, 1) is None
 
 
 def on_line(learner: Any, table: np.ndarray, labels: np.ndarray, told: bool) -> tuple[float, Any]:

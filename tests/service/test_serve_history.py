@@ -230,8 +230,8 @@ class TestUpgrade:
                 local.call("POST", "/v1/models/words/learn", {"attributes": {"w1": 1.0}, "label": "pos"}).status == 200
             )
         shutil.rmtree(data / "snapshots")
+        expected, _ = replayed(read_log(data)["words"], learner="perceptron")  # while no service has the log
         with Local(data) as local:
-            expected, _ = replayed(read_log(data)["words"], learner="perceptron")
             assert local.service.models["words"].learner.weights == expected.weights
             assert local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"}).body == answer.body
             assert local.call("GET", "/ready").body["quarantined"] == []

@@ -142,3 +142,17 @@ def test_votes_are_asked_about_one_row_at_a_time() -> None:
     assert 0 < sum(wanted) < 80
     with pytest.raises(ValueError, match="takes one trial"):
         fusion.wants_label(DATA.votes[:2])
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "auto"])
+def test_updates_are_told_alike_by_both_techniques_and_by_the_learner_alone(learner: str) -> None:
+    """Every label asked for, no class drawn: what changed is what changes the learner itself, of rules and of pools."""
+    alone = linmax.run(learner, VOTES, DATA.labels)
+    selective = linmax.run(linmax.selective(learner, b=1e12), VOTES, DATA.labels)
+    assert selective.model.labels_used == len(DATA.labels)
+    assert selective.changed.tolist() == alone.changed.tolist()
+    assert selective.model.updates == alone.model.updates
+    two = linmax.majority_problem(k=2, trials=200, noise=0.1, seed=4)
+    votes = linmax.experts(votes=two.votes)
+    told = linmax.run(linmax.bandit(learner, gamma=0.0), votes, two.labels)
+    assert told.changed.tolist() == linmax.run(learner, votes, two.labels).changed.tolist()

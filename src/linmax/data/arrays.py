@@ -87,8 +87,8 @@ def attributes_of(instances: Instances, t: int) -> Instances:
     if indptr.size:
         lo, hi = indptr[t], indptr[t + 1]
         indptr, indices, values = np.array([0, hi - lo], np.int64), indices[lo:hi].copy(), values[lo:hi].copy()
-    dense = instances.dense[t : t + 1].copy()
-    return _NOTHING._replace(dense=dense, indptr=indptr, indices=indices, values=values, constant=instances.constant)
+    none, dense = _NOTHING, instances.dense[t : t + 1].copy()
+    return Instances(none.votes, none.signs, none.scores, dense, indptr, indices, values, instances.constant)
 
 
 def widen(instances: Instances, layout: Layout, k: int) -> Instances:

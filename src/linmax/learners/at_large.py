@@ -69,7 +69,7 @@ class AtLarge:
         """The sample, or the trials at these places in it."""
         held = FirstTrials()
         for instances, label in self.rows if places is None else [self.rows[place] for place in places.tolist()]:
-            held.keep(np.zeros(KNOWN + 1, np.int64), instances, label)
+            held.add(instances, label, np.ones(1))
         return held
 
     def keep(self, instances: Instances, labels: np.ndarray, begin: int, end: int) -> None:

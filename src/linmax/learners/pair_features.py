@@ -4,7 +4,7 @@ Attribute f is in bin b when edge b - 1 <= v < edge b; a literal is (f, b), a fe
 (Littlestone's conjunctions). The commonest bin of an attribute, if more than half of the values are in it, is silent:
 what it would say is said by the constant and the others. Pairs are made of the first `ACTIVE` literals of a row that
 speak, in the order of how much their attributes told about the label. The expansion is never stored: a row is a list of
-places in a hashed table, each of which belongs to the feature that came first.
+rows of a table, found by a hashed index, each place of which belongs to the feature that came first.
 
 Edges follow slow change: at each trial one edge e of an attribute moves by STEP_RATE (q - [v < e]) times the distance
 of its neighbours, q the share of values below it when it was set.
@@ -30,35 +30,47 @@ STEP_RATE = 0.004
 MEAN, VARIANCE, CELLS = range(3)
 PROBES = 8  # places that are tried
 LOW = (1 << 31) - 1  # numbers stay below 2^63 whatever they are multiplied with
+ROW_BITS = 22  # of a row in an entry of the index
+ROW = (1 << ROW_BITS) - 1
+LITERAL_BITS, TAG = 20, (1 << 40) - 1  # the rest tells whose row it is: all of up to 2^14 attributes apart
 
 
 @kernel()
-def place_of(low: int, high: int, owners: np.ndarray) -> int:
-    """The place of a feature, two literals or 0 and one, in a table: its own, or the first free one from there on.
+def tag_of(low: int, high: int) -> int:
+    """What a feature is known by in the index."""
+    return ((low << LITERAL_BITS) ^ high) & TAG
+
+
+@kernel()
+def place_of(low: int, high: int, index: np.ndarray) -> int:
+    """The place of a feature, two literals or 0 and one, in the index: its own, or the first free one from there on.
 
     Where there is none nearby, it shares one.
     """
-    mask, key = owners.size - 1, (low << 31) + high
+    mask, tag = index.size - 1, tag_of(low, high)
     mixed = low * 0x2C1B3C6D + high * 0x297A2D39
     mixed = (mixed ^ (mixed >> 15) ^ (mixed >> 33)) & LOW
     mixed = mixed * 0x1B873593
     first = (mixed ^ (mixed >> 13) ^ (mixed >> 31)) & mask
     place = first
     for _ in range(PROBES):
-        if owners[place] == 0 or owners[place] == key + 1:
+        if index[place] == 0 or index[place] >> ROW_BITS == tag:
             return place
         place = (place + 1) & mask
     return first
 
 
-@kernel(types.void(Indices, Indices, Indices))
-def place_keys(keys: np.ndarray, owners: np.ndarray, places: np.ndarray) -> None:
-    """Places of features by their keys, low 2^31 + high, which then own them."""
-    for i in range(keys.size):
-        place = place_of(keys[i] >> 31, keys[i] & LOW, owners)
-        places[i] = place
-        if owners[place] == 0:
-            owners[place] = keys[i] + 1
+@kernel(types.void(Indices, Indices, Indices, Indices))
+def place_keys(given: np.ndarray, index: np.ndarray, keys: np.ndarray, rows: np.ndarray) -> None:
+    """Rows of features by their keys, low 2^31 + high, which then own them; their cells are left as they are."""
+    for i in range(given.size):
+        low, high = given[i] >> 31, given[i] & LOW
+        place = place_of(low, high, index)
+        if index[place] == 0:
+            keys[0] += 1
+            index[place] = (tag_of(low, high) << ROW_BITS) + keys[0]
+            keys[keys[0]] = given[i]
+        rows[i] = index[place] & ROW
 
 
 @kernel()
@@ -75,40 +87,38 @@ def bin_of(value: float, edges: np.ndarray) -> int:
 
 
 @kernel()
-def own(key: int, place: int, cells: np.ndarray, owners: np.ndarray) -> None:
-    """Give a free place to a feature."""
-    if owners[place] == 0:
-        owners[place] = key + 1
-        variance = cells[place, VARIANCE]
+def row_of(low: int, high: int, cells: np.ndarray, index: np.ndarray, keys: np.ndarray, learn: bool) -> int:
+    """The row of a feature in the table; one that is new gets the next one, or if nothing is learned 0."""
+    place = place_of(low, high, index)
+    if learn and index[place] == 0:
+        keys[0] += 1
+        row = keys[0]
+        index[place], keys[row] = (tag_of(low, high) << ROW_BITS) + row, (low << 31) + high
+        mean, variance = cells[row, MEAN], cells[row, VARIANCE]
         for c in range(variance.size):
-            variance[c] = 1.0
+            mean[c], variance[c] = 0.0, 1.0
+    return index[place] & ROW
 
 
 @kernel()
 def features_of(
-    row: np.ndarray, edges: np.ndarray, silent: np.ndarray, rank: np.ndarray, cells: np.ndarray, owners: np.ndarray,
-    literals: np.ndarray, places: np.ndarray, learn: bool,
+    row: np.ndarray, edges: np.ndarray, silent: np.ndarray, rank: np.ndarray, cells: np.ndarray, index: np.ndarray,
+    keys: np.ndarray, literals: np.ndarray, rows: np.ndarray, learn: bool,
 ) -> int:  # fmt: skip
-    """Places of a row's features in the table; returns how many. The first is the constant."""
-    places[0] = place_of(0, 0, owners)
-    if learn:
-        own(0, places[0], cells, owners)
+    """Rows of the table for the features of a row of attributes; returns how many. The first is the constant."""
+    rows[0] = row_of(0, 0, cells, index, keys, learn)
     many = 1
     for f in rank:
         place = bin_of(row[f], edges[f])
         if place != silent[f]:
             literals[many] = f * MOST_BINS + place + 1
-            places[many] = place_of(0, literals[many], owners)
-            if learn:
-                own(literals[many], places[many], cells, owners)
+            rows[many] = row_of(0, literals[many], cells, index, keys, learn)
             many += 1
     active = min(many, ACTIVE + 1)
     for i in range(2, active):
         for j in range(1, i):
             low, high = min(literals[i], literals[j]), max(literals[i], literals[j])
-            places[many] = place_of(low, high, owners)
-            if learn:
-                own((low << 31) + high, places[many], cells, owners)
+            rows[many] = row_of(low, high, cells, index, keys, learn)
             many += 1
     return many
 
@@ -131,17 +141,14 @@ def follow_values(row: np.ndarray, edges: np.ndarray, levels: np.ndarray, trial:
 
 
 @kernel(reorders=True)
-def score_pairs(cells: np.ndarray, owners: np.ndarray, places: np.ndarray, many: int, scores: np.ndarray) -> None:
-    """Means and variances of AROW, each feature 1 / sqrt(how many there are); a cell without owner is 0 and 1."""
+def score_pairs(cells: np.ndarray, rows: np.ndarray, many: int, scores: np.ndarray) -> None:
+    """Means and variances of AROW, each feature 1 / sqrt(how many there are); row 0 has 0 and 1."""
     width = scores.shape[1]
-    mean, variance, empty = scores[MEAN], scores[VARIANCE], np.float32(0.0)
+    mean, variance = scores[MEAN], scores[VARIANCE]
     for c in range(width):
         mean[c] = variance[c] = 0.0
     for j in range(many):
-        if owners[places[j]] == 0:
-            empty += np.float32(1.0)
-            continue
-        row = cells[places[j]]
+        row = cells[rows[j]]
         for c in range(width):
             mean[c] += row[MEAN, c]
         for c in range(width):
@@ -149,12 +156,12 @@ def score_pairs(cells: np.ndarray, owners: np.ndarray, places: np.ndarray, many:
     x = np.float32(1.0 / math.sqrt(many))
     for c in range(width):
         mean[c] *= x
-        variance[c] = (variance[c] + empty) * x * x
+        variance[c] *= x * x
 
 
 @kernel()
 def learn_pairs(
-    cells: np.ndarray, places: np.ndarray, many: int, label: int, known: int, weight: float, scores: np.ndarray,
+    cells: np.ndarray, rows: np.ndarray, many: int, label: int, known: int, weight: float, scores: np.ndarray,
     steps: np.ndarray,
 ) -> None:  # fmt: skip
     """One step of AROW for each class, r over the weight."""
@@ -173,7 +180,7 @@ def learn_pairs(
         return
     move, shrink = steps[0], steps[1]
     for j in range(many):
-        row = cells[places[j]]
+        row = cells[rows[j]]
         mean, variance = row[MEAN], row[VARIANCE]
         for c in range(width):
             mean[c] += move[c] * variance[c]
@@ -182,8 +189,8 @@ def learn_pairs(
 
 @kernel(
     types.void(
-        Matrix, Labels, Vector, int64, int64, SingleCube, Indices, Matrix, Matrix, Indices, Indices, Vector, Indices,
-        Indices, SingleMatrix, SingleMatrix, boolean, SingleCube, int64,
+        Matrix, Labels, Vector, int64, int64, SingleCube, Indices, Indices, Matrix, Matrix, Indices, Indices, Vector,
+        Indices, Indices, SingleMatrix, SingleMatrix, boolean, SingleCube, int64,
     )
 )  # fmt: skip
 def play_pairs(
@@ -193,7 +200,8 @@ def play_pairs(
     begin: int,
     known: int,
     cells: np.ndarray,
-    owners: np.ndarray,
+    index: np.ndarray,
+    keys: np.ndarray,
     edges: np.ndarray,
     levels: np.ndarray,
     silent: np.ndarray,
@@ -209,8 +217,8 @@ def play_pairs(
 ) -> None:
     """Scores at all rows, and learning; their labels begin at ``begin``."""
     for t in range(rows.shape[0]):
-        many = features_of(rows[t], edges, silent, rank, cells, owners, literals, places, learn)
-        score_pairs(cells, owners, places, many, scores)
+        many = features_of(rows[t], edges, silent, rank, cells, index, keys, literals, places, learn)
+        score_pairs(cells, places, many, scores)
         for c in range(known):
             votes[t, member, c] = scores[MEAN, c]
         if learn:

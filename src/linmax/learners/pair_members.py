@@ -13,10 +13,21 @@ import numpy as np
 from numba import types
 
 from linmax.core.contract import Indices, Matrix, Vector
-from linmax.data.features.bins import quantile_edges
+from linmax.data.features.bins import edges_of
 from linmax.learners.members import Group, SingleCube, SingleMatrix, Task
 from linmax.learners.mixing import Mixture, Placement, mix_by_precision
-from linmax.learners.pair_features import ACTIVE, LOW, MEAN, MOST_BINS, VARIANCE, place_keys, play_pairs
+from linmax.learners.pair_features import (
+    ACTIVE,
+    LOW,
+    MEAN,
+    MOST_BINS,
+    ROW,
+    ROW_BITS,
+    VARIANCE,
+    place_keys,
+    play_pairs,
+    tag_of,
+)  # fmt: skip
 
 __all__ = ["Bins", "PairMembers", "PairRoom", "PairRoomT"]
 
@@ -37,7 +48,8 @@ class PairRoom(NamedTuple):
     """What the member works in: its state, and room for the features of one row, their scores and steps."""
 
     cells: np.ndarray
-    owners: np.ndarray
+    hashed: np.ndarray  # the index
+    keys: np.ndarray
     edges: np.ndarray
     levels: np.ndarray
     silent: np.ndarray
@@ -50,31 +62,49 @@ class PairRoom(NamedTuple):
 
 
 PairRoomT = types.NamedTuple(
-    (SingleCube, Indices, Matrix, Matrix, Indices, Indices, Vector, Indices, Indices, SingleMatrix, SingleMatrix),
+    (
+        SingleCube,
+        Indices,
+        Indices,
+        Matrix,
+        Matrix,
+        Indices,
+        Indices,
+        Vector,
+        Indices,
+        Indices,
+        SingleMatrix,
+        SingleMatrix,
+    ),
     PairRoom,
 )
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
     """Bins of each attribute; they are ranked by what they tell about the labels (mutual information)."""
-    size, columns = rows.shape
-    edges, levels = np.full((columns, bins - 1), np.inf), np.zeros((columns, bins))
-    silent, telling = np.full(columns, -1), np.zeros(columns)
+    (size, columns), ordered = rows.shape, np.sort(rows, axis=0)
+    edges, many = np.full((columns, bins - 1), np.inf), np.zeros(columns, np.int64)
+    quantiles = np.zeros(columns, np.bool_)
+    for f in range(columns):
+        own, quantiles[f] = edges_of(ordered[:, f], bins)
+        many[f] = own.size
+        edges[f, : own.size] = own
     _, classes = np.unique(labels, return_inverse=True)
     k = int(classes.max(initial=0)) + 1
-    for f in range(columns):
-        own, quantiles = quantile_edges(rows[:, f], bins)
-        edges[f, : own.size] = own
-        places = np.searchsorted(own, rows[:, f], side="right")
-        joint = np.bincount(places * k + classes, minlength=(own.size + 1) * k).reshape(-1, k) / size
-        shares = joint.sum(axis=1)
-        if shares.max() > 0.5:
-            silent[f] = shares.argmax()
-        if quantiles:
-            levels[f, 0], levels[f, 1 : own.size + 1] = own.size, np.cumsum(shares)[:-1]
-        apart = np.outer(shares, joint.sum(axis=0))[joint > 0.0]
-        spurious = (np.count_nonzero(shares) - 1) * (k - 1) / (2.0 * size)
-        telling[f] = joint[joint > 0.0] @ np.log(joint[joint > 0.0] / apart) - spurious
+    places = (rows[:, :, None] >= edges).sum(axis=2) + bins * np.arange(columns)
+    joint = np.bincount((places * k + classes[:, None]).ravel(), minlength=columns * bins * k) / size
+    joint = joint.reshape(columns, bins, k)
+    shares = joint.sum(axis=2)
+    silent = np.where(shares.max(axis=1, initial=0.0) > 0.5, shares.argmax(axis=1), -1)
+    levels = np.zeros((columns, bins))
+    levels[:, 1:] = np.where(np.arange(bins - 1) < many[:, None], np.cumsum(shares, axis=1)[:, :-1], 0.0)
+    levels[:, 0] = many
+    levels[~quantiles] = 0.0
+    apart = shares[:, :, None] * joint.sum(axis=1)[:, None]
+    met = joint > 0.0
+    told = np.log(np.divide(joint, apart, out=np.ones_like(joint), where=met))
+    spurious = (np.count_nonzero(shares, axis=1) - 1) * (k - 1) / (2.0 * size)
+    telling = (joint * told).sum(axis=(1, 2)) - spurious
     return Bins(edges, levels, silent, np.argsort(-telling, kind="stable"))
 
 
@@ -86,19 +116,24 @@ def late_bins(columns: int, bins: int) -> Bins:
 
 
 class PairMembers(Group):
-    """State: bins, the table's cells that are used with the keys of their features, and the trials."""
+    """State: bins, the table with the keys of its features, and the trials.
+
+    The cells and keys of features stand in the order in which these came, from row 1 on, so that those that come
+    together are near each other in memory; ``index`` has their rows at hashed places, below a tag by which they are
+    known, and 0 where there is none. Row 0 are the cells of all other features, ``keys[0]`` is how many there are.
+    """
 
     studies = True
     names = ("edges", "levels", "silent", "rank", "used", "keys", "cells", "trials")
 
     def __init__(self, bins: int = 16) -> None:
+        self._spare: PairMembers | None = None  # whose table may be used again
         self.bins = bins
         self.members = (f"pairs of {bins} bins",)
         self.set_bins(late_bins(0, bins))
-        self.table = np.zeros((0, 2, 0), np.float32)
-        self.owners = np.zeros(0, np.int64)  # 1 + keys of the features that came first, or 0
+        self.index, self.keys = np.zeros(0, np.int64), np.zeros(1, np.int64)
+        self.cells: np.ndarray = np.zeros((1, 2, 0), np.float32)
         self.trials = np.zeros(1)
-        self._spare: PairMembers | None = None  # whose table may be used again
 
     def set_bins(self, bins: Bins) -> None:
         """Use these."""
@@ -107,36 +142,50 @@ class PairMembers(Group):
     @property
     def ready(self) -> bool:
         """Whether there are bins."""
-        return bool(len(self.table))
+        return bool(len(self.index))
+
+    @property
+    def width(self) -> int:
+        """Classes that there is room for."""
+        return int(self.cells.shape[2])
+
+    @property
+    def used(self) -> np.ndarray:
+        """Places of the index that belong to features."""
+        return np.flatnonzero(self.index)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        used = np.flatnonzero(self.owners)
-        found = {name: getattr(self, name) for name in ("edges", "levels", "silent", "rank", "trials")}
+        used = self.used
+        rows, found = self.index[used] & ROW, {name: getattr(self, name) for name in self.names[:4]}
         return found | {
-            "used": np.append(used, len(self.table)), "keys": self.owners[used], "cells": self.table[used]
+            "used": np.append(used, len(self.index)), "keys": 1 + self.keys[rows], "cells": self.cells[rows],
+            "trials": self.trials,
         }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         for name in ("edges", "levels", "silent", "rank", "trials"):
             setattr(self, name, arrays[name].copy())
-        used, cells = arrays["used"], arrays["cells"]
+        used, keys, cells = arrays["used"], arrays["keys"] - 1, arrays["cells"]
         self._empty_table(int(used[-1]), cells.shape[2])
-        self.table[used[:-1]], self.owners[used[:-1]] = cells, arrays["keys"]
+        rows, tags = 1 + np.arange(len(keys)), tag_of(keys >> 31, keys & LOW)
+        self.index[used[:-1]], self.keys[rows], self.cells[rows] = (tags << ROW_BITS) + rows, keys, cells
+        self.keys[0] = len(keys)
 
     def inherit(self, other: Group) -> None:
         if isinstance(other, PairMembers):
             self._spare, other._spare = other, None
 
-    def _empty_table(self, rows: int, width: int) -> None:
+    def _empty_table(self, size: int, width: int) -> None:
+        """An index of so many places, and room for as many features; what is not used takes no memory."""
         spare, self._spare = self._spare, None
-        if spare is not None and spare.table.shape == (rows, 2, width):
-            self.table, self.owners = spare.table, spare.owners
-            self.table[np.flatnonzero(self.owners)] = 0.0
-            self.owners[:] = 0
-            return
-        self.table = np.zeros((rows, 2, width), np.float32)  # which takes no memory until it is used
-        self.owners = np.zeros(rows, np.int64)
+        if spare is not None and spare.cells.shape == (1 + size, 2, width):
+            self.index, self.keys, self.cells = spare.index, spare.keys, spare.cells
+            self.index[:] = 0
+        else:
+            self.index = np.zeros(size, np.int64)
+            self.keys, self.cells = np.empty(1 + size, np.int64), np.empty((1 + size, 2, width), np.float32)
+        self.keys[0], self.cells[0, MEAN], self.cells[0, VARIANCE] = 0, 0.0, 1.0
 
     def fit(self, columns: int, width: int) -> None:
         if self.ready and columns > len(self.edges):
@@ -144,20 +193,18 @@ class PairMembers(Group):
             self.rank = np.concatenate([self.rank, old + late.rank])
             for name in ("edges", "levels", "silent"):
                 setattr(self, name, np.concatenate([getattr(self, name), getattr(late, name)]))
-        old = self.table.shape[2]
-        if width > old and self.ready:
-            table, owners, used = self.table, self.owners, np.flatnonzero(self.owners)
-            self._empty_table(len(table), width)
-            self.table[used, VARIANCE] = 1.0
-            self.table[used, :, :old], self.owners = table[used], owners
-        elif width > old:
-            self.table = np.zeros((0, 2, width), np.float32)
+        old, many = self.width, int(self.keys[0])
+        if width > old:
+            cells = np.empty((len(self.cells), 2, width), np.float32)
+            cells[: many + 1, MEAN], cells[: many + 1, VARIANCE] = 0.0, 1.0
+            cells[: many + 1, :, :old] = self.cells[: many + 1]
+            self.cells = cells
 
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
         if not rows.shape[1]:
             return
         self.set_bins(bins_of(rows, labels, self.bins))
-        self._start(self.table.shape[2])
+        self._start(self.width)
 
     def _start(self, width: int) -> None:
         """An empty table that holds all features without many collisions, if memory allows."""
@@ -169,12 +216,12 @@ class PairMembers(Group):
 
     def room(self) -> PairRoom:
         """What a trial is worked out in."""
-        width, columns = self.table.shape[2], len(self.edges)
+        width, columns = self.width, len(self.edges)
         many = 1 + columns + ACTIVE * (ACTIVE - 1) // 2
         literals, places = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
         scores, steps = np.zeros((2, width), np.float32), np.zeros((2, width), np.float32)
         bins = self.edges, self.levels, self.silent, self.rank
-        return PairRoom(self.table, self.owners, *bins, self.trials, literals, places, scores, steps)
+        return PairRoom(self.cells, self.index, self.keys, *bins, self.trials, literals, places, scores, steps)
 
     def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         if not self.ready:
@@ -199,13 +246,14 @@ class PairMembers(Group):
         self._start(width)
         spots = []
         for part, share in ready:
-            used = np.flatnonzero(part.state.owners)
-            rows = self._rows(part, part.state.owners[used] - 1)
-            classes = part.classes[: part.state.table.shape[2]]
-            cells = part.state.table[used][:, :, : classes.size]
+            used = part.state.index[part.state.used] & ROW
+            rows = self._rows(part, part.state.keys[used])
+            classes = part.classes[: part.state.width]
+            cells = part.state.cells[used][:, :, : classes.size]
             spots.append((np.ix_(rows, classes), cells[:, MEAN], cells[:, VARIANCE], share))
-        means, variances = mix_by_precision((len(self.table), width), spots)
-        self.table[:, MEAN], self.table[:, VARIANCE] = means, variances
+        own = self.cells[: self.keys[0] + 1]
+        own[:, MEAN], own[:, VARIANCE] = mix_by_precision((len(own), width), spots)
+        own[0, MEAN], own[0, VARIANCE] = 0.0, 1.0
         for part, sign in mixture.counted:
             self.trials += sign * part.state.trials
 
@@ -219,11 +267,11 @@ class PairMembers(Group):
         self.set_bins(found._replace(rank=np.concatenate([places[own.rank], rest])))
 
     def _rows(self, part: Placement, keys: np.ndarray) -> np.ndarray:
-        """Places in this table of another's features, by their keys there."""
+        """Rows of this table for another's features, by their keys there."""
         low, high = _literals(self, part, keys >> 31), _literals(self, part, keys & LOW)
         keys = (np.minimum(low, high) << 31) + np.maximum(low, high)
         rows = np.zeros(keys.size, np.int64)
-        place_keys(keys, self.owners, rows)
+        place_keys(keys, self.index, self.keys, rows)
         return rows
 
 

@@ -10,9 +10,13 @@ from linmax.learners.members import Group
 from linmax.learners.nearest_rows import NearestRows
 from linmax.learners.pair_members import PairMembers
 from linmax.learners.recent_members import RecentLabels
-from linmax.learners.sparse_members import SparseMembers
+from linmax.learners.sparse_linear import LINEAR
+from linmax.learners.sparse_members import ROOM, SparseMembers
 
-__all__ = ["REGISTRY", "Registry", "first_slots", "sizes"]
+__all__ = ["REGISTRY", "Registry", "bytes_of_attribute", "first_slots", "sizes", "width_of"]
+
+FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `NEVER_PADDED`
+NEVER_PADDED = (5, 6)  # where much of the memory would be room
 
 Registry = Mapping[str, Callable[[], Group]]
 
@@ -39,3 +43,13 @@ def first_slots() -> dict[str, int]:
         found[name] = place
         place += members
     return found
+
+
+def width_of(k: int) -> int:
+    """Classes that the members have room for."""
+    return k if k in NEVER_PADDED else FOUR * -(-k // FOUR)
+
+
+def bytes_of_attribute(k: int) -> float:
+    """About how much memory a sparse attribute takes with k classes."""
+    return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * width_of(k) + 8)

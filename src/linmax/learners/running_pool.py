@@ -28,16 +28,12 @@ from linmax.learners.member_fusion import MemberFusion
 from linmax.learners.members import Group, Task, WeightedLabels
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
-from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes
+from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes, width_of
 from linmax.learners.pool_states import STATE_PARTS, as_now, under
-from linmax.learners.sparse_linear import LINEAR
-from linmax.learners.sparse_members import ROOM
 
-__all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "bytes_of_attribute", "slots"]
+__all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "slots"]
 
 CHUNK = 1024  # trials whose scores are kept at a time
-FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `NEVER_PADDED`
-NEVER_PADDED = (5, 6)  # where much of the memory would be room
 HEAVIEST_ROW = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
 STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
@@ -128,7 +124,7 @@ class RunningPool(Running):
     def _make_room(self, words: Instances, columns: int, k: int) -> None:
         sparse = int(words.indices.max(initial=-1)) + 1 if words.indptr.size else 0
         for group in self.groups.values():
-            group.fit(sparse if group.sparse else columns, _width(k))
+            group.fit(sparse if group.sparse else columns, width_of(k))
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -164,6 +160,23 @@ class RunningPool(Running):
             begin = last
         if begin < end:
             yield from self._played(shape, instances, given, begin, end, k)
+
+    def foresee(self, instances: Instances, labels: np.ndarray, k: int) -> None:
+        """Decide by some of the trials to come, where they are known, what the first trials decide otherwise.
+
+        It has learned nothing yet, and learns nothing from them here.
+        """
+        size = len(labels)
+        if size < STUDIES[0]:
+            return
+        self.kinds.begin(instances)
+        self.kinds.meet(instances, 0, size, True)
+        self.kinds.decide(instances)
+        self._fit(self.kinds.words(instances), self._columns(instances), k)
+        for group in self.groups.values():
+            group.study(self.kinds.rows(instances, 0, size), labels)
+        self.first.close()
+        self.kinds.settle()
 
     def _look(self, shape: np.ndarray, k: int) -> None:
         """Look at the trials kept; if that changes anything, learn them from the beginning."""
@@ -295,7 +308,7 @@ class RunningPool(Running):
 
     def _lead(self, task: Task, k: int) -> tuple[np.ndarray, list[Any]]:
         """The members' scores, (trials, members, classes), but for those that follow; and what these need."""
-        votes = np.zeros((task.end - task.begin, len(self.fusion.weights), _width(k)), np.float32)
+        votes = np.zeros((task.end - task.begin, len(self.fusion.weights), width_of(k)), np.float32)
         return votes, [group.lead(task, votes, place) for place, _, group in self.placed()]
 
     def _follow(self, task: Task, votes: np.ndarray, led: list[Any], shape: np.ndarray, k: int) -> FusedTrials:
@@ -360,7 +373,7 @@ class RunningPool(Running):
         for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
             self._join(name, self._make(name))
         for name, group in self.groups.items():
-            group.mix(placed.of(partial(_group_of, name)), _width(mixture.k))
+            group.mix(placed.of(partial(_group_of, name)), width_of(mixture.k))
         places = [self._members_of(part.state) for part in mixture.parts]
         base = None if mixture.base is None else self._members_of(mixture.base.state)
         self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
@@ -381,13 +394,3 @@ class RunningPool(Running):
 
 def _group_of(name: str, state: RunningPool) -> Group | None:
     return state.groups.get(name)
-
-
-def bytes_of_attribute(k: int) -> float:
-    """About how much memory a sparse attribute takes with k classes."""
-    return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * _width(k) + 8)
-
-
-def _width(k: int) -> int:
-    """Classes that there is room for."""
-    return k if k in NEVER_PADDED else FOUR * -(-k // FOUR)

@@ -24,13 +24,14 @@ from linmax.core.contract import Labels, Matrix, Vector
 from linmax.engine.record import JUDGED, RING, Record, RecordT, latest
 from linmax.jit.compiling import kernel
 
-__all__ = ["Calibration", "fit_loss", "fit_moment", "fit_probabilities", "softmax"]
+__all__ = ["Calibration", "fit_losses", "fit_moment", "fit_probabilities", "softmax"]
 
 RECENT = 1000  # trials that are fitted to
 WINDOW = 400  # trials before one from which the usual size of its scores is taken
 LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
 PRECISION = 1e-5  # to which the logarithm of the sharpness is found
 LEAST = 1e-6  # guess rate
+LEAST_LOGGED = 1e-300  # probability of which the logarithm is taken
 FEWEST_JUDGED = 20  # trials by which probabilities are judged
 ALONE = 10.0  # trials after which the learner's own probabilities, all that there is at first, come down to a half
 OWN, LEARNED = 0.45, 150.0  # their share in the end, and the trials after which it has half of that
@@ -219,24 +220,24 @@ def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
     0.99
     """
-    return _likeliest(scores, labels)[:2]
+    room = np.empty((3, len(labels)))
+    numbers = np.ascontiguousarray(labels, np.int32)
+    return likeliest(np.ascontiguousarray(scores, np.float64), numbers, room)[:2]
 
 
-def fit_loss(scores: np.ndarray, labels: np.ndarray) -> float:
-    """The mean log loss of the labels under the probabilities of `fit_probabilities`.
+def fit_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The log loss of each label under the probabilities of `fit_probabilities`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> round(fit_loss(np.zeros((50, 2)), np.array([0, 1] * 25)), 2)  # scores that tell nothing
-    0.69
+    >>> fit_losses(np.zeros((50, 2)), np.array([0, 1] * 25)).round(2)[:3].tolist()  # scores that tell nothing
+    [0.69, 0.69, 0.69]
     """
-    return _likeliest(scores, labels)[2] / len(labels)
-
-
-def _likeliest(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
-    room = np.empty((3, len(labels)))
-    return likeliest(np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(labels, np.int32), room)
+    beta, guess = fit_probabilities(scores, labels)
+    known = np.isfinite(scores)
+    shares = (1.0 - guess) * softmax(beta * scores) + guess * known / known.sum(axis=1, keepdims=True)
+    return np.asarray(-np.log(np.maximum(shares[np.arange(len(labels)), labels], LEAST_LOGGED)))
 
 
 def fit_moment(judged: int) -> int:

@@ -7,10 +7,11 @@ plays instances from `linmax.experts` and labels as users write them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import astuple
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -269,12 +270,11 @@ class Model(Confidence, Inspectable):
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
         """Undo everything if the weights leave the range of floats."""
-        header, arrays = self._state(self.learner)
-        arrays = {name: array.copy() for name, array in arrays.items()}
+        kept = self.kept()
         try:
             yield
         except OverflowError:
-            self.__dict__.update(vars(self.from_state(header, arrays)))
+            self.__dict__.update(vars(kept()))
             raise
 
     # -- state ----------------------------------------------------------------------------------------------------
@@ -294,6 +294,11 @@ class Model(Confidence, Inspectable):
         }
         arrays = {f"engine.{name}": array for name, array in self.engine.arrays.items()}
         return header, arrays | {f"record.{name}": array for name, array in self.record._asdict().items()}
+
+    def kept(self) -> Callable[[], Self]:
+        """A copy of all that it is, as arrays; called, the model that it was."""
+        header, arrays = self._state(self.learner)
+        return partial(self.from_state, header, {name: array.copy() for name, array in arrays.items()})
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], copied: bool = True) -> Self:

@@ -7,7 +7,7 @@ label that was drawn follows the likelihood of the event in the mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,35 +15,15 @@ import numpy as np
 
 from linmax.data.experts import Experts
 from linmax.techniques.exploring import Exploring
-from linmax.util.draws import drawn
+from linmax.util.draws import another
 
 if TYPE_CHECKING:
     from linmax.models.experts_model import ExpertsModel
     from linmax.models.model import Model
 
-__all__ = ["another", "denied", "mask_of", "run_with_wrong"]
+__all__ = ["WRONG_STREAM", "denied", "mask_of", "run_with_wrong"]
 
-WRONG_STREAM = 2  # of the draws
-
-
-def another(probabilities: Mapping[Any, float], wrong: Any, number: int) -> Any:
-    """A class other than ``wrong``, by draw ``number``; None if there is no other.
-
-    Examples
-    --------
-    >>> another({"a": 0.9, "b": 0.1, "c": 0.0}, "a", 0)
-    'b'
-    """
-    others = {name: float(share) for name, share in probabilities.items() if name != wrong}
-    total = sum(others.values())
-    if not total > 0.0:
-        others, total = dict.fromkeys(others, 1.0), float(len(others))
-    left = drawn(WRONG_STREAM, number) * total
-    for name, share in others.items():
-        left -= share
-        if left < 0.0:
-            return name
-    return next(reversed(others), None)
+WRONG_STREAM = 2  # of the draws of other classes
 
 
 @contextmanager
@@ -87,7 +67,7 @@ def run_with_wrong(
         one = instances[t : t + 1]
         table = model.judge(model.fitted(one), 1)[1][:, : len(model.known)]
         shares = dict(zip(model.known, model.own_probabilities(table)[0].tolist(), strict=True))
-        label = another(shares, not_this[0], model.trials)
+        label = another(shares, not_this[0], WRONG_STREAM, model.trials)
         if label is not None:
             once = isinstance(model.engine.top, Exploring)  # shown again, it would take what was drawn for the label
             with denied(model, model.known.index(not_this[0])):

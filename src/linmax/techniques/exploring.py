@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, UPDATES
+from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
 from linmax.techniques.selecting import AHEAD
 from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
 from linmax.util.checks import finite, whole
-from linmax.util.draws import drawn
+from linmax.util.draws import another, drawn
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -114,14 +114,10 @@ class Exploring(Host):
                 return answer, -1  # B would learn from it, and more often than from a wrong prediction
             self.marks[TOLD] += 1
             return answer, answer if right else 1 - answer
-        return answer, self._another(scores, answer, number) if self.guesses else -1
-
-    def _another(self, scores: np.ndarray, wrong: int, number: int) -> int:
-        """A class other than ``wrong``, with a probability as its scores give it."""
-        shares = np.exp(scores - scores.max())
-        shares[wrong] = 0.0
-        sums = np.cumsum(shares / shares.sum() if shares.sum() > 0.0 else np.arange(len(shares)) != wrong)
-        return int(np.searchsorted(sums, drawn(self.seed + SECOND_SEED, number) * sums[-1], side="right"))
+        if not self.guesses:
+            return answer, -1
+        shares = dict(enumerate(np.exp(scores - scores.max()).tolist()))
+        return answer, another(shares, answer, self.seed + SECOND_SEED, number)
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         inner, size = self.inner, len(chunk.seen)
@@ -153,10 +149,7 @@ class Exploring(Host):
             answers[t], label = self._label(int(chunk.seen[t]), prediction, row[:known])
             if label < 0:
                 continue
-            before = inner.state.counts[:, UPDATES].sum()
-            one = cut(chunk.instances, chunk.begin + t, chunk.begin + t + 1)
-            inner.run(one, np.array([label], chunk.seen.dtype))
-            changed[t] = not inner.runs or inner.state.counts[:, UPDATES].sum() > before
+            changed[t] = self.taught(chunk, t, label)
             if changed[t] or not self.steady or inner.state.shape[KNOWN] != known:
                 return t + 1
         return first + len(found)
@@ -188,6 +181,9 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     more teaches a rule nothing. A pool learns another class in its stead, drawn with the probability that its scores
     give it, so that in the mean it follows the likelihood of "not this class". Where the two best scores are equal, a
     rule learns from a right class only if it was drawn.
+
+    In a combination each B-B tries a class of its own, is told about that one, and is followed for what it tried, draws
+    included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.
 
     `run` and every other interface that is given labels uses them to tell right from wrong, and for nothing else; only
     a label that brings a new class is learned in any case. Where labels are not known, `Learner.explore` says which

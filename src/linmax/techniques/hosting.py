@@ -10,7 +10,8 @@ import numpy as np
 
 from linmax.core import averages
 from linmax.core.contract import GAUGE, KNOWN, RAW, SHIFT, Instances
-from linmax.techniques.node import Leaf, Node, overwrite
+from linmax.data.arrays import cut
+from linmax.techniques.node import Chunk, Leaf, Node, overwrite
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -86,6 +87,11 @@ class Host(Node):
 
     def scoring(self, engine: Engine) -> np.ndarray:
         return self.inner.top.scoring(self.inner)
+
+    def taught(self, chunk: Chunk, t: int, label: int) -> bool:
+        """Let the learner inside play trial t of the chunk with this label; whether that changed it."""
+        one = cut(chunk.instances, chunk.begin + t, chunk.begin + t + 1)
+        return bool(self.inner.run(one, np.array([label], chunk.seen.dtype)).changed[0])
 
     def scale(self) -> float:
         """What scores of `judge` are multiplied by to be w.x: of a rule, or of an average, with its true weights.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, UPDATES
+from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Node, PlayedChunk
@@ -101,10 +101,7 @@ class Selecting(Host):
             last = min(end, t + quiet + 1)
             predictions[t:last], scores[t:last] = found[: last - t], table[: last - t] / self.unit(engine)
             if t + quiet < end:
-                one = cut(chunk.instances, chunk.begin + last - 1, chunk.begin + last)
-                before = inner.state.counts[:, UPDATES].sum()
-                inner.run(one, chunk.seen[last - 1 : last].copy())
-                changed[last - 1] = inner.state.counts[:, UPDATES].sum() > before
+                changed[last - 1] = self.taught(chunk, last - 1, int(chunk.seen[last - 1]))
                 granted = int(self.marks[GRANTED] > 0)
                 self.marks += [quiet + 1 - granted, -granted, 1]
             else:

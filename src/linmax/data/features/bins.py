@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["Binning", "bins", "quantile_edges"]
+__all__ = ["Binning", "bins", "edges_of", "quantile_edges"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,11 @@ class Binning:
 
 def quantile_edges(values: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
     """Edges of at most so many bins, and whether they are quantiles: otherwise each value has a bin of its own."""
-    ordered = np.sort(values)
+    return edges_of(np.sort(values), bins)
+
+
+def edges_of(ordered: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
+    """`quantile_edges` of values in rising order."""
     steps = np.flatnonzero(ordered[1:] > ordered[:-1])
     if steps.size < bins:
         return 0.5 * (ordered[steps] + ordered[steps + 1]), False

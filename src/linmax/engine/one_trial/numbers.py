@@ -151,7 +151,7 @@ def play(trial: NumbersTrial, learn: bool) -> None:
         call_pairs(
             settings[PAIRS_AT],
             (
-                rows, labels, one, 0, known, p.cells, p.owners, p.edges, p.levels, p.silent, p.rank, p.trials,
+                rows, labels, one, 0, known, p.cells, p.hashed, p.keys, p.edges, p.levels, p.silent, p.rank, p.trials,
                 p.literals, p.places, p.scores, p.steps, learn, votes, member,
             ),
         )  # fmt: skip

@@ -38,11 +38,13 @@ __all__ = [
     "write_evidence",
 ]
 
-PRIOR = 5.0  # S: votes that the guess counts for
-COMMON = 5.0  # votes for which the others count, in how often a voter is right; likewise a habit of naming all alike
+GUESS_COUNTS = 5.0  # S: votes that the guess counts for
+OTHERS_COUNT = (
+    5.0  # votes that the others count for, in how often a voter is right; so does a habit of naming all alike
+)
 UNIT = 0.3  # of evidence, as a rating: it is learned a tenth as fast as a voter
 MOST_COUNTS = 2**20  # beyond so many, nothing is counted and there is no evidence
-SMALLEST = 1e-200  # a product whose logarithm is taken before it is multiplied further
+NEARLY_ZERO = 1e-200  # a product whose logarithm is taken before it is multiplied further
 
 VOTES, RIGHT = 0, 1
 
@@ -106,7 +108,7 @@ def named_by(instances: Instances, t: int, known: int, i: int) -> int:
 def accuracy(confusions: Confusions, i: int) -> float:
     """How often voter i is right, drawn to how often all are."""
     usual = (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
-    return (confusions.votes[i, RIGHT] + COMMON * usual) / (confusions.votes[i, VOTES] + COMMON)
+    return (confusions.votes[i, RIGHT] + OTHERS_COUNT * usual) / (confusions.votes[i, VOTES] + OTHERS_COUNT)
 
 
 @kernel()
@@ -129,12 +131,14 @@ def write_evidence(
         spoke = True
         counts, named, votes = confusions.counts[i], confusions.named[i], confusions.votes[i, VOTES]
         right = accuracy(confusions, i)
-        usual = (1.0 - right) * (named[vote] + COMMON / known)
+        usual = (1.0 - right) * (named[vote] + OTHERS_COUNT / known)
         share = votes / max(trials, 1.0)
         for c in range(known):
-            guess = right if c == vote else usual / (votes + COMMON - named[c] - COMMON / known)
-            store.values[at + c] *= (counts[c, vote] + PRIOR * guess) / (share * confusions.labels[c] + PRIOR)
-            if store.values[at + c] < SMALLEST:
+            guess = right if c == vote else usual / (votes + OTHERS_COUNT - named[c] - OTHERS_COUNT / known)
+            store.values[at + c] *= (counts[c, vote] + GUESS_COUNTS * guess) / (
+                share * confusions.labels[c] + GUESS_COUNTS
+            )
+            if store.values[at + c] < NEARLY_ZERO:
                 room[c] += math.log(store.values[at + c])
                 store.values[at + c] = 1.0
     if not spoke:
@@ -167,5 +171,5 @@ def note_trial(confusions: Confusions, instances: Instances, t: int, known: int,
 def log_odds(confusions: Confusions) -> np.ndarray:
     """By how much, as a rating, the vote of each voter favours its class over another, on the whole."""
     k, usual = max(2, confusions.labels.size), (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
-    right = (confusions.votes[:, RIGHT] + COMMON * usual) / (confusions.votes[:, VOTES] + COMMON)
+    right = (confusions.votes[:, RIGHT] + OTHERS_COUNT * usual) / (confusions.votes[:, VOTES] + OTHERS_COUNT)
     return np.asarray(UNIT * np.log(right / (1.0 - right) * (k - 1)))

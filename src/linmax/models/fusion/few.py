@@ -1,124 +1,218 @@
-"""Few voters: a model of those who are asked, fitted to their votes alone.
+"""Few voters: a chain of models, each of the first voters to be asked, fitted to their votes alone.
 
 The weights of a voter among all and among a few are not the same: who speaks for many others weighs more when these are
-silent. And trials in which few were asked say little about all, since asking stopped where these agreed. So where a
-fusion asks few, a model of its own learns from the trials in which all voters spoke, seen through the votes of the few.
-Of the trials with few votes it learns from those, drawn by lot, at which none of the few was left out, and from those
-with a vote of somebody who joined since; the model of all voters learns from none of them.
+silent. So where a fusion asks few, there is a model of the first voter, of the first two, and so on. They begin with
+the trials in which all voters spoke. A trial in which few were asked is learned by the models whose voters were all
+asked: each then learns from just the trials that come as far, and these it is asked about. The model of all voters
+learns from none of them, since asking stopped where the first voters agreed.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from linmax.core.contract import Instances
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
-from linmax.models.asking import order_by_worth
+from linmax.models.asking import Question
 from linmax.models.experts_model import ExpertsModel
-from linmax.util.draws import drawn
+from linmax.models.fusion.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
+from linmax.models.fusion.stopping import stopping_leads
 
 __all__ = ["Few"]
 
-FIRST_TRIALS = 1000  # trials that it begins with
-ASKING_STREAM = 3  # of the draws
+LEAST_SHARE = 1e-12  # least probability of which a lead is taken
 
 
 @dataclass
 class Few:
-    """The few, by their places among the voters, and their model, whose classes are those of the model of all."""
+    """The few, by their places among the voters, and their models, whose classes are those of the model of all."""
 
-    members: list[int]
-    risen: int  # the last so many of them joined since they proved better of late
-    choice: list[Any]  # what they were chosen by: tolerance, costs, and how much is explored
+    members: list[int]  # in the order in which they are asked
+    sizes: list[int]  # after so many of them asking may stop
+    leads: np.ndarray  # of the best class, at which it does
+    models: list[ExpertsModel]  # of so many, and of all that joined
+    joined: list[int]  # further voters, that proved better of late at some time
+    risen: list[int]  # those of them that do now: they are asked first
+    choice: list[Any]  # what the members were chosen by: tolerance and costs
     trials: int  # that the model of all had learned from
-    model: ExpertsModel
 
     @classmethod
     def fitted(
         cls,
-        members: list[int],
-        risen: list[int],
+        order: Sequence[int],
+        costs: np.ndarray,
         choice: list[Any],
         whole: ExpertsModel,
         rows: tuple[np.ndarray, np.ndarray],
     ) -> Few:
-        """Fit a model like the one of all voters to the votes of a few in these trials, as if others were silent."""
-        votes, labels = (block[-FIRST_TRIALS:] for block in rows)
-        names, settings = list(whole.classes), whole.engine.settings
-        own = votes[:, [*members, *risen]]
-        own[:, len(members) :] = -1  # what they said before they got better says nothing
-        instances = _experts(own, names, bool(whole.layout.constant))
-        kept = Settings(settings.largest, settings.update_on_tie)
-        model = ExpertsModel(whole.learner, instances.layout, names, kept).follow()
-        model.run(instances, np.array([names[place] for place in labels.tolist()], dtype=object))
-        return cls([*members, *risen], len(risen), choice, whole.trials, model)
+        """Fit models like the one of all voters to these trials, seen through the votes of the first voters alone."""
+        votes, labels = latest_rows(rows)
+        votes = np.pad(votes, ((0, 0), (0, whole.layout.voters - votes.shape[1])), constant_values=-1)
+        given = np.array([whole.classes[place] for place in labels.tolist()], dtype=object)
+        tolerance, members = float(choice[0]), list(order)
+        yardstick, sizes = _Yardstick.of(whole, votes, given), numbers_tried(len(members))
+        models: list[ExpertsModel] = []
+        leads, losses = np.zeros((len(votes), len(sizes))), np.zeros((len(votes), len(sizes)))
+        late = slice(len(votes) // 5, None)  # when they have learned something
+        for step, size in enumerate(sizes):
+            model, before = _fitted(whole, votes[:, members[:size]], given)
+            answers, leads[:, step] = judged(model, votes[:, members[:size]])
+            losses[:, step] = yardstick.losses(answers, before)
+            models.append(model)
+            if size >= ALL_SIZES_TRIED and losses[late, step].mean() <= tolerance:
+                break
+        sizes, steps = sizes[: len(models)], slice(len(models))
+        prices = np.diff(np.cumsum(costs[members])[np.array(sizes) - 1], prepend=0.0)
+        stops = stopping_leads(leads[late, steps], losses[late, steps], prices, tolerance)
+        count = int(np.argmin(stops)) + 1
+        sizes = sizes[:count]
+        return cls(members[: sizes[-1]], sizes, stops[:count], models[:count], [], [], choice, whole.trials)
 
     def fits(self, whole: ExpertsModel) -> bool:
         """Whether the classes are still the same."""
-        return self.model.classes == whole.classes
+        return self.models[0].classes == whole.classes
+
+    def rise(self, voters: list[int]) -> None:
+        """Ask these first from now on; whoever is new to the models begins there as one never heard."""
+        self.risen = voters
+        new = [voter for voter in voters if voter not in self.joined]
+        if new:
+            self.joined += new
+            for model in self.models:
+                model.grow(replace(model.layout, voters=model.layout.voters + len(new)))
 
     def asked(self, spoke: np.ndarray) -> np.ndarray:
         """Which trials, given who spoke, were asked of the few: at most one voter besides, of two or more."""
-        others = np.delete(spoke, self.members, axis=1)
-        return np.asarray(spoke[:, self.members].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
+        own = [*self.members, *self.joined]
+        others = np.delete(spoke, own, axis=1)
+        return np.asarray(spoke[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
-    def order(self, weights: np.ndarray, costs: np.ndarray) -> list[int]:
-        """Members by place among them, in the order in which they are asked: those that have risen, then by worth."""
-        first = len(self.members) - self.risen
-        worth = order_by_worth(weights, costs[self.members]).tolist()
-        return [*(at for at in worth if at >= first), *(at for at in worth if at < first)]
+    def next(self, question: Question) -> int | None:
+        """Whom of them to ask next, or None when the answer leads enough."""
+        for voter in self.risen:
+            if not question.asked[voter]:
+                return voter
+        heard = question.asked[self.members]
+        if heard.all():
+            return None
+        size = int(np.argmin(heard))
+        if size in self.sizes:
+            step = self.sizes.index(size)
+            if judged(self.models[step], question.votes[None, self.columns(step)])[1][0] >= self.leads[step]:
+                return None
+        return self.members[size]
 
-    @property
-    def weights(self) -> np.ndarray:
-        """Of the members; all the same if the learner is not a single weight vector."""
-        try:
-            return self.model.weights.arrays.voters
-        except ValueError:
-            return np.ones(len(self.members))
+    def columns(self, step: int) -> list[int]:
+        """The voters of a model."""
+        return [*self.members[: self.sizes[step]], *self.joined]
 
-    def judge(self, votes: np.ndarray) -> np.ndarray:
-        """The classes predicted, as places, for rows of votes of the members."""
-        layout = self.model.layout
-        given = no_instances(len(votes))._replace(
-            votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
-        )
-        return self.model.engine.judge(given, len(votes))[0]
+    def steps(self, votes: np.ndarray) -> np.ndarray:
+        """Which model each row of votes is for: that of the fewest voters with all that spoke."""
+        spoke = votes[:, self.members] >= 0
+        last = np.where(spoke.any(axis=1), spoke.shape[1] - spoke[:, ::-1].argmax(axis=1), 1)
+        return np.array([bisect_left(self.sizes, size) for size in last.tolist()], np.int64)
 
-    def instances(self, votes: np.ndarray) -> Experts:
-        """Rows of votes of all voters, as the model takes them."""
-        return _experts(votes[:, self.members], list(self.model.classes), bool(self.model.layout.constant))
+    def instances(self, votes: np.ndarray, step: int) -> Experts:
+        """Rows of votes of all voters, as one of the models takes them."""
+        model = self.models[step]
+        return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
 
-    def explores(self, number: int) -> bool:
-        """Whether all of them are asked at this trial, by lot: half of what is explored."""
-        return drawn(ASKING_STREAM, number) < 0.5 * float(self.choice[-1])
-
-    def learn(self, votes: np.ndarray, label: int, number: int) -> bool:
-        """Learn from one trial, unless asking stopped early; returns whether the answer was right."""
-        own = np.ascontiguousarray(votes[None, self.members], np.int32)
-        right = bool(self.judge(own)[0] == label)
-        spoke = own[0] >= 0
-        if (spoke.all() and self.explores(number)) or spoke[len(self.members) - self.risen :].any():
-            layout = self.model.layout
-            given = no_instances(1)._replace(votes=own, signs=np.ones(layout.voters), constant=layout.constant)
-            self.model.play(given, np.array([label], np.int32))
+    def learn(self, votes: np.ndarray, label: int) -> bool:
+        """Learn from one trial, as far as its voters were asked; returns whether the answer was right."""
+        last = int(self.steps(votes[None])[0])
+        for step, model in enumerate(self.models[: last + 1]):
+            given = _instances(model, votes[None, self.columns(step)])
+            right = bool(model.play(given, np.array([label], np.int32)).predictions[0] == label)
         return right
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain data and arrays."""
-        header, arrays = self.model.state()
-        told = {"members": self.members, "risen": self.risen, "choice": self.choice, "trials": self.trials}
-        return {**told, "model": header}, arrays
+        told: dict[str, Any] = {
+            name: getattr(self, name) for name in ("members", "sizes", "joined", "risen", "choice", "trials")
+        }
+        arrays, headers = {"leads": self.leads}, []
+        for step, model in enumerate(self.models):
+            header, own = model.state()
+            headers.append(header)
+            arrays |= {f"{step}.{name}": array for name, array in own.items()}
+        return {**told, "models": headers}, arrays
 
     @classmethod
     def restored(cls, told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
         """What `state` gave."""
-        model = ExpertsModel.from_state(told["model"], arrays)
-        return cls(list(told["members"]), told["risen"], list(told["choice"]), told["trials"], model)
+        blocks: list[dict[str, np.ndarray]] = [{} for _ in told["models"]]
+        for name, array in arrays.items():
+            step, _, rest = name.partition(".")
+            if rest:
+                blocks[int(step)][rest] = array
+        models = [ExpertsModel.from_state(header, own) for header, own in zip(told["models"], blocks, strict=True)]
+        return cls(
+            members=list(told["members"]),
+            sizes=list(told["sizes"]),
+            leads=arrays["leads"].copy(),
+            models=models,
+            joined=list(told["joined"]),
+            risen=list(told["risen"]),
+            choice=list(told["choice"]),
+            trials=told["trials"],
+        )
+
+
+@dataclass(frozen=True)
+class _Yardstick:
+    """What all voters together answered in some trials, and the probabilities that they give now.
+
+    What a few give up is the probability of the answer of all less that of their own. With what was learned from the
+    trials themselves all look better than they are; by the answers given before each label was seen they look as good
+    as they then were, but with chance in it. The mean of both is taken.
+    """
+
+    shares: np.ndarray  # (trials, classes)
+    answers: np.ndarray
+    before: np.ndarray  # the answers before labels were seen
+
+    @classmethod
+    def of(cls, whole: ExpertsModel, votes: np.ndarray, labels: np.ndarray) -> _Yardstick:
+        answers, table = whole.engine.judge(_instances(whole, votes), len(votes))
+        return cls(whole.own_probabilities(table), answers, _fitted(whole, votes, labels)[1])
+
+    def losses(self, answers: np.ndarray, before: np.ndarray) -> np.ndarray:
+        trials, shares = np.arange(len(answers)), self.shares
+        after = shares[trials, self.answers] - shares[trials, answers]
+        return np.asarray(0.5 * after + 0.5 * (shares[trials, self.before] - shares[trials, before]))
+
+
+def judged(model: ExpertsModel, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes predicted for rows of votes, as places, and their leads: of the logarithms of probabilities."""
+    answers, table = model.engine.judge(_instances(model, votes), len(votes))
+    if table.shape[1] < 2:
+        return answers, np.full(len(votes), np.inf)
+    best = np.partition(model.own_probabilities(table), -2, axis=1)[:, -2:]
+    return answers, np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE))
+
+
+def _fitted(whole: ExpertsModel, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
+    """A model like the whole one after these trials, and its answers before it saw the labels, as places."""
+    names, settings = list(whole.classes), whole.engine.settings
+    instances = _experts(votes, names, bool(whole.layout.constant))
+    kept = Settings(settings.largest, settings.update_on_tie)
+    model = ExpertsModel(whole.learner, instances.layout, names, kept).follow()
+    place = {name: at for at, name in enumerate(names)}
+    return model, np.array([place[name] for name in model.run(instances, labels).predictions.tolist()], np.int64)
+
+
+def _instances(model: ExpertsModel, votes: np.ndarray) -> Instances:
+    layout = model.layout
+    return no_instances(len(votes))._replace(
+        votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
+    )
 
 
 def _experts(votes: np.ndarray, names: Sequence[Any], thresholds: bool) -> Experts:

@@ -24,11 +24,11 @@ from linmax.util.draws import drawn
 
 __all__ = ["Frugal"]
 
-AGAINST = 0.5  # share of the weight not yet asked that may speak against the answer, when some accuracy may be given up
-FURTHER = 2  # voters beyond a panel that is enough, who are asked where it is in doubt
+AGAINST = 0.5  # with side columns: share of the weight not yet asked that may speak against the answer
+FURTHER = 2  # likewise: voters beyond a panel that is enough, who are asked where it is in doubt
 STALE = 0.1  # growth of the trials after which panels are compared afresh
 TRIED = 8.0  # votes of late after which a voter who does better than the panel may join it
-GAIN_ERRORS = 0.5  # standard errors by which it does better; who joins by chance leaves again
+GAIN_ERRORS = 1.0  # standard errors by which it does better; who joins by chance leaves again
 
 
 class Frugal:
@@ -55,18 +55,18 @@ class Frugal:
             What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
         tolerance
             How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer.
-            Otherwise only the voters of a `panel` that is enough are asked, and a few more where it is in doubt, and
-            those left are not all taken to speak against the answer.
+            Otherwise voters are asked until the best class leads so far that more votes are not worth their cost: the
+            leads are chosen on the trials with the votes of all, by how often those asked so far would have answered
+            otherwise, and how probable each answer was.
         explore
             Share of the instances at which one voter from outside the panel is asked as well, the one asked least or
-            the one right most often, so that one that got better is found; at half as many no voter of the panel is
-            left out, so that it goes on learning. Not with ``tolerance=0``.
+            the one right most often, so that one that got better is found. Not with ``tolerance=0``.
 
         Notes
         -----
         Learn from such a trial with the votes that there are: ``partial_fit({name: [vote] for ...}, [label])``. A voter
         that is not among the columns has not been asked; it keeps its weight. With a tolerance, instances with the
-        votes of the panel alone are answered, and learned, by a model of the panel; without one by that of all voters.
+        votes of the panel alone are answered, and learned, by models of its first voters; without one by that of all.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class Frugal:
             state.few = None  # answers are those of all
             chosen, found = self._next_of_all(question, held, prices, tolerance)
         else:
-            chosen, found = self._next_of_few(question, prices, tolerance, explore)
+            chosen, found = self._next_of_few(question, prices, tolerance)
         if found is None and tolerance > 0.0 and drawn(1, state.tally.trials) < explore:
             found = _explored(state, [voter for voter in range(len(state.voters)) if voter not in chosen], question)
         return None if found is None else state.voters[found]
@@ -107,31 +107,21 @@ class Frugal:
         chosen = [*_risen(state, chosen), *chosen]
         return chosen, question.next(chosen, worth, judge, known, AGAINST)
 
-    def _next_of_few(
-        self, question: Question, costs: np.ndarray, tolerance: float, explore: float
-    ) -> tuple[list[int], int | None]:
-        """The same by a model of the few who may be asked."""
-        state, few = self._fitted, self._few(costs, tolerance, explore)
-        own, weights = Question(question.votes[few.members], question.asked[few.members]), few.weights
-        order = few.order(weights, costs)
-        at = own.next(order, weights, few.judge, len(state.model.known), AGAINST)
-        if at is None and few.explores(state.tally.trials):
-            at = next((member for member in order if not own.asked[member]), None)
-        return few.members, None if at is None else few.members[at]
+    def _next_of_few(self, question: Question, costs: np.ndarray, tolerance: float) -> tuple[list[int], int | None]:
+        """The same by models of the few who may be asked."""
+        few = self._few(costs, tolerance)
+        return [*few.members, *few.risen], few.next(question)
 
-    def _few(self, costs: np.ndarray, tolerance: float, explore: float) -> Few:
-        """Those to be asked: a panel that is enough, a few more, and whoever proved better of late."""
+    def _few(self, costs: np.ndarray, tolerance: float) -> Few:
+        """Those to be asked: as many, in order of worth, as pay, and whoever proved better of late."""
         state = self._fitted
-        few, choice, model = state.few, [tolerance, costs.tolist(), explore], state.model
+        few, choice, model = state.few, [tolerance, costs.tolist()], state.model
         if few is None or not few.fits(model) or few.choice != choice or model.trials > (1.0 + STALE) * few.trials:
-            size = len(self._panels(costs).enough(tolerance).voters) + FURTHER
-            members = order_by_worth(voter_weights(state), costs)[:size].tolist()
-            few = Few.fitted(members, [], choice, model, state.recent.rows())
-        first = len(few.members) - few.risen
-        risen = _risen(state, few.members[:first], few.members[first:])
-        if risen != few.members[first:]:
-            few = Few.fitted(few.members[:first], risen, choice, model, state.recent.rows())
-        state.few = few
+            order = order_by_worth(voter_weights(state), costs).tolist()
+            state.few = few = Few.fitted(order, costs, choice, model, state.recent.rows())
+        risen = _risen(state, few.members, few.risen)
+        if risen != few.risen:
+            few.rise(risen)
         return few
 
     @property

@@ -217,7 +217,8 @@ class OnLineFusion(Telling):
     def decision_function(self, votes: Any) -> np.ndarray:
         """Score of each class: (trials, classes); with two classes that of the second less that of the first.
 
-        A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude.
+        A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude; where few were asked (see `ask`)
+        its weight among these, which do so as well.
         """
         state = self._fitted
         scores = state.scores(later(self, state, votes))

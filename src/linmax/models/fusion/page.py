@@ -20,12 +20,17 @@ __all__ = ["page_of"]
 VOTERS_SHOWN = 40  # rows of a table of voters
 MAPPED = 12  # voters whose errors are compared
 PAIRS = 5  # of voters that are most alike
-RIVAL_NAMES = {"best_voter": "the best voter in hindsight", "best_so_far": "the best voter so far"}
+RIVAL_NAMES = {
+    "best_voter": "the best voter in hindsight",
+    "best_so_far": "the best voter so far",
+    "best_lately": "the best voter lately",
+}
 STYLE = """
 :root{--paper:#fff;--ink:#1c2127;--soft:#5c6670;--rule:#dde2e7;--card:#f5f7f9;--c0:#0b62c4;--c1:#b85c00;--c2:#6b7480;
 --c3:#2b8a3e;--good:#1d7a34;--bad:#b3261e;--warm:200,80,20;--cold:30,100,190;color-scheme:light dark}
-@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e8ebee;--soft:#9aa5b0;--rule:#313840;--card:#1d2228;
---c0:#6cb0ff;--c1:#ffa657;--c2:#9aa5b0;--c3:#6fd183;--good:#6fd183;--bad:#ff8a80;--warm:255,140,80;--cold:110,170,255}}
+@media screen and (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e8ebee;--soft:#9aa5b0;--rule:#313840;
+--card:#1d2228;--c0:#6cb0ff;--c1:#ffa657;--c2:#9aa5b0;--c3:#6fd183;--good:#6fd183;--bad:#ff8a80;--warm:255,140,80;
+--cold:110,170,255}}
 *{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:52rem;margin:0 auto;padding:1.5rem 1rem 3rem}h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .6rem}
@@ -51,10 +56,13 @@ td.wide{width:35%;text-align:left}th.names,td.names{text-align:left;white-space:
 font-weight:500}.warm{background:rgba(var(--warm),calc(var(--s)*.75))}.cold{background:rgba(var(--cold),calc(var(--s)*.75))}
 tr.chosen td{font-weight:700}.beats{color:var(--good)}.loses{color:var(--bad)}footer{margin-top:2.5rem;
 border-top:1px solid var(--rule);padding-top:.8rem}
-@media (max-width:30rem){.wide,.rare{display:none}h1{font-size:1.3rem}svg text{font-size:19px}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#bbb;--card:#f2f2f2;color-scheme:light}
-main{max-width:none;padding:0}h2{break-after:avoid}figure,table,.tiles{break-inside:avoid}*{print-color-adjust:exact;
--webkit-print-color-adjust:exact}}
+@media screen and (max-width:30rem){.wide,.rare{display:none}h1{font-size:1.3rem}svg text{font-size:19px}}
+@media print{@page{margin:1.6cm 1.5cm}:root{--ink:#000;--soft:#444;--rule:#bbb;color-scheme:light}
+body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead{break-after:avoid}
+h2{margin-top:1.2rem;padding-top:.6rem}p{orphans:3;widows:3}
+figure,svg,tr,.tile,.legend,.heat{break-inside:avoid}thead{display:table-header-group}.scroll{overflow:visible}
+svg{max-height:8cm}svg+.legend,figcaption{break-before:avoid}.tile{border:1px solid var(--rule)}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
 

@@ -13,7 +13,7 @@ from linmax.data.experts import experts
 from linmax.engine.engine import Settings
 from linmax.models.experts_model import ExpertsModel
 
-__all__ = ["PanelLine", "VoterPanels", "enough", "panel_of"]
+__all__ = ["ALL_SIZES_TRIED", "PanelLine", "VoterPanels", "enough", "latest_rows", "numbers_tried", "panel_of"]
 
 ALL_SIZES_TRIED = 12  # voters up to which every number of them is tried
 COMPARED_TRIALS = 1000  # trials on which panels are compared
@@ -67,15 +67,28 @@ class VoterPanels:
         return "\n".join([f"  m  right  {'cost':>10}  and this one ({self.trials} trials)", *rows])
 
 
+def numbers_tried(n: int) -> list[int]:
+    """How many of n voters are compared: every number up to `ALL_SIZES_TRIED`, then some, and all."""
+    return sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
+
+
+def latest_rows(rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The latest of these votes and labels, as many as are compared; refused if there are hardly any."""
+    votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
+    if len(labels) < 2:
+        raise ValueError(
+            f"a panel needs trials with the votes of all, and there are {len(labels)}; learn from some first"
+        )
+    return votes, labels
+
+
 def panel_of(
     learner: Any, rows: tuple[np.ndarray, np.ndarray], order: np.ndarray, costs: np.ndarray, names: Sequence[str]
 ) -> VoterPanels:
     """Run the learner afresh on the votes of the first m voters in this order."""
-    votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
+    votes, labels = latest_rows(rows)
     size, n = len(labels), len(order)
-    if size < 2:
-        raise ValueError(f"a panel needs trials with the votes of all, and there are {size}; learn from some first")
-    numbers = sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
+    numbers = numbers_tried(n)
     right = {m: _right(learner, votes[:, order[:m]], labels) for m in numbers}
     late = slice(size // 5, None)  # when they have learned something
     lines = []

@@ -12,8 +12,9 @@ from linmax.data.votes import Ballots
 from linmax.engine.notation import as_learner
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.trials import later, read_votes, some_rows, weights_given
-from linmax.models.wrong import another, denied, mask_of
+from linmax.models.wrong import WRONG_STREAM, denied, mask_of
 from linmax.techniques.exploring import Explored
+from linmax.util.draws import another
 
 if TYPE_CHECKING:
     from linmax.models.fusion.online import OnLineFusion
@@ -65,7 +66,7 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarr
         given = model.own_probabilities(table)[0].tolist() if table.size else []
         shares = dict(zip(model.known, given, strict=True))
         number = state.tally.trials
-    label = another(shares, not_this, number)
+    label = another(shares, not_this, WRONG_STREAM, number)
     if label is None:
         return
     if state is not None and not_this in shares:

@@ -10,33 +10,35 @@ import numpy as np
 from linmax.data.experts import experts
 
 if TYPE_CHECKING:
+    from linmax.models.experts_model import ExpertsModel
     from linmax.models.fusion.state import FusionState
 
 __all__ = ["shares", "shares_by", "unit", "voter_of", "voter_weights"]
 
 
-def unit(state: FusionState) -> tuple[float, float]:
+def unit(state: FusionState, model: ExpertsModel | None = None) -> tuple[float, float]:
     """Magnitude of the voters' weights, and how many times as large the model's scores are as w.x.
 
     The machine gives scores up to one positive factor. It shows when one voter, the heaviest, speaks alone. Of a
-    learner that only resembles w.x, such as a mixture, it is 1.
+    learner that only resembles w.x, such as a mixture, it is 1. With ``model``, one of the few, in its unit.
     """
-    weights, k = state.model.weights.arrays, len(state.model.classes)
+    own = state.model if model is None else model
+    weights, k = own.weights.arrays, len(own.classes)
     columns = np.concatenate([weights.voters, weights.raters])
     heaviest = int(np.abs(columns).argmax())
-    total = float(np.abs(_of_voters(state, columns)).sum())
+    total = float(np.abs(_of_voters(state, columns) if own is state.model else columns).sum())
     if total == 0.0 or k < 2:
         return 1.0, 1.0
-    if not state.model.engine.top.linear:
+    if not own.engine.top.linear:
         return total, 1.0
     ratings = np.zeros((2, len(columns), k))
     ratings[1, heaviest, 0] = 1.0
-    layout = state.model.layout
+    layout = own.layout
     blocks: dict[str, Any] = {"scores": ratings}
     if layout.voters:
         blocks = {"votes": np.where(ratings[:, :, 0] > 0.0, 0, -1), "abstain": -1}
     probe = experts(**blocks, classes=range(k), thresholds=bool(layout.constant))
-    silent, alone = state.model.scores(replace(probe, names=tuple(state.model.classes)))
+    silent, alone = own.scores(replace(probe, names=tuple(own.classes)))
     return total, float(((alone - silent)[0] - (alone - silent)[1]) / columns[heaviest])
 
 

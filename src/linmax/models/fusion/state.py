@@ -20,7 +20,7 @@ from linmax.models.fusion.few import Few
 from linmax.models.fusion.logit import LogitRival
 from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
-from linmax.models.fusion.shares import unit
+from linmax.models.fusion.shares import unit, voter_of
 from linmax.models.fusion.trials import VoteBatch, in_order
 from linmax.models.model import chosen
 from linmax.models.reliability import Reliability, reliability
@@ -124,16 +124,16 @@ class FusionState:
         The model of a few knows no weights: with them, the model of all learns every trial.
         """
         told = labels_with_gaps(labels)[1] >= 0
-        few = self._of_few(batch) & told & (weights is None)
+        known = np.isin(labels, self.model.known) if self.few is not None else told
+        few = self._of_few(batch) & told & known & (weights is None)
         wrong = np.zeros(len(batch), bool)
         rest = np.flatnonzero(~few)
         for begin in range(0, len(rest), self.sides.stretch()):
             part = rest[begin : begin + self.sides.stretch()]
             weights_here, instances = None if weights is None else weights[part], self.laid_out(batch.taken(part))
             wrong[part] = self.model.run(instances, labels[part], grow=True, weights=weights_here).wrong
-        if few.any():
-            numbers = self.tally.trials + np.cumsum(told) - 1
-            wrong[few] = self._learn_few(batch.taken(few), labels[few], numbers[few])
+        if self.few is not None and few.any():
+            wrong[few] = self._learn_few(self.few, batch.taken(few), labels[few])
         self.sides = self.sides.counted(batch.places)
         self.count(self.tally, batch.taken(told), labels[told], ~wrong[told], few=few[told])
 
@@ -150,11 +150,10 @@ class FusionState:
         place = {name: i for i, name in enumerate(self.model.classes)}
         return np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
 
-    def _learn_few(self, batch: VoteBatch, labels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        assert self.few is not None
+    def _learn_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> np.ndarray:
         place = {name: i for i, name in enumerate(self.model.classes)}
-        trials = zip(self._codes(batch), labels.tolist(), numbers.tolist(), strict=True)
-        return np.array([not self.few.learn(row, place.get(name, -1), number) for row, name, number in trials])
+        trials = zip(self._codes(batch), labels.tolist(), strict=True)
+        return np.array([not few.learn(row, place[name]) for row, name in trials])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.
@@ -173,7 +172,7 @@ class FusionState:
         labels = np.array([place], np.int32)
         few = self.few if self.few is not None and self.few.fits(self.model) else None
         if few is not None and few.asked(codes >= 0)[0]:
-            right = np.array([few.learn(codes[0], place, self.tally.trials)])
+            right = np.array([few.learn(codes[0], place)])
             self.recent.note(codes[0], place)
         else:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
@@ -275,13 +274,24 @@ class FusionState:
         return as_array(found.tolist())
 
     def scores(self, batch: VoteBatch) -> np.ndarray:
-        """Scores in units of the voters' weight; -inf for classes that are not yet known."""
-        scores = self._table(batch, ExpertsModel.rates)
+        """Scores in units of the weight of those who may speak; -inf for classes that are not yet known."""
+        return self._table(batch, self._rated)
+
+    def _rated(self, model: ExpertsModel, instances: Experts) -> np.ndarray:
+        few = self.few is not None and any(model is own for own in self.few.models)
         try:
-            total, factor = unit(self)
+            total, factor = unit(self, model if few else None)
         except ValueError:  # the learner is not a single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
-        return scores / (total * factor)
+        return model.rates(instances) / (total * factor)
+
+    def judge_of(self, batch: VoteBatch) -> tuple[ExpertsModel, Experts, np.ndarray]:
+        """What answers one trial: a model, the trial as it takes it, and the voter of each of its columns."""
+        if self.few is not None and self._of_few(batch)[0]:
+            votes = self._codes(batch)
+            step = int(self.few.steps(votes)[0])
+            return self.few.models[step], self.few.instances(votes, step), np.array(self.few.columns(step))
+        return self.model, self.known(self.laid_out(batch)), voter_of(self)
 
     def _table(self, batch: VoteBatch, judge: Callable[[ExpertsModel, Experts], np.ndarray]) -> np.ndarray:
         """What the model says of each of `classes` for each trial."""
@@ -302,7 +312,10 @@ class FusionState:
         guests = strange[batch.said].any(axis=1) if self.model.engine.settings.by_votes else np.zeros(len(batch), bool)
         few = self._of_few(batch)
         if self.few is not None and few.any():
-            yield np.flatnonzero(few), self.few.model, self.few.instances(self._codes(batch.taken(few)))
+            trials, codes = np.flatnonzero(few), self._codes(batch.taken(few))
+            steps = self.few.steps(codes)
+            for step in np.unique(steps).tolist():
+                yield trials[steps == step], self.few.models[step], self.few.instances(codes[steps == step], step)
         usual = np.flatnonzero(~guests & ~few)
         for begin in range(0, len(usual), size):
             trials = usual[begin : begin + size]

@@ -12,7 +12,7 @@ from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTE
 from linmax.models.fusion.details import Details
 from linmax.models.fusion.frugal import Frugal
 from linmax.models.fusion.report import Explanation, Report, Side, Voter
-from linmax.models.fusion.shares import shares, shares_by, unit, voter_of, voter_weights
+from linmax.models.fusion.shares import shares, shares_by, unit, voter_weights
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.trials import VoteBatch, later, one_row
 from linmax.util.checks import whole
@@ -69,21 +69,22 @@ class Telling(Frugal):
         classes = state.model.classes
         if len(classes) < 2:
             raise ValueError(f"only the class {classes[0]!r} is known; there is nothing to explain")
-        instances = state.known(state.laid_out(batch))
-        winner = classes.index(state.model.predict(instances)[0])
-        scores = state.model.scores(instances)[0]
+        model, instances, voters = state.judge_of(batch)
+        classes = model.classes
+        winner = classes.index(model.predict(instances)[0])
+        scores = model.scores(instances)[0]
         rated = scores.copy()
         rated[winner] = -np.inf
-        second = int(rated.argmax())
+        second, total = int(rated.argmax()), unit(state, None if model is state.model else model)[0]
         ratings = instances.matrix(0, classes)
-        added = (ratings[winner] - ratings[second]) * state.model.weights.arrays.flat / unit(state)[0]
+        added = (ratings[winner] - ratings[second]) * model.weights.arrays.flat / total
         count = len(instances.signs) + instances.scores.shape[1]
-        columns = np.bincount(voter_of(state), added[:count], minlength=len(state.voters))
+        columns = np.bincount(voters, added[:count], minlength=len(state.voters))
         found = dict(zip(state.voters, columns.tolist(), strict=True))
-        if state.model.layout.constant:
+        if model.layout.constant:
             found[THRESHOLDS] = float(added[count:].sum())
-        if not state.model.engine.top.linear:
-            found[TOGETHER] = float(scores[winner] - scores[second]) / unit(state)[0] - sum(found.values())
+        if not model.engine.top.linear:
+            found[TOGETHER] = float(scores[winner] - scores[second]) / total - sum(found.values())
         ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
         said = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
         return Explanation(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from linmax.models.calibration import softmax
 from linmax.models.online.candidates import choices, judge_candidates, judged, place_of
-from linmax.models.wrong import another, denied
+from linmax.models.wrong import WRONG_STREAM, denied
+from linmax.util.draws import another
 
 if TYPE_CHECKING:
     from linmax.models.online.learner import Learner
@@ -30,14 +31,14 @@ def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: H
     if names is not None and rated is not None:
         place = place_of(wrong, names)
         shares = dict(zip(names, softmax(rated[None])[0].tolist(), strict=True))
-        label = another(shares, wrong, learner.trials)
+        label = another(shares, wrong, WRONG_STREAM, learner.trials)
     else:
         learner._reading.check_label(wrong)
         model, _, table = learner._judge(learner._reading.read(*blocks.values()) if id is None else kept)
         table = table[:, : len(model.known)]
         own = model.own_probabilities(table)[0].tolist() if table.size else []
         shares = dict(zip(model.known, own, strict=True))
-        label = another(shares, wrong, learner.trials) if wrong in shares else None
+        label = another(shares, wrong, WRONG_STREAM, learner.trials) if wrong in shares else None
         place = model.known.index(wrong) if label is not None else -1
     given = blocks if candidates is None else blocks | {"candidates": candidates}
     if label is None and id is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from copy import deepcopy
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils.validation import (
 
 from linmax.data.experts import Experts, experts
 from linmax.data.scaling import SCALINGS, Scaling
-from linmax.models.sklearn.passes import PassPlan, Samples, fit
+from linmax.models.sklearn.passes import PassPlan, Samples, fit, foresee
 from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
@@ -57,13 +56,16 @@ class LinearMaxClassifier(OnLineClassifier):
     max_iter
         Most passes of ``fit`` over the samples. With 1 nothing is held out.
     tol, n_iter_no_change
-        ``fit`` stops when the loss has not fallen by more than ``tol`` in ``n_iter_no_change`` passes in a row, or when
-        a pass changes nothing. ``tol=None``: only then.
+        ``fit`` stops when at ``n_iter_no_change`` looks in a row the loss was not lower than before by more than
+        ``tol`` (a loss of samples held out, by more than chance too), or when a pass changes nothing. ``tol=None``:
+        only then. There is a look after each pass; with a pool for attributes, after the first, eight in a pass, or two
+        where samples are less than a thousand.
     early_stopping
-        Which loss that is. "auto": the log loss of samples that are held out, ``validation_fraction`` of them, or of
-        less than a thousand samples all, in four parts; then all samples are learned, in as many passes as were best.
-        True: that of ``validation_fraction`` of the samples, which are never learned from; the model is that of the
-        best pass. False: the share of mistakes in a pass over all samples, each made before the label was seen.
+        Which loss that is. "auto": the log loss of samples that are held out, ``validation_fraction`` of them and at
+        least 300, or of less than a thousand samples all, in two halves. In the end all samples are learned, in as many
+        passes as were best; a pool goes on with those that were held out. True: that of ``validation_fraction`` of the
+        samples, which are never learned from; the model is that of the best look. False: the share of mistakes in a
+        pass over all samples, each made before the label was seen.
     validation_fraction
         Part of the samples that is held out.
     shuffle
@@ -89,9 +91,9 @@ class LinearMaxClassifier(OnLineClassifier):
         attributes by: the weights of its members, for the attributes as each scales them, added up as they are fused.
         Other learners with several weight vectors have none, and the scale must be "max" or "none".
     n_iter_
-        Passes of ``fit`` over the samples, calls of ``partial_fit`` since.
+        Passes of ``fit`` over the samples, a part counted as one; calls of ``partial_fit`` since.
     loss_curve_
-        The loss by which ``fit`` decided when to stop, after each pass.
+        The loss by which ``fit`` decided when to stop, at each look.
     mistakes_
         Mistakes so far, each made before the label was seen (in ``fit``, in all passes).
 
@@ -178,7 +180,9 @@ class LinearMaxClassifier(OnLineClassifier):
         known = self._classes_for(samples.labels[samples.rows], None) if goes_on else np.unique(y)
         if not goes_on:
             self._start(samples.instances, known, declared=False, discover=False)
-        found = fit(partial(deepcopy, self._model), samples, plan)
+            if plan.max_iter > 1:
+                foresee(self._model, samples)
+        found = fit(self._model.kept()() if goes_on else self._model, samples, plan)
         self._model, self.n_iter_, self.loss_curve_, self.classes_ = found.model, found.passes, found.losses, known
         return self
 

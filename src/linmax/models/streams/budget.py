@@ -13,7 +13,7 @@ from linmax.engine.coordinates import stride_for
 from linmax.engine.lowering import lower
 from linmax.learners import AutomaticPool, Description
 from linmax.learners.attributes import AttributePool, GroupLearner
-from linmax.learners.running_pool import bytes_of_attribute
+from linmax.learners.pool_members import bytes_of_attribute
 from linmax.util.checks import whole
 
 __all__ = ["bytes_given", "bytes_shown", "refuse_small", "room_for"]
