@@ -10,7 +10,7 @@ import pytest
 import linmax
 from linmax.core.contract import SHIFT
 from linmax.engine import first_state
-from linmax.engine.recycling_votes import form_of
+from linmax.engine.recycling_votes import bits_set, form_of
 from linmax.jit.compiling import JIT
 from linmax.jit.selection import plain_agreeing
 from linmax.techniques.node import Run
@@ -114,3 +114,9 @@ def test_many_voters_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.small
 def test_masks_of_voters() -> None:
     assert plain_agreeing(np.array([2, -1, 0, 2], np.int32), 2) == 0b1001
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("bits", [0, 1, 0b1011, 2**62, 2**63 - 1, 0x5A5A5A5A5A5A5A5A])
+def test_bits_set(bits: int) -> None:
+    assert bits_set(bits) == bits.bit_count()

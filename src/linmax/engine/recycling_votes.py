@@ -30,10 +30,11 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import TINY, rescore, top_two
 from linmax.core.member import LANES, MemberView, Scratch, rescale
-from linmax.core.search import Trials, doubt, in_steps, score_votes, sighted, sure_rival, usable
+from linmax.core.search import Trials, score_votes, sure_rival, usable
 from linmax.jit.compiling import address_of, kernel
+from linmax.jit.panels import magnitude
 from linmax.jit.selection import agreeing, lowest_bit
-from linmax.jit.vote_panels import TABLE, close_codes
+from linmax.jit.vote_panels import TABLE, close_codes, fill_tables, whole_steps
 from linmax.rules.alma import BOUND, LOG_C, NORMALISE, SIZES, project, step_size
 from linmax.rules.alma import step as alma_step
 from linmax.rules.p_norm import weight_at as weight_of_norm
@@ -47,6 +48,7 @@ __all__ = ["form_of", "recycle_votes", "recycler_of"]
 
 OTHER, ADDS, MULTIPLIES, NORMED = range(4)  # what a rule does with a weight whose voter is right or wrong
 CHANGED, UNCHANGED, FAILED = 1, 0, -1
+FIRST_SHARE, LEAST_SHARE = 0.85, 0.6  # of the steps of a table: what the weights use at first, and at least
 
 
 def form_of(run: Run, tracked: bool) -> int:
@@ -138,17 +140,23 @@ def multiply_votes(view: MemberView, scratch: Scratch, up: int, down: int) -> bo
     return fits
 
 
+@kernel()
+def bits_set(bits: int) -> int:
+    """How many bits are set, of at most 63."""
+    bits -= (bits >> 1) & 0x5555555555555555
+    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
+    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
+    bits += bits >> 32
+    bits += bits >> 16
+    return (bits + (bits >> 8)) & 0x7F
+
+
 @kernel(hot=True)
 def norm_votes(view: MemberView, scratch: Scratch, up: int, down: int) -> bool:
     """ALMA's step and what averages keep of it; returns whether all weights are in range."""
     weights, backlog, means, memory = view.weights, view.backlog, view.sums, view.memory
     scalars, params, before, fits, count = view.scalars, view.params, scratch.before, True, 0
-    bits = up | down
-    while bits != 0:
-        before[count] = weights[lowest_bit(bits)]
-        count += 1
-        bits &= bits - 1
-    size = params[SIZES + count] if params[NORMALISE] != 0.0 else params[BOUND]
+    size = params[SIZES + bits_set(up | down)] if params[NORMALISE] != 0.0 else params[BOUND]
     p, mass, shift = params[0], scalars[MASS], scalars[SHIFT]
     amount = step_size(scalars, params, size) / math.exp(scalars[LOG_C])
     bits = up | down
@@ -156,6 +164,8 @@ def norm_votes(view: MemberView, scratch: Scratch, up: int, down: int) -> bool:
         bit = lowest_bit(bits)
         i = np.uint64(bit)
         old, v = weights[i], memory[0, i]
+        before[count] = old
+        count += 1
         so_far = abs(old * v)
         v += -amount if (down >> bit) & 1 else amount
         memory[0, i] = v
@@ -233,23 +243,36 @@ def learn(view: MemberView, scratch: Scratch, up: int, down: int, form: int) -> 
 
 
 @kernel(hot=True)
+def aimed(view: MemberView, scratch: Scratch, unit: float) -> float:
+    """Fill the tables with the weights as they are now; returns the steps of a weight of 1, 0 without tables.
+
+    A unit that still does is kept: then nothing waits for the sum of the magnitudes.
+    """
+    steps, total = whole_steps(scratch.tables.size // TABLE), magnitude(view.weights)
+    if not LEAST_SHARE * steps < total * unit < steps:
+        if not 0.0 < total < np.inf:
+            return 0.0
+        unit = FIRST_SHARE * steps / total
+    fill_tables(view.weights, unit, scratch.tables)
+    return unit
+
+
+@kernel(hot=True)
 def next_violation(
-    view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, limit: int, total: float
+    view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, limit: int, unit: float
 ) -> int:
     """The first of begin..end, used less than limit times, that calls for the rule: (t << 8) + rival; -1 without."""
     shape, groups = view.shape, scratch.tables.size // TABLE
-    slack = 0
-    if total > 0.0:
-        slack = in_steps(doubt(trials.panel, scratch.single.size) + view.scalars[REACH] / total, groups)
+    slack = int(min(0.5 * scratch.single.size + 2.0 + view.scalars[REACH] * unit, 32767.0))
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
         bits = usable(trials.uses, block * LANES, begin, end, limit)
-        if bits != 0 and total > 0.0:
+        if bits != 0 and unit > 0.0:
             place = block * groups * scratch.sums.size
             bits &= close_codes(scratch.sums, trials.panel.codes, place, scratch.tables, slack)
         while bits != 0:
             lane = lowest_bit(bits)
             t = block * LANES + lane
-            row = sure_rival(scratch.sums, lane, shape[KNOWN], slack) if total > 0.0 else 0
+            row = sure_rival(scratch.sums, lane, shape[KNOWN], slack) if unit > 0.0 else 0
             if row > 0:
                 return (t << 8) + (row - 1 if row <= trials.labels[t] else row)
             rival = look(view, scratch, trials, t)
@@ -265,14 +288,14 @@ def recycle_votes(
 ) -> float:
     """Look at begin..end, oldest first, until nothing has called for an update since each was last looked at.
 
-    Returns what `linmax.core.search.sighted` found last; -1 when a weight left its range.
+    Returns what the weights in the tables are shares of (`linmax.core.search.sighted`); -1 when one left its range.
     """
     votes, labels, uses, base = trials.instances.votes, trials.labels, trials.uses, view.shape[EXPERTS]
     constant = trials.instances.constant != 0.0
-    size, quiet, t, steps, total = end - begin, 0, begin, 0, sighted(view, scratch, trials.panel)
+    size, quiet, t, steps, unit = end - begin, 0, begin, 0, aimed(view, scratch, 0.0)
     while quiet < size:
         stop = min(end, t + size - quiet)
-        event = next_violation(view, scratch, trials, t, stop, limit, total)
+        event = next_violation(view, scratch, trials, t, stop, limit, unit)
         found = event >> 8 if event >= 0 else stop
         looked = min(found + 1, stop) - t
         quiet += looked
@@ -284,19 +307,19 @@ def recycle_votes(
                 down |= 1 << (base + rival)
             outcome = learn(view, scratch, up, down, form)
             if outcome == FAILED:
-                total = -1.0
+                unit = -1.0
                 break
             if outcome == CHANGED:
                 uses[found] += 1
                 steps += 1
                 quiet = 0
-                total = sighted(view, scratch, trials.panel)
+                unit = aimed(view, scratch, unit)
         t += looked
         if t == end:
             t = begin
     counts[UPDATES] += steps
     counts[RECYCLED] += steps
-    return total
+    return whole_steps(scratch.tables.size // TABLE) / unit if unit > 0.0 else unit
 
 
 def recycler_of(forms: np.ndarray) -> int:
