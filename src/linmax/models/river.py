@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -232,9 +231,11 @@ class LinearMaxClassifier(OnLineRiver):
         They come by name, because sums depend on their order.
         """
         held, found = self._held
-        with suppress(TypeError, ValueError):  # of values that cannot be compared
+        try:
             if x == held:
                 return found
+        except (TypeError, ValueError):
+            pass  # values that cannot be compared
         found = self._read_anew(x)
         self._held = x.copy(), found
         return found
