@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Annotated, Any, Literal
 
@@ -57,6 +58,7 @@ Candidates = Annotated[
     list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
 ]
 MOST_ITEMS = 1000
+SPACED_NAME = re.compile(rb'"[ \t\r\n]+:')
 NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 
 
@@ -265,7 +267,9 @@ class LearnedBatch(Struct, kw_only=True):
 def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
     """The body as its type, or a 422 that names the field."""
     try:
-        return decoder.decode(body)
+        found = decoder.decode(body)
+        refuse_repeated_names(body)
+        return found
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `")
         field = place.rstrip("`").removeprefix("$").removeprefix(".")
@@ -279,3 +283,29 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
         raise Refusal(422, f"{field}: {message}", field=field) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal(422, f"the body is not JSON: {error}", field="body") from None
+
+
+def refuse_repeated_names(body: bytes | bytearray) -> None:
+    """A 422 if an object of a JSON body, which has been decoded once, holds a name twice: a decoder keeps the last.
+
+    Names are counted in the text and among what an untyped decoder keeps, which is quick; only where the counts differ
+    (a text may hold what looks like the end of a name) or names may have been missed is each object looked at.
+    """
+    if SPACED_NAME.search(body) or body.count(b'":') != _names_kept(msgspec.json.decode(body)):
+        json.loads(body, object_pairs_hook=_once)
+
+
+def _names_kept(value: Any) -> int:
+    if type(value) is dict:
+        return len(value) + sum([_names_kept(part) for part in value.values() if type(part) in (dict, list)])
+    if type(value) is list:
+        return sum([_names_kept(part) for part in value if type(part) in (dict, list)])
+    return 0
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise Refusal(422, f"{name[:100]!r} is given twice in one JSON object; give it once", field=name[:100])
+        names.add(name)
