@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-
-from linmax.service.refusals import Refusal
 
 __all__ = [
     "AskBody",
@@ -35,7 +30,6 @@ __all__ = [
     "RankBody",
     "Wanted",
     "WantsBody",
-    "decoded",
 ]
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -58,8 +52,6 @@ Candidates = Annotated[
     list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
 ]
 MOST_ITEMS = 1000
-SPACED_NAME = re.compile(rb'"[ \t\r\n]+:')
-NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 
 
 class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -262,50 +254,3 @@ class LearnedBatch(Struct, kw_only=True):
     """One result for each item, in order."""
 
     results: list[LearnedItem]
-
-
-def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
-    """The body as its type, or a 422 that names the field."""
-    try:
-        found = decoder.decode(body)
-        refuse_repeated_names(body)
-        return found
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `")
-        field = place.rstrip("`").removeprefix("$").removeprefix(".")
-        named = NAMED_FIELD.search(message)
-        if named:
-            field = f"{field}.{named[1]}".removeprefix(".")
-        field = field or "body"
-        for form in (ID, MODEL_NAME):
-            if f"matching regex {form.pattern!r}" in message:
-                message = f"must be made of {form.description}"
-        raise Refusal(422, f"{field}: {message}", field=field) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(422, f"the body is not JSON: {error}", field="body") from None
-
-
-def refuse_repeated_names(body: bytes | bytearray) -> None:
-    """A 422 if an object of a JSON body, which has been decoded once, holds a name twice: a decoder keeps the last.
-
-    Names are counted in the text and among what an untyped decoder keeps, which is quick; only where the counts differ
-    (a text may hold what looks like the end of a name) or names may have been missed is each object looked at.
-    """
-    if SPACED_NAME.search(body) or body.count(b'":') != _names_kept(msgspec.json.decode(body)):
-        json.loads(body, object_pairs_hook=_once)
-
-
-def _names_kept(value: Any) -> int:
-    if type(value) is dict:
-        return len(value) + sum([_names_kept(part) for part in value.values() if type(part) in (dict, list)])
-    if type(value) is list:
-        return sum([_names_kept(part) for part in value if type(part) in (dict, list)])
-    return 0
-
-
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    names = set()
-    for name, _ in pairs:
-        if name in names:
-            raise Refusal(422, f"{name[:100]!r} is given twice in one JSON object; give it once", field=name[:100])
-        names.add(name)
