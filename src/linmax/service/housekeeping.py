@@ -159,10 +159,15 @@ class Housekeeping:
             await asyncio.to_thread(self.service.snapshots.remove, number)
 
     async def _purge(self) -> None:
-        if self._purging:
+        if not self._purging:
+            return
+        self._purging = False  # a model that is deleted from now on sets it again
+        try:
             await self._gently(lambda log: purge(log) > 0)
             await self._gently(give_back)
-            self._purging = False
+        except Exception:
+            self._purging = True
+            raise
 
     # -- retention and backup -------------------------------------------------------------------------
 
