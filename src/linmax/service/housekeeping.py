@@ -177,10 +177,11 @@ class Housekeeping:
         if settings.keep_events is None and settings.keep_seconds is None:
             return
         for model in list(self.service.models.values()):
-            if self._cut_at.get(model.number) != model.saved:
+            saved = model.saved
+            if self._cut_at.get(model.number) != saved:
                 async with self._cutting:
                     await self._cut(model)
-                self._cut_at[model.number] = model.saved
+                self._cut_at[model.number] = saved
 
     async def _cut(self, model: ServedModel) -> None:
         service, number = self.service, model.number
