@@ -134,6 +134,27 @@ class TestTrials:
         assert answer.status == 422
         assert answer.body["error"]["field"]
 
+    @pytest.mark.parametrize(
+        ("verb", "raw", "name"),
+        [
+            ("learn", b'{"attributes": {"a": 1, "a": 2}, "label": "wet"}', "a"),
+            ("learn", b'{"attributes": {"a": 1, "\\u0061" : 2}, "label": "wet"}', "a"),
+            ("learn", b'{"attributes":{"a":1},"label":"wet","label":"dry"}', "label"),
+            ("learn", b'{"attributes":{"a" :1,"b":1,"b":1},"label":"wet"}', "b"),
+            ("predict", b'{"attributes": {"b": 1, "a": 1, "b": 1}}', "b"),
+            ("learn/batch", b'{"items": [{"attributes": {"a": 1, "a": 1}, "label": "wet"}]}', "a"),
+        ],
+    )
+    def test_a_name_that_comes_twice(self, local, verb, raw, name):
+        answer = local.call("POST", f"{M}/{verb}", raw=raw)
+        assert (answer.status, answer.body["error"]["field"]) == (422, name)
+        assert "given twice" in answer.body["error"]["message"]
+        assert local.call("GET", M).body["trials"] == 0
+
+    @pytest.mark.parametrize("name", ['"', '":', '\\":', "label", "a b", " ", ":"])
+    def test_names_that_look_like_more(self, local, name):
+        assert learn(local, {name: 1.0, "a": 2.0}, "wet").status == 200
+
     def test_other_refusals(self, local):
         assert local.call("POST", "/v1/models/none/predict", {"attributes": RAIN}).status == 404
         assert local.call("GET", "/nowhere").status == 404
