@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.beside import compiling_beside
+from linmax.cli.beside import compile_beside
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
@@ -29,7 +29,21 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto")
+DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto")
+COMPILED = (
+    "learners.votes.mixture:play_votes",
+    "engine.plain_loop:play_plain",
+    "learners.softmax_trials:walk",
+    "learners.softmax_trials:survey",
+    "engine.record:keep_table",
+    "rules.winnow:step",
+    "rules.perceptron:step",
+    "rules.balanced_winnow:step",
+    "engine.record:note_all",
+    "core.linear_max:longest_row",
+    "rules.balanced_winnow:spread",
+    "rules.winnow:spread",
+)  # what the learners need
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
@@ -128,18 +142,6 @@ class Entrant:
         }
 
 
-def _prepare() -> None:
-    """On a first run, compile the last learner, which takes as long as all others, in a second process."""
-    from linmax.data.experts import experts
-    from linmax.engine import loop
-    from linmax.models.run import run as play
-
-    script = f"import linmax; linmax.run({DEMO_LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
-    with compiling_beside(script, loop) as first:
-        for learner in DEMO_LEARNERS[:-1] if first else ():
-            play(learner, experts(votes=[[0, 1], [1, 0]]), [0, 1])
-
-
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and two baselines that do not learn."""
     from linmax.data.experts import experts
@@ -176,7 +178,7 @@ def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list
     from linmax.data.problems import majority_problem
 
     problem = majority_problem(**_description(arguments))
-    _prepare()
+    compile_beside(COMPILED)
     entrants = _enter(problem)
     yield problem, entrants
     cuts = np.unique(np.linspace(0, arguments.trials, FRAMES + 1).astype(int)).tolist()
@@ -246,7 +248,7 @@ def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
 def _legend(noise: float) -> str:
     return (
         f"plurality counts all {VOTERS} voters alike; optimal knows the {RELEVANT} that matter, so that only "
-        f"noise ({noise:g} of the labels) defeats it; AR- averages the weights and recycles recent instances; auto is "
+        f"noise ({noise:g} of the labels) defeats it; auto is "
         "what you get when you name no learner."
     )
 

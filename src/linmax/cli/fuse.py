@@ -21,11 +21,11 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.beside import compiling_beside
+from linmax.cli.beside import compile_beside
 from linmax.cli.fuse_trials import FuseTable, counted, read_trials
 from linmax.cli.fusion_table import objects
 from linmax.cli.output import add_json_option, console
@@ -45,16 +45,17 @@ __all__ = ["configure", "run"]
 LEARNER = "auto"
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
-COMPILED_NEXT = """
-from linmax.core.linear_max import longest_row
-from linmax.engine.record import keep_table, note_all
-from linmax.learners.softmax_trials import survey, walk
-from linmax.models.calibration import likeliest
-from linmax.models.fusion.comparison import count_trials
-from linmax.models.fusion.recent import keep_trials
-for kernel in (walk, survey, keep_table, likeliest, count_trials, longest_row, keep_trials, note_all):
-    kernel.compiled
-"""  # what the command needs besides the loop of the default learner, which takes as long as all of these
+COMPILED = (
+    "learners.votes.mixture:play_votes",
+    "learners.softmax_trials:walk",
+    "models.calibration:likeliest",
+    "learners.softmax_trials:survey",
+    "models.fusion.comparison:count_trials",
+    "engine.record:keep_table",
+    "models.fusion.recent:keep_trials",
+    "engine.record:note_all",
+    "core.linear_max:longest_row",
+)  # what the default learner needs
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
@@ -144,11 +145,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np.ndarray) -> None:
     import numpy as np
 
-    from linmax.learners.votes import mixture
-
     labels = objects(trials.labels)
-    beside = compiling_beside(COMPILED_NEXT, mixture) if str(fusion.learner) == LEARNER else nullcontext()
-    with _progress(screen, len(learned)) as advance, beside:
+    with _progress(screen, len(learned)) as advance:
+        if str(fusion.learner) == LEARNER:
+            compile_beside(COMPILED)
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]
             mask = None if trials.wrong is None else np.array(trials.wrong)[part]
