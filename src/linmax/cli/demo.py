@@ -33,14 +33,13 @@ DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto")
 COMPILED = (
     "learners.votes.mixture:play_votes",
     "engine.plain_loop:play_plain",
-    "learners.softmax_trials:walk",
-    "learners.softmax_trials:survey",
-    "engine.record:keep_table",
+    "learners.softmax_trials:walk learners.softmax_trials:survey",
+    "engine.record:keep_table engine.record:note_all",
     "rules.winnow:step",
     "rules.perceptron:step",
     "rules.balanced_winnow:step",
-    "engine.record:note_all",
-    "core.linear_max:longest_row",
+    "engine.record:pass_over core.linear_max:longest_row",
+    "data.labels:name_numbers data.distinct:place_values",
     "rules.balanced_winnow:spread",
     "rules.winnow:spread",
 )  # what the learners need
@@ -70,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the learners side by side, then print the table, save the plot and write the figures."""
+    from linmax.data.problems import majority_problem
     from linmax.util import outputs
 
     if arguments.json not in (None, "-"):
@@ -77,7 +77,9 @@ def run(arguments: argparse.Namespace) -> None:
     plot = _plot_path(arguments)
     screen = console(arguments)
     start = time.perf_counter()
-    problem, entrants = _watch(screen, arguments) if screen.is_terminal else _race_through(arguments)
+    problem = majority_problem(**_description(arguments))
+    compile_beside(COMPILED)
+    entrants = _watch(screen, problem) if screen.is_terminal else _race_through(problem)
     seconds = time.perf_counter() - start
 
     rows = [entrant.figures() for entrant in sorted(entrants, key=lambda entrant: entrant.mistakes)]
@@ -171,43 +173,39 @@ def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[s
     return answer
 
 
-def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list[Entrant]]]:
+def _race(problem: MajorityProblem, frames: int) -> Iterator[list[Entrant]]:
     """Let all entrants predict stretch after stretch; yield before the first and after each."""
     import numpy as np
 
-    from linmax.data.problems import majority_problem
-
-    problem = majority_problem(**_description(arguments))
-    compile_beside(COMPILED)
     entrants = _enter(problem)
-    yield problem, entrants
-    cuts = np.unique(np.linspace(0, arguments.trials, FRAMES + 1).astype(int)).tolist()
+    yield entrants
+    cuts = np.unique(np.linspace(0, len(problem.labels), frames + 1).astype(int)).tolist()
     for begin, end in pairwise(cuts):
         for entrant in entrants:
             entrant.advance(slice(begin, end), problem.labels)
-        yield problem, entrants
+        yield entrants
 
 
-def _race_through(arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
-    *_, last = _race(arguments)
+def _race_through(problem: MajorityProblem) -> list[Entrant]:
+    *_, last = _race(problem, 1)
     return last
 
 
 # -- the live view -------------------------------------------------------------------------------------
 
 
-def _watch(screen: Console, arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
+def _watch(screen: Console, problem: MajorityProblem) -> list[Entrant]:
     """Run the race in a live view, which is erased at the end."""
     from rich.live import Live
     from rich.spinner import Spinner
 
-    waiting = Spinner("dots", "preparing (the first run compiles the learners, which takes some seconds)")
+    waiting = Spinner("dots", "preparing")
     with Live(waiting, console=screen, transient=True) as live:
-        for problem, entrants in _race(arguments):
+        for entrants in _race(problem, FRAMES):
             if entrants[0].wrong:
                 live.update(_frame(entrants, len(problem.labels)))
                 time.sleep(FRAME)
-    return problem, entrants
+    return entrants
 
 
 def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:

@@ -47,14 +47,13 @@ PROGRESS_ROWS = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
 COMPILED = (
     "learners.votes.mixture:play_votes",
-    "learners.softmax_trials:walk",
+    "learners.softmax_trials:walk learners.softmax_trials:survey",
     "models.calibration:likeliest",
-    "learners.softmax_trials:survey",
     "models.fusion.comparison:count_trials",
-    "engine.record:keep_table",
+    "engine.record:keep_table engine.record:note_all",
     "models.fusion.recent:keep_trials",
-    "engine.record:note_all",
     "core.linear_max:longest_row",
+    "data.labels:name_numbers data.distinct:place_values",
 )  # what the default learner needs
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
@@ -146,9 +145,9 @@ def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np
     import numpy as np
 
     labels = objects(trials.labels)
+    if str(fusion.learner) == LEARNER:
+        compile_beside(COMPILED)
     with _progress(screen, len(learned)) as advance:
-        if str(fusion.learner) == LEARNER:
-            compile_beside(COMPILED)
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]
             mask = None if trials.wrong is None else np.array(trials.wrong)[part]
@@ -273,7 +272,7 @@ def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("preparing (the first run compiles)", total=rows)
+        task = progress.add_task("preparing", total=rows)
         yield lambda done: progress.update(task, advance=done, description="learning")
 
 

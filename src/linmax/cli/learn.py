@@ -36,7 +36,6 @@ LEARNED = (
     "io.scan:last_line_end",
     "learners.attribute_kinds:meet",
     "engine.record:note_all",
-    "io.name_table:number_names",
     "learners.recent_label:play_recent",
     "engine.record:pass_over",
     "core.linear_max:longest_row",
@@ -49,11 +48,11 @@ DENSE = (
     "io.name_table:mixed_words",
 )  # what it needs for tables besides
 COMPILED = {
-    "csv": ("io.parsers.table:parse_table", *DENSE, *LEARNED),
-    "jsonl": ("io.parsers.packed:parse_packed", *LEARNED),
-    "svmlight": ("io.parsers.svmlight:parse_svmlight", *LEARNED, "io.name_table:refill"),
-    "text": ("io.parsers.text:parse_text", *LEARNED, "io.name_table:refill"),
-    "vw": ("io.parsers.vw:parse_vw", *LEARNED, "io.name_table:refill"),
+    "csv": ("io.parsers.table:parse_table io.name_table:number_names", *DENSE, *LEARNED),
+    "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *LEARNED),
+    "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *LEARNED, "io.name_table:refill"),
+    "text": ("io.parsers.text:parse_text io.name_table:number_names", *LEARNED, "io.name_table:refill"),
+    "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *LEARNED, "io.name_table:refill"),
 }
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
