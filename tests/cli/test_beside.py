@@ -35,7 +35,7 @@ def files(folder: Path) -> dict[str, str]:
     draw = random.Random(1)
     rows = [(draw.randrange(3), draw.random(), draw.sample(range(1, 400), 9)) for _ in range(2000)]
     texts = {
-        "votes.csv": "a,b,c,label\n" + "".join(f"{c},{c},{words[0] % 3},{c}\n" for c, _, words in rows),
+        "votes.csv": "a,b,c,label\n" + "".join(f"{c},{c},{words[0] % 3},{c}\n" for c, _, words in rows[:1000]),
         "rows.csv": "x,y,class\n" + "".join(f"{c + x},{x},c{c}\n" for c, x, _ in rows),
         "rows.svm": "".join(f"{c} {' '.join(f'{w}:{x:.3f}' for w in sorted(words))}\n" for c, x, words in rows),
         "rows.vw": "".join(f"{c} | {' '.join(f'w{w}' for w in words)}\n" for c, _, words in rows),
