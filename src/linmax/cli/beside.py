@@ -53,7 +53,7 @@ def _compile(kernels: list[str], count: int) -> None:
         cpu_target.typing_context.refresh()
         cpu_target.target_context.refresh()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as claims:
-        context = multiprocessing.get_context("fork" if forks else "spawn")
+        context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
         others = [context.Process(target=_help, args=(claims, kernels), daemon=True) for _ in range(count - 1)]
         try:
             with warnings.catch_warnings():  # Python counts the threads of BLAS, which know of forks
