@@ -336,6 +336,51 @@ def test_the_command_merges_fusions(tmp_path, capsys):
     assert linmax.VoteFusion.load(tmp_path / "both").report().online.trials == 2 * HALF
 
 
+def test_the_command_fuses_tables_on_a_cluster(tmp_path, capsys):
+    pytest.importorskip("distributed")
+    import pandas as pd
+
+    frames = [pd.DataFrame(columns_of(VOTES[a : a + 40]) | {"right": LABELS[a : a + 40]}) for a in (0, 40)]
+    frames[0].loc[0, "v0"] = "never a label"
+    for place, frame in enumerate(frames):
+        frame.to_csv(tmp_path / f"part{place}.csv", index=False)
+    paths = [str(tmp_path / f"part{place}.csv") for place in range(2)]
+    given = ["fuse", *paths, "--label", "right"]
+    model = str(tmp_path / "model")
+    assert main([*given, "--cluster", "local:1", "--model", model, "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["data"], told["trials"], told["classes"]) == (paths, 80, list("abcd"))
+    frames[0].loc[0, "v0"] = None
+    expected = linmax.cluster.fit(VoteFusion(classes=list("abcd")), frames, reading={"label": "right"}).model
+    new = columns_of(NEW)
+    np.testing.assert_array_equal(VoteFusion.load(model).predict_proba(new), expected.predict_proba(new))
+    for wrong, reason in [
+        (given, "2 tables are learned in parallel by --cluster"),
+        ([*given[:2], "--resume"], "--resume goes with --cluster"),
+        ([*given, "--cluster", "local:1", "--shuffle", "1"], "--shuffle needs one table in order"),
+        ([*given, "--cluster", "local:0"], "cluster must be 'local'"),
+        (["fuse", "-", "--cluster", "local:1"], "a cluster reads files"),
+    ]:
+        assert main(wrong) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_a_frame_of_dask_holds_votes():
+    dataframe = pytest.importorskip("dask.dataframe")
+    import dask
+    import pandas as pd
+
+    rows = pd.DataFrame(columns_of(VOTES[:120]) | {"label": LABELS[:120]})
+    frame = dataframe.from_pandas(rows, npartitions=3)
+    with dask.config.set(scheduler="synchronous"):
+        whole = linmax.cluster.fit(VoteFusion(), frame).model
+        pair = linmax.cluster.fit(VoteFusion(), (frame.drop(columns="label"), frame["label"])).model
+    parts = linmax.cluster.fit(VoteFusion(), [rows[begin : begin + 40] for begin in (0, 40, 80)]).model
+    new = columns_of(NEW)
+    for found in (whole, pair):
+        np.testing.assert_array_equal(found.predict_proba(new), parts.predict_proba(new))
+
+
 # -- shards -----------------------------------------------------------------------------------------------------------
 
 

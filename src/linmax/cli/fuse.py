@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from linmax import __version__
 from linmax.cli.beside import compiling_beside
 from linmax.cli.clustered import add_cluster_options
-from linmax.cli.fuse_clustered import fuse_on_cluster
+from linmax.cli.fuse_clustered import PIPED, fuse_on_cluster
 from linmax.cli.fuse_trials import FuseTable, counted, read_trials
 from linmax.cli.fusion_table import objects
 from linmax.cli.output import add_json_option, console
@@ -47,7 +47,6 @@ __all__ = ["configure", "run"]
 
 LEARNER = "auto"
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
-PIPED = 120  # characters a line, without a terminal
 COMPILED_NEXT = """
 from linmax.core.linear_max import longest_row
 from linmax.engine.record import keep_table, note_all

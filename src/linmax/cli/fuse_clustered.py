@@ -13,8 +13,9 @@ from linmax.cli.reading import cells_listed
 if TYPE_CHECKING:
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["fuse_on_cluster"]
+__all__ = ["PIPED", "fuse_on_cluster"]
 
+PIPED = 120  # characters a line, without a terminal
 SERIAL_ONLY = ("shuffle", "test_fraction", "ask", "costs", "wrong", "predictions", "plot", "reliability", "abstain")
 
 
@@ -28,6 +29,8 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
 
     _refuse_serial(arguments)
     screen, begun = console(arguments), time.perf_counter()
+    if not screen.is_terminal:
+        screen.width = PIPED
     given = {"label": arguments.label, "ignore": cells_listed(arguments.ignore), "format": arguments.format}
     reading: dict[str, Any] = {name: value for name, value in given.items() if value}
     parts = [part.source for path in arguments.votes for part in shards_of(path)]

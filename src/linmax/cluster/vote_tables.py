@@ -1,4 +1,4 @@
-"""What tables of votes hold, looked at on the workers before anything is learned: labels, and classes that are rated."""
+"""What tables of votes hold, looked at on the workers before anything is learned: labels, and classes with scores."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ def looked_at(source: Any, reading: Mapping[str, Any]) -> VoteTables | Refused:
     try:
         columns = columns_of_votes(source, reading)
         labels = columns.pop(label_among(columns, reading))
-        rated = rated_columns(
-            "the table", {name: columns[name] for name in columns if name not in reading.get("ignore", ())}
-        )
+        ignored = reading.get("ignore", ())
+        rated = rated_columns("the table", {name: cells for name, cells in columns.items() if name not in ignored})
     except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
         return Refused(why(error))
     return VoteTables(list(dict.fromkeys(one for one in labels if not missing(one))), rated[1] if rated else None)
