@@ -9,7 +9,7 @@ import pytest
 
 from linmax import Learner, VoteFusion, experts, majority_problem, run
 from linmax.jit.compiling import JIT
-from linmax.learners.votes import mixture
+from linmax.learners.votes import confusions, mixture
 from reference_learners import ReferenceVotes
 
 TRIALS = 120 if JIT else 24
@@ -286,6 +286,33 @@ def test_voters_who_confuse_classes_are_understood() -> None:
     wrong = run("votes", experts(votes=votes, classes=range(6)), labels).wrong
     logit = run("softmax(10)", experts(votes=votes, classes=range(6)), labels).wrong
     assert wrong[500:].mean() < 0.5 * logit[500:].mean()
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_voters_who_confuse_other_classes_than_before_are_understood() -> None:
+    """Half-way every voter takes other classes for one another: what was counted before is forgotten."""
+    random = np.random.default_rng(6)
+    labels, half = random.integers(0, 6, 4000), 2000
+    pairs = np.where(np.arange(4000) < half, (labels // 2) * 2, ((labels + 1) // 2 * 2 - 1) % 6)
+    votes = np.stack([np.where(random.random(4000) < 0.7, pairs, labels) for _ in range(4)], axis=1)
+    wrong = run("votes", experts(votes=votes, classes=range(6)), labels).wrong
+    alone = run("votes", experts(votes=votes[half:], classes=range(6)), labels[half:]).wrong
+    assert wrong[half + 1000 :].mean() < alone[1000:].mean() + 0.02
+
+
+@pytest.mark.small
+def test_counts_that_are_rescaled_tell_the_same() -> None:
+    """What was named lately is counted by growing weights; dividing all by the last one changes nothing."""
+    votes, scores, labels = trials(11, 4, 0)
+    model = run("votes", instances_of(votes, scores), labels).model
+    before = model.scores(instances_of(votes, scores))
+    lately = model.engine.top.running.lately
+    unit = float(lately.weight[0])
+    assert unit == pytest.approx(0.999**-TRIALS)
+    confusions.rescale(lately)
+    assert lately.weight.tolist() == [1.0, pytest.approx(1.0 / 0.999)]
+    assert lately.labels.sum() == pytest.approx((1.0 - 0.999**TRIALS) / 0.001 * 0.999)
+    np.testing.assert_allclose(model.scores(instances_of(votes, scores)), before)
 
 
 @pytest.mark.small
