@@ -276,7 +276,7 @@ class ReferenceVotes:
     ``full`` if the logits keep all of their precision, otherwise its diagonal.
     """
 
-    informed = (1, 0, 2, 0, 0)
+    informed = (2, 0, 0, 0, 0)
     ridge = (1.0, 10.0, 10.0, 10.0, 10.0)
     kept = (1.0, 1.0, 0.999, 0.99, 0.97)
 

@@ -131,7 +131,9 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
     assert weights[:5].mean() / 2.0 < weights[5] < weights[:5].max()
     model.run(instances[-1:], labels[-1:])
     home = model.engine.top.running.pool.home[: mixture.AGREED, mixture.VOTERS + 5]
-    np.testing.assert_allclose(home, (mixture.TRUST + before[: mixture.AGREED, 3:8].sum(axis=1)) / 6.0)
+    np.testing.assert_allclose(
+        home, (mixture.TRUST + before[: mixture.AGREED, mixture.VOTERS : mixture.VOTERS + 5].sum(axis=1)) / 6.0
+    )
 
 
 @pytest.mark.small
@@ -159,7 +161,7 @@ def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest
 @pytest.mark.small
 def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 9)
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 10)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
     assert model.engine.top.running.pool.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)

@@ -92,9 +92,10 @@ class PlacedConfusions(NamedTuple):
 
 def join_confusions(parts: Iterable[PlacedConfusions], n: int, k: int, kept: float = 1.0) -> Confusions:
     """The counts of n voters on k classes, added up; ``kept`` is what a trial later is left of one."""
-    new = new_confusions(n, k, kept)
+    parts, new = list(parts), new_confusions(n, k, kept)
+    new.weight[0] = max(part.own.weight[0] for part in parts)
     for own, voters, classes, often in parts:
-        times = often / float(own.weight[0])
+        times = often * float(new.weight[0] / own.weight[0])
         classes = classes[: own.labels.size]
         new.labels[classes] += times * own.labels
         if len(own.votes) and len(new.votes):

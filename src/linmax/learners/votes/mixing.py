@@ -304,8 +304,10 @@ def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks
     before = 0 if base is None else base.trials
     fresh = [part.trials - before for part in parts]
     total = sum(fresh)
+    # of the only one that learned, all counts for what it did, to the last bit
     times = [
-        _remembered(total, kept) * count / total / _remembered(count, kept) if count > 0 else 0.0 for count in fresh
+        _remembered(total, kept) * count / total / _remembered(count, kept) if 0 < count < total else float(count > 0)
+        for count in fresh
     ]
     counted = list(zip(parts, times, strict=True))
     if base is not None:

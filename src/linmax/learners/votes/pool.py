@@ -47,7 +47,6 @@ __all__ = ["RunningVotes", "VotesPool"]
 REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
 GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
 HALVING_LABELS = 50.0  # labels after which it is half as large
-SEES = ("", ", that sees what voters confuse", ", that sees what voters confuse, and lately")
 STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
 
 
@@ -229,7 +228,7 @@ class RunningVotes(Running):
                 name = "logit that starts from how far voters agree"
             elif m < LOGITS:
                 memory = "all trials" if MEMORIES[m] == 1.0 else f"about {1.0 / (1.0 - MEMORIES[m]):,.0f} trials"
-                name = f"logit of {memory}, prior {RIDGE[m]:g}{SEES[INFORMED[m]]}"
+                name = f"logit of {memory}, prior {RIDGE[m]:g}{', that sees what voters confuse' * bool(INFORMED[m])}"
             found[name] = found.get(name, 0.0) + share
         return found
 
