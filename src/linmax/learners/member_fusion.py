@@ -148,6 +148,8 @@ def fuse(
             continue
         trials[0] += 1.0
         label = labels[t]
+        if label < 0:
+            continue
         if label >= known:
             shape[KNOWN] = label + 1
             if first >= 0:

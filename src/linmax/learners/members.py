@@ -16,7 +16,9 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Mixture
 
-__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival"]
+__all__ = ["DENIED", "Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival"]
+
+DENIED = -2  # less a class, in the place of a label: all that is known is that it is not this class
 
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
@@ -24,7 +26,7 @@ SingleCube = float32[:, :, ::1]
 
 
 class WeightedLabels(NamedTuple):
-    """Labels, and how much each counts."""
+    """Labels, some of them perhaps `DENIED`, and how much each counts."""
 
     labels: np.ndarray
     weights: np.ndarray

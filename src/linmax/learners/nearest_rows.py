@@ -21,7 +21,7 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling import STEADY
 from linmax.jit.compiling import kernel
-from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task
+from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task
 from linmax.learners.mixing import Mixture
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
@@ -84,7 +84,10 @@ def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, n
             part *= part
             part *= part
             part *= part
-            scores[classes[i]] += part
+            if classes[i] >= 0:
+                scores[classes[i]] += part
+            else:
+                scores[DENIED - classes[i]] -= part
             said += part
     if said > 0.0:
         for c in range(scores.size):
@@ -124,7 +127,11 @@ def play_nearest(
             label = labels[begin + t]
             known = max(known, label + 1)
             kept = weights[t] >= 1.0 or stats.shape[0] == 0 or (stats[0, 0] * GOLDEN) % 1.0 < weights[t]
-            if kept and scores[label] < np.float32(SURE_SHARE):
+            if label < 0:
+                unsure = scores[DENIED - label] > np.float32(1.0 - SURE_SHARE)
+            else:
+                unsure = scores[label] < np.float32(SURE_SHARE)
+            if kept and unsure:
                 for f in range(rows.shape[1]):
                     memory[f, places[NEXT]] = np.float32(rows[t, f] - stats[f, 3])
                 classes[places[NEXT]] = label

@@ -46,7 +46,7 @@ def play_bayes(
 ) -> None:
     """Scores of naive Bayes at trials begin..end, and its learning: it counts |x| times the trial's weight.
 
-    The last of ``totals`` is how many attributes were met.
+    The last of ``totals`` is how many attributes were met. Of a trial that denies a class nothing is counted.
     """
     at, width = 0, counts.shape[1]
     for t in range(begin, end):
@@ -68,7 +68,7 @@ def play_bayes(
         for c in range(known):
             rest = everything - totals[c] + SMOOTHING * totals[-1]
             votes[t - begin, member, c] = scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
-        if learn:
+        if learn and labels[t] >= 0:
             label, weight = labels[t], np.float32(weights[t - begin])
             known = max(known, label + 1)
             for j in range(size):

@@ -22,7 +22,7 @@ from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_rows, log_row, shrink_row, squash_row
 from linmax.jit.prefetch import fetch
-from linmax.learners.members import Single, SingleCube, SingleMatrix, best_rival
+from linmax.learners.members import DENIED, Single, SingleCube, SingleMatrix, best_rival
 
 __all__ = ["LINEAR", "MEAN", "PA", "VARIANCE", "LinearRoom", "attributes_of", "fetch_row", "play_linear"]
 
@@ -126,22 +126,29 @@ def learn_linear(
     cells: np.ndarray,
     room: LinearRoom,
 ) -> None:
-    """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
+    """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by.
+
+    A class that the trial denies falls behind the best other one, and nothing else changes.
+    """
     scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
     most, noise = np.float32(weight), np.float32(AROW / weight)
     width, rare, plain = scores.shape[1], room.factors[RARE], room.factors[PLAIN]
-    step, rival = np.float32(0.0), best_rival(scores[0], label, known)
+    wrong = DENIED - label if label < 0 else -1
+    step, rival = np.float32(0.0), best_rival(scores[0], label if wrong < 0 else wrong, known)
     if rival >= 0:
         square = np.float32(0.0)
         for j in range(size):
             square += rare[j] * rare[j]
-        loss = np.float32(1.0) - (scores[0, label] - scores[0, rival])
+        lead = scores[0, rival] - scores[0, wrong] if wrong >= 0 else scores[0, label] - scores[0, rival]
+        loss = np.float32(1.0) - lead
         if loss > 0.0 and square > 0.0:
             step = min(most, loss / (np.float32(2.0) * square))
     active = False
     for c in range(width):
         factor[c] = shrink[c] = 0.0
     for c in range(known):
+        if wrong >= 0 and c != wrong:
+            continue
         sign = np.float32(1.0 if c == label else -1.0)
         loss = np.float32(1.0) - sign * scores[1, c]
         if loss > 0.0:
@@ -152,8 +159,11 @@ def learn_linear(
         place = room.places[j]
         if step > 0.0:
             column = indices[first + j - 1] + 1 if j else 0
-            cells[column, PA, label] += step * rare[j]
-            cells[column, PA, rival] -= step * rare[j]
+            if wrong >= 0:
+                cells[column, PA, wrong] -= step * rare[j]
+            else:
+                cells[column, PA, label] += step * rare[j]
+                cells[column, PA, rival] -= step * rare[j]
         if active:
             shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], room.steps)
 

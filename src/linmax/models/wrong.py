@@ -28,15 +28,23 @@ WRONG_STREAM = 2  # of the draws of other classes
 
 @contextmanager
 def denied(model: Model, place: int) -> Iterator[None]:
-    """Let the next trial say that this class is wrong, and no more, to a learner that looks only at that."""
+    """Let the next trial say that this class is wrong, and no more, to a learner that can learn from that.
+
+    With two classes it is the label that is told.
+    """
     top = model.engine.top
+    pool = top.weighing if len(model.known) > 2 else None
     if isinstance(top, Exploring):
         top.deny(place)
+    if pool is not None:
+        pool.denied = place
     try:
         yield
     finally:
         if isinstance(top, Exploring):
             top.undeny()
+        if pool is not None:
+            pool.denied = -1
 
 
 def mask_of(wrong: Any, size: int) -> np.ndarray:

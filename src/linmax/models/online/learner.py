@@ -275,6 +275,15 @@ class Learner(NamedAnswers):
                     return predicted
             return self._learn(given, label, weight=weight)
 
+    def _learn_alone(self, blocks: Mapping[str, Any], label: Hashable) -> Any:
+        """Learn an instance with a label whose class is known, beside the one-trial path."""
+        played = self._at_once(**blocks)
+        if played is not None:
+            return self._play(played, self._known[label])
+        given = self._reading.read(*blocks.values(), label)
+        with self._unharmed(given):
+            return self._learn(given, label)
+
     def _learn_kept(self, id: Hashable, blocks: Blocks, label: Hashable, weight: float) -> Any:
         """Learn the instance that was kept under an id."""
         given, kept = self._waiting.kept(id, *blocks), self._waiting[id]
