@@ -98,13 +98,14 @@ def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
     places = (rows[:, :, None] >= edges).sum(axis=2) + bins * np.arange(columns)
     joint = np.bincount((places[told] * k + classes[:, None]).ravel(), minlength=columns * bins * k) / many_told
     joint = joint.reshape(columns, bins, k)
-    shares = np.bincount(places.ravel(), minlength=columns * bins).reshape(columns, bins) / size
+    seen = shares = joint.sum(axis=2)
+    if many_told < size:
+        shares = np.bincount(places.ravel(), minlength=columns * bins).reshape(columns, bins) / size
     silent = np.where(shares.max(axis=1, initial=0.0) > 0.5, shares.argmax(axis=1), -1)
     levels = np.zeros((columns, bins))
     levels[:, 1:] = np.where(np.arange(bins - 1) < many[:, None], np.cumsum(shares, axis=1)[:, :-1], 0.0)
     levels[:, 0] = many
     levels[~quantiles] = 0.0
-    seen = joint.sum(axis=2)
     apart = seen[:, :, None] * joint.sum(axis=1)[:, None]
     met = joint > 0.0
     surprise = np.log(np.divide(joint, apart, out=np.ones_like(joint), where=met))

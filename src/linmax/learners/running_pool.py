@@ -6,6 +6,8 @@ data (`attribute_kinds`), and how they are fused is in `member_fusion`. Nothing 
 The first trials are kept (`first_trials`). At trials 1, 2, 4, ... 512 what is known about the attributes by then is
 looked at; where that changes what the members do, all of them begin anew and learn the trials kept once more.
 
+A trial may say only that a class is wrong (`DENIED`): the members let it fall behind the best other class.
+
 A trial of weight w counts w times: PA-I and SCW-I have C = w, AROW has r / w, and naive Bayes counts w.
 """
 

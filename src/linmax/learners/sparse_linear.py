@@ -144,13 +144,14 @@ def learn_linear(
         if loss > 0.0 and square > 0.0:
             step = min(most, loss / (np.float32(2.0) * square))
     active = False
+    ahead = scores[1, best_rival(scores[1], wrong, known)] if wrong >= 0 else np.float32(0.0)
     for c in range(width):
         factor[c] = shrink[c] = 0.0
     for c in range(known):
         if wrong >= 0 and c != wrong:
             continue
         sign = np.float32(1.0 if c == label else -1.0)
-        loss = np.float32(1.0) - sign * scores[1, c]
+        loss = np.float32(1.0) - sign * (scores[1, c] - ahead)
         if loss > 0.0:
             shrink[c] = np.float32(1.0) / (scores[2, c] + noise)
             factor[c] = sign * loss * shrink[c]

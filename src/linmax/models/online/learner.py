@@ -218,7 +218,8 @@ class Learner(NamedAnswers):
         been given candidates wants them with every instance.
 
         With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
-        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted.
+        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted. The pool
+        for attributes learns the wrong class itself.
 
         With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
         out.
