@@ -126,32 +126,24 @@ def learn_linear(
     cells: np.ndarray,
     room: LinearRoom,
 ) -> None:
-    """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by.
-
-    A class that the trial denies falls behind the best other one, and nothing else changes.
-    """
+    """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
     scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
     most, noise = np.float32(weight), np.float32(AROW / weight)
     width, rare, plain = scores.shape[1], room.factors[RARE], room.factors[PLAIN]
-    wrong = DENIED - label if label < 0 else -1
-    step, rival = np.float32(0.0), best_rival(scores[0], label if wrong < 0 else wrong, known)
+    step, rival = np.float32(0.0), best_rival(scores[0], label, known)
     if rival >= 0:
         square = np.float32(0.0)
         for j in range(size):
             square += rare[j] * rare[j]
-        lead = scores[0, rival] - scores[0, wrong] if wrong >= 0 else scores[0, label] - scores[0, rival]
-        loss = np.float32(1.0) - lead
+        loss = np.float32(1.0) - (scores[0, label] - scores[0, rival])
         if loss > 0.0 and square > 0.0:
             step = min(most, loss / (np.float32(2.0) * square))
     active = False
-    ahead = scores[1, best_rival(scores[1], wrong, known)] if wrong >= 0 else np.float32(0.0)
     for c in range(width):
         factor[c] = shrink[c] = 0.0
     for c in range(known):
-        if wrong >= 0 and c != wrong:
-            continue
         sign = np.float32(1.0 if c == label else -1.0)
-        loss = np.float32(1.0) - sign * (scores[1, c] - ahead)
+        loss = np.float32(1.0) - sign * scores[1, c]
         if loss > 0.0:
             shrink[c] = np.float32(1.0) / (scores[2, c] + noise)
             factor[c] = sign * loss * shrink[c]
@@ -160,13 +152,43 @@ def learn_linear(
         place = room.places[j]
         if step > 0.0:
             column = indices[first + j - 1] + 1 if j else 0
-            if wrong >= 0:
-                cells[column, PA, wrong] -= step * rare[j]
-            else:
-                cells[column, PA, label] += step * rare[j]
-                cells[column, PA, rival] -= step * rare[j]
+            cells[column, PA, label] += step * rare[j]
+            cells[column, PA, rival] -= step * rare[j]
         if active:
             shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], room.steps)
+
+
+@kernel()
+def deny_linear(
+    indices: np.ndarray,
+    first: int,
+    size: int,
+    wrong: int,
+    known: int,
+    weight: float,
+    cells: np.ndarray,
+    room: LinearRoom,
+) -> None:
+    """One step of PA and of AROW that lets this class fall behind the best other one, which itself stays as it is."""
+    scores, rare, plain = room.scores, room.factors[RARE], room.factors[PLAIN]
+    other = best_rival(scores[0], wrong, known)
+    if other < 0:
+        return
+    square = np.float32(0.0)
+    for j in range(size):
+        square += rare[j] * rare[j]
+    loss = np.float32(1.0) - (scores[0, other] - scores[0, wrong])
+    step = np.float32(0.0)
+    if loss > 0.0 and square > 0.0:
+        step = min(np.float32(weight), loss / (np.float32(2.0) * square))
+    loss = np.float32(1.0) - (scores[1, best_rival(scores[1], wrong, known)] - scores[1, wrong])
+    shrink = np.float32(1.0) / (scores[2, wrong] + np.float32(AROW / weight)) if loss > 0.0 else np.float32(0.0)
+    for j in range(size):
+        column = indices[first + j - 1] + 1 if j else 0
+        cells[column, PA, wrong] -= step * rare[j]
+        along = cells[column, VARIANCE, wrong] * plain[j]
+        cells[column, MEAN, wrong] -= loss * shrink * along
+        cells[column, VARIANCE, wrong] -= shrink * along * along
 
 
 @kernel(
@@ -200,6 +222,9 @@ def play_linear(
         if learn:
             known = max(known, labels[t] + 1)
             first, weight = instances.indptr[t], weights[t - begin]
-            learn_linear(instances.indices, first, size, labels[t], known, weight, cells, room)
+            if labels[t] < 0:
+                deny_linear(instances.indices, first, size, DENIED - labels[t], known, weight, cells, room)
+            else:
+                learn_linear(instances.indices, first, size, labels[t], known, weight, cells, room)
             trials[0] += 1.0
         at += size
