@@ -19,8 +19,16 @@
 #define FAR 256  /* nonzeros; only fetched, so that what lies beyond the end does no harm */
 
 typedef double v2 __attribute__((vector_size(16), aligned(8), may_alias));
-typedef double v8 __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int64_t i8 __attribute__((vector_size(64), aligned(8), may_alias));
+/* As wide as the registers: GCC keeps wider vectors in memory, and the pass then takes two to three times as long. */
+#ifdef __AVX512F__
+#define WIDE 8
+#define NUMBERS {0, 1, 2, 3, 4, 5, 6, 7}
+#else
+#define WIDE 4
+#define NUMBERS {0, 1, 2, 3}
+#endif
+typedef double wide __attribute__((vector_size(8 * WIDE), aligned(8), may_alias));
+typedef int64_t whole __attribute__((vector_size(8 * WIDE), aligned(8), may_alias));
 
 enum rule { PERCEPTRON, BALANCED_WINNOW, BALANCED_WINNOW_LIBM };
 
@@ -39,22 +47,22 @@ struct learner {
     double rate;
 };
 
-INLINE i8 bits(v8 x) { return (i8)x; }
-INLINE v8 blend(i8 mask, v8 yes, v8 no) { return (v8)((mask & bits(yes)) | (~mask & bits(no))); }
-INLINE v8 all(double x) { return (v8){x, x, x, x, x, x, x, x}; }
+INLINE whole bits(wide x) { return (whole)x; }
+INLINE wide blend(whole mask, wide yes, wide no) { return (wide)((mask & bits(yes)) | (~mask & bits(no))); }
+INLINE wide all(double x) { return x - (wide){0}; } /* -0.0 stays what it is */
 INLINE int64_t feature(const int32_t *index, int64_t i) { return index ? (int64_t)index[i] + 1 : i + 1; }
 
-/* 2 sinh(x) in eight lanes, odd to the last bit, relative error about 1e-15, |x| < 700.
+/* 2 sinh(x) lane by lane, odd to the last bit, relative error about 1e-15, |x| < 700.
  * With m = exp(|x|) - 1:  2 sinh |x| = m + m / (m + 1). */
-INLINE v8 twice_sinh(v8 x)
+INLINE wide twice_sinh(wide x)
 {
-    const i8 sign = bits(x) & bits(all(-0.0));
-    const v8 size = (v8)(bits(x) ^ sign);
-    const v8 shifter = all(0x1.8p52);
-    const v8 shifted = size * 0x1.71547652b82fep0 + shifter; /* 1 / ln 2 */
-    const v8 turns = shifted - shifter;
-    const v8 rest = size - turns * 0x1.62e42fefa39efp-1 - turns * 0x1.abc9e3b39803fp-56; /* ln 2 in two parts */
-    v8 sum = all(1.0 / 6227020800.0); /* exp(rest) - 1 by its series, |rest| <= ln(2) / 2 */
+    const whole sign = bits(x) & bits(all(-0.0));
+    const wide size = (wide)(bits(x) ^ sign);
+    const wide shifter = all(0x1.8p52);
+    const wide shifted = size * 0x1.71547652b82fep0 + shifter; /* 1 / ln 2 */
+    const wide turns = shifted - shifter;
+    const wide rest = size - turns * 0x1.62e42fefa39efp-1 - turns * 0x1.abc9e3b39803fp-56; /* ln 2 in two parts */
+    wide sum = all(1.0 / 6227020800.0); /* exp(rest) - 1 by its series, |rest| <= ln(2) / 2 */
     sum = sum * rest + 1.0 / 479001600.0;
     sum = sum * rest + 1.0 / 39916800.0;
     sum = sum * rest + 1.0 / 3628800.0;
@@ -67,9 +75,9 @@ INLINE v8 twice_sinh(v8 x)
     sum = sum * rest + 1.0 / 6.0;
     sum = sum * rest + 0.5;
     sum = sum * rest * rest + rest;
-    const v8 power = (v8)((bits(shifted) - bits(shifter) + 1023) << 52);
-    const v8 less_one = sum * power + (power - 1.0);
-    return (v8)(bits(less_one + less_one / (less_one + 1.0)) | sign);
+    const wide power = (wide)((bits(shifted) - bits(shifter) + 1023) << 52);
+    const wide less_one = sum * power + (power - 1.0);
+    return (wide)(bits(less_one + less_one / (less_one + 1.0)) | sign);
 }
 
 /* NAME: score[c] = sum over the features of value * W[feature][c], as BLOCKS vectors of LANES classes.
@@ -83,7 +91,7 @@ INLINE v8 twice_sinh(v8 x)
             sum[0][b] = *(const VECTOR *)(W + LANES * b); /* the constant attribute */                         \
         int64_t i = 0;                                                                                         \
         for (; i + WAYS <= count; i += WAYS) {                                                                 \
-            if (BLOCKS == 1) { /* with more classes the weights, not the rows, are what we wait for */         \
+            if (LANES * BLOCKS <= 8) { /* with more classes the weights, not the rows, are what we wait for */  \
                 __builtin_prefetch(value + i + FAR);                                                           \
                 if (index)                                                                                     \
                     __builtin_prefetch(index + i + FAR);                                                       \
@@ -91,8 +99,8 @@ INLINE v8 twice_sinh(v8 x)
             for (int way = 0; way < WAYS; way++) {                                                             \
                 const double *row = W + feature(index, i + way) * (LANES * BLOCKS);                            \
                 const double *ahead = W + feature(index, i + way + AHEAD) * (LANES * BLOCKS);                  \
-                for (int b = 0; index && b < BLOCKS; b++)                                                      \
-                    __builtin_prefetch(ahead + LANES * b);                                                     \
+                for (int c = 0; index && c < LANES * BLOCKS; c += 8)                                           \
+                    __builtin_prefetch(ahead + c);                                                             \
                 for (int b = 0; b < BLOCKS; b++)                                                               \
                     sum[way][b] += value[i + way] * *(const VECTOR *)(row + LANES * b);                        \
             }                                                                                                  \
@@ -108,27 +116,27 @@ INLINE v8 twice_sinh(v8 x)
     }
 
 SCORES(scores_2, v2, 2, 1, 4)
-SCORES(scores_8, v8, 8, 1, 4)
-SCORES(scores_24, v8, 8, 3, 2)
+SCORES(scores_8, wide, WIDE, 8 / WIDE, 4)
+SCORES(scores_24, wide, WIDE, 24 / WIDE, 2)
 
 /* The best class but `label`, the smallest of equals. */
 INLINE int32_t best_wrong(const double *score, int32_t k, int32_t label, int blocks)
 {
-    const i8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    v8 block[MOST_CLASSES / 8], most = all(-INFINITY);
+    const whole lane = NUMBERS;
+    wide block[MOST_CLASSES / WIDE], most = all(-INFINITY);
     for (int b = 0; b < blocks; b++) {
-        const i8 here = lane + 8 * b;
-        block[b] = blend((here == (int64_t)label) | (here >= (int64_t)k), all(-INFINITY), ((const v8 *)score)[b]);
+        const whole here = lane + WIDE * b;
+        block[b] = blend((here == (int64_t)label) | (here >= (int64_t)k), all(-INFINITY), ((const wide *)score)[b]);
         most = blend(block[b] > most, block[b], most);
     }
     double best = most[0];
-    for (int j = 1; j < 8; j++)
+    for (int j = 1; j < WIDE; j++)
         best = most[j] > best ? most[j] : best;
     int64_t rival = 0;
     for (int b = blocks - 1; b >= 0; b--) {
-        const i8 equal = block[b] == all(best);
-        for (int j = 7; j >= 0; j--)
-            rival = equal[j] ? 8 * b + j : rival;
+        const whole equal = block[b] == all(best);
+        for (int j = WIDE - 1; j >= 0; j--)
+            rival = equal[j] ? WIDE * b + j : rival;
     }
     return (int32_t)rival;
 }
@@ -145,11 +153,11 @@ INLINE void step_perceptron(const struct learner *to, int64_t count, const int32
     }
 }
 
-/* s[label] += value and s[rival] -= value for up to eight features at once, then their weights */
-INLINE void step_eight(const struct learner *to, int filled, const int64_t *place, const double *value,
+/* s[label] += value and s[rival] -= value for up to WIDE features at once, then their weights */
+INLINE void step_some(const struct learner *to, int filled, const int64_t *place, const double *value,
                        int32_t label, int32_t rival, enum rule rule)
 {
-    v8 up = all(0.0), down = all(0.0);
+    wide up = all(0.0), down = all(0.0);
     for (int j = 0; j < filled; j++) {
         double *s = to->exponent + place[j];
         up[j] = s[label] += value[j];
@@ -173,8 +181,8 @@ INLINE void step_eight(const struct learner *to, int filled, const int64_t *plac
 INLINE void step_winnow(const struct learner *to, int64_t count, const int32_t *index, const double *value,
                         int32_t label, int32_t rival, enum rule rule, int lanes)
 {
-    int64_t place[8] = {0}; /* the constant attribute */
-    double amount[8] = {1.0};
+    int64_t place[WIDE] = {0}; /* the constant attribute */
+    double amount[WIDE] = {1.0};
     int filled = 1;
     for (int64_t i = 0; i < count; i++) {
         if (!index && value[i] == 0.0)
@@ -186,12 +194,12 @@ INLINE void step_winnow(const struct learner *to, int64_t count, const int32_t *
         }
         place[filled] = feature(index, i) * lanes;
         amount[filled++] = value[i];
-        if (filled == 8) {
-            step_eight(to, 8, place, amount, label, rival, rule);
+        if (filled == WIDE) {
+            step_some(to, WIDE, place, amount, label, rival, rule);
             filled = 0;
         }
     }
-    step_eight(to, filled, place, amount, label, rival, rule);
+    step_some(to, filled, place, amount, label, rival, rule);
 }
 
 /* lanes is 2, 8 or 24, a constant wherever this is inlined */
@@ -212,7 +220,7 @@ INLINE int64_t pass(const struct rows *rows, const struct learner *to, int32_t *
             scores_8(to->weight, count, index, value, score);
         else
             scores_24(to->weight, count, index, value, score);
-        const int32_t rival = lanes == 2 ? 1 - label : best_wrong(score, to->k, label, (lanes + 7) / 8);
+        const int32_t rival = lanes == 2 ? 1 - label : best_wrong(score, to->k, label, (lanes + WIDE - 1) / WIDE);
         const double margin = score[label] - score[rival];
         const int wrong = margin < 0.0 || (margin == 0.0 && rival < label);
         prediction[t] = wrong ? rival : label;

@@ -21,7 +21,8 @@ from linmax.core.member import scratch_for
 from linmax.core.search import doubt, fill_panel, lane_scores, row_of, take_aim
 from linmax.data.arrays import no_instances
 from linmax.jit.compiling import JIT
-from linmax.jit.panels import plain_fill_tables, plain_sum_codes
+from linmax.jit.panels import plain_magnitude
+from linmax.jit.vote_panels import plain_fill_tables, plain_sum_codes
 
 LEARNERS = [
     "R(s=30, u=4)-perceptron",
@@ -171,6 +172,7 @@ def test_no_lead_beyond_doubt_is_false() -> None:
 @pytest.mark.parametrize("voters", [3, 20, 130])
 def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error of a lead in whole steps against its bound."""
+    monkeypatch.setattr(search_module, "magnitude", plain_magnitude)
     monkeypatch.setattr(search_module, "fill_tables", plain_fill_tables)
     monkeypatch.setattr(search_module, "sum_codes", plain_sum_codes)
     rng = np.random.default_rng(voters)
@@ -186,7 +188,7 @@ def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest
         python(fill_panel)(instances, labels, state, panel)
         weights = rng.standard_normal(size) * 10.0 ** rng.uniform(-3.0, 0.0, size)
         weights[voters + k :] = 0.0
-        total = python(take_aim)(weights, panel, scratch.single, scratch.steps, scratch.tables)
+        total = python(take_aim)(weights, panel, scratch.single, scratch.tables)
         assert total == pytest.approx(np.abs(weights).sum())
         python(lane_scores)(panel, 0, k, scratch.single, scratch.tables, scratch.lanes)
         slack = python(doubt)(panel, size)

@@ -151,7 +151,9 @@ def test_the_combinations_of_the_paper() -> None:
         ("V(h=__import__('os'))-perceptron", ValueError, "cannot be read"),
         ("R(u=0)-perceptron", ValueError, "u must be >= 1, got 0"),
         ("A(scale=l3)-perceptron", ValueError, "scale must be one of raw, max, l1, got 'l3'"),
-        ("A-winnow", TypeError, "missing 1 required positional argument: 'alpha'"),
+        ("A-winnow", TypeError, r"winnow needs a value for alpha; write it in brackets, as in winnow\(1.1\)"),
+        ("p-norm", TypeError, r"p-norm needs a value for p; write it in brackets, as in p-norm\(3\)"),
+        ("winnow(beta=3)", TypeError, "winnow has no parameter 'beta'; it has alpha, "),
     ],
 )
 def test_what_cannot_be_read(text: str, kind: type[Exception], message: str) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from linmax.jit import panels
+from linmax.jit import panels, vote_panels
 from linmax.jit.compiling import JIT
 
 pytestmark = pytest.mark.skipif(not JIT, reason="without the compiler the reference is what runs")
 
-LANES, TABLE = panels.LANES, panels.TABLE
+LANES, TABLE = panels.LANES, vote_panels.TABLE
 
 
 @njit
@@ -22,18 +22,23 @@ def add_lanes(scores: Any, panel: Any, base: int, values: Any) -> None:
 
 
 @njit
-def fill_tables(steps: Any, tables: Any) -> None:
-    panels.fill_tables(steps, tables)
+def fill_tables(weights: Any, unit: float, tables: Any) -> None:
+    vote_panels.fill_tables(weights, unit, tables)
+
+
+@njit
+def magnitude(values: Any) -> float:
+    return panels.magnitude(values)
 
 
 @njit
 def sum_codes(scores: Any, codes: Any, base: int, tables: Any, unit: Any) -> None:
-    panels.sum_codes(scores, codes, base, tables, unit)
+    vote_panels.sum_codes(scores, codes, base, tables, unit)
 
 
 @njit
 def close_codes(sums: Any, codes: Any, base: int, tables: Any, slack: int) -> int:
-    return panels.close_codes(sums, codes, base, tables, slack)
+    return vote_panels.close_codes(sums, codes, base, tables, slack)
 
 
 @njit
@@ -62,28 +67,55 @@ def test_add_lanes(count: int) -> None:
         assert np.array_equal(found, wanted)
 
 
+def weights_for(random: np.random.Generator, size: int) -> tuple[np.ndarray, float]:
+    """Weights of mixed signs, and the unit in which their magnitudes use all the steps there are."""
+    weights = random.standard_normal(size)
+    return weights, vote_panels.whole_steps(-(-size // 4)) / np.abs(weights).sum() if size else 1.0
+
+
 def filled_tables(random: np.random.Generator, groups: int) -> np.ndarray:
-    steps, tables = random.integers(-900, 900, 4 * groups).astype(np.int16), np.zeros(TABLE * groups, np.int8)
-    fill_tables(steps, tables)
+    tables = np.zeros(TABLE * groups, np.int8)
+    fill_tables(*weights_for(random, 4 * groups), tables)
     return tables
 
 
-@pytest.mark.parametrize("groups", [0, 1, 3, 7])
-def test_tables_hold_the_sums_of_all_subsets(groups: int) -> None:
-    random = np.random.default_rng(groups)
-    steps, found = random.integers(-8000, 8000, 4 * groups).astype(np.int16), np.zeros(TABLE * groups, np.int8)
-    fill_tables(steps, found)
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 25, 64])
+def test_magnitude(size: int) -> None:
+    values = whole(np.random.default_rng(size), size).astype(float)
+    assert magnitude(values) == panels.plain_magnitude(values)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4, 11, 25, 32, 33, 50, 90])
+def test_tables_hold_the_sums_of_all_subsets(size: int) -> None:
+    random = np.random.default_rng(size)
+    groups = -(-size // 4)
+    weights, unit = weights_for(random, size)
+    found = np.zeros(TABLE * groups, np.int8)
+    fill_tables(weights, unit, found)
     wanted = found.copy()
-    panels.plain_fill_tables(steps, wanted)
+    vote_panels.plain_fill_tables(weights, unit, wanted)
     assert np.array_equal(found, wanted)
+    steps = np.zeros(4 * groups, int)
+    steps[:size] = np.floor(weights * unit + 0.5)
     for group in range(groups):
         low, high = found[group * TABLE :][:LANES].view(np.uint8), found[group * TABLE + LANES :][:LANES]
-        sums = low + 256 * high.astype(int)
-        assert sums[0b1010] == int(steps[4 * group + 1]) + steps[4 * group + 3]
+        sums = low + 2 ** vote_panels.digit_bits(groups) * high.astype(int)
+        assert sums[0b1010] == steps[4 * group + 1] + steps[4 * group + 3]
 
 
-@pytest.mark.parametrize("pairs", [1, 2, 3, 8])
-@pytest.mark.parametrize("groups", [1, 4, 7])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("groups", [1, 7, 8, 9, 20])
+def test_no_sum_outgrows_its_digits(groups: int, sign: float) -> None:
+    """All weights of one sign, all voters for one row: the largest sum that there is."""
+    tables, weights = np.zeros(TABLE * groups, np.int8), np.full(4 * groups, sign)
+    fill_tables(weights, vote_panels.whole_steps(groups) / weights.size, tables)
+    codes, sums = np.full(TABLE * groups, 15, np.int8), np.zeros(2 * LANES, np.int16)
+    close_codes(sums, codes, 0, tables, 0)
+    assert np.all(np.abs(sums - sign * vote_panels.whole_steps(groups)) <= 2 * groups)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("groups", [1, 4, 8, 9])
 def test_sums_of_codes(pairs: int, groups: int) -> None:
     random = np.random.default_rng(pairs)
     tables = filled_tables(random, groups)
@@ -92,14 +124,14 @@ def test_sums_of_codes(pairs: int, groups: int) -> None:
     for base in (0, block):
         found, wanted = (np.full((2 * pairs, LANES), 7.0, np.float32) for _ in range(2))
         sum_codes(found, codes, base, tables, np.float32(0.25))
-        panels.plain_sum_codes(wanted, codes, base, tables, 0.25)
+        vote_panels.plain_sum_codes(wanted, codes, base, tables, 0.25)
         assert np.array_equal(found, wanted)
         for slack in (-3000, -1, 0, 40, 32767):
             sums, plain = (np.zeros(2 * pairs * LANES, np.int16) for _ in range(2))
             close = close_codes(sums, codes, base, tables, slack)
-            assert close == panels.plain_close_codes(plain, codes, base, tables, slack)
+            assert close == vote_panels.plain_close_codes(plain, codes, base, tables, slack)
             assert np.array_equal(sums, plain)
-            assert sums[panels.sum_place(1, 9)] == 4 * found[1, 9]
+            assert sums[vote_panels.sum_place(1, 9)] == 4 * found[1, 9]
 
 
 @pytest.mark.parametrize("rows", [2, 3, 9])

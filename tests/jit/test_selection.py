@@ -91,3 +91,15 @@ def test_nonzero_bits(values: list[float], data: st.DataObject) -> None:
     expected = selection.plain_nonzero_bits(np.array(values), first)
     assert bits % 2**64 == expected
     assert lowest == (selection.plain_lowest_bit(expected) if expected else 64)
+
+
+@njit
+def agreeing(votes: Any, cls: int) -> int:
+    return selection.agreeing(votes, cls)
+
+
+@pytest.mark.parametrize("voters", [0, 1, 4, 7, 8, 13, 20, 31, 63])
+def test_agreeing(voters: int) -> None:
+    votes = np.random.default_rng(voters).integers(-1, 3, voters, dtype=np.int32)
+    for cls in range(4):
+        assert agreeing(votes, cls) == selection.plain_agreeing(votes, cls)

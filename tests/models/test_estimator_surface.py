@@ -158,3 +158,27 @@ def test_mlflow(tmp_path):
     pyfunc.save_model(str(tmp_path / "served"), python_model=Probabilities(), artifacts=artifacts, pip_requirements=[])
     served = pyfunc.load_model(str(tmp_path / "served"))
     np.testing.assert_allclose(served.predict(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: linmax.LinearMaxClassifier("A-perceptron"),
+        lambda: linmax.FusionClassifier([("bayes", GaussianNB())], "A-perceptron"),
+    ],
+    ids=["classifier", "fusion"],
+)
+def test_labels_that_are_missing_or_of_two_kinds(make, method):
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["a", "b", "c"], dtype=object)[y]
+    for gap in None, float("nan"):
+        names[3] = gap
+        for given in names, names.tolist():
+            with pytest.raises(ValueError, match=f"y: the label of sample 3 is {gap}; leave out samples without"):
+                getattr(make(), method)(X, given)
+    names[3] = 7
+    with pytest.raises(TypeError, match="y has text and numbers among its labels, .*; make all of them text"):
+        getattr(make(), method)(X, names)
+    names[3] = "a"
+    assert getattr(make(), method)(X, names).classes_.tolist() == ["a", "b", "c"]

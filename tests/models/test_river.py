@@ -150,6 +150,32 @@ def test_every_learner_that_messages_offer(name):
     assert model.predict_one(trials(1)[0][0]) in ("setosa", "versicolor", "virginica")
 
 
+@pytest.mark.parametrize("learner", ["A-perceptron", "auto"])
+@pytest.mark.parametrize("known", [False, True])
+def test_an_array_as_a_value_is_refused_by_name(learner, known):
+    model = river.LinearMaxClassifier(learner)
+    for x, y in [({"a": 1.0, "b": 2.0}, 0), ({"a": 0.5, "b": 1.0}, 1), ({"a": 0.5, "b": 1.0}, 1)] if known else []:
+        model.learn_one(x, y)
+    trials_before = model._learner.trials
+    for value in np.zeros(2), np.zeros((2, 2)), [1.0, 2.0]:
+        with pytest.raises(ValueError, match="attributes: 'a' must be a finite number, got "):
+            model.predict_one({"a": value, "b": 1.0})
+        with pytest.raises(ValueError, match="attributes: 'a' must be a finite number, got "):
+            model.learn_one({"a": value, "b": 1.0}, 1)
+    assert model._learner.trials == trials_before
+
+
+@pytest.mark.parametrize("name", ["winnow", "balanced-winnow", "p-norm", "committee"])
+def test_a_learner_that_lacks_a_parameter_says_what_to_write(name):
+    with pytest.raises(TypeError, match=rf"{name} needs a value for \w+; write it in brackets, as in") as told:
+        river.LinearMaxClassifier(name)
+    written = str(told.value).rsplit(" ", 1)[1]
+    model = river.LinearMaxClassifier(written)
+    for x, y in trials(20):
+        model.learn_one(x, y)
+    assert model.predict_one(trials(1)[0][0]) in ("setosa", "versicolor", "virginica")
+
+
 # -- weights, many at a time, parameters that change --------------------------------------------------------------
 
 
@@ -191,6 +217,24 @@ def test_many_at_a_time():
     weighted = river.LinearMaxClassifier("perceptron")
     weighted.learn_many(X, y, w=2.0)
     assert weighted._learner.trials == 240
+
+
+def test_tables_and_weights_that_do_not_fit():
+    model = river.LinearMaxClassifier("A-perceptron")
+    table, labels = pd.DataFrame({"a": [1.0, 2.0]}), pd.Series(["x", "y"])
+    with pytest.raises(ValueError, match="w must be one number, or one for each of 2 rows; got 1"):
+        model.learn_many(table, labels, w=[1.0])
+    polars = pytest.importorskip("polars")
+    for other in polars.DataFrame({"a": [1.0, 2.0]}), np.zeros((2, 1)):
+        with pytest.raises(TypeError, match=r"X must be a pandas DataFrame, .* got (polars.DataFrame|numpy.ndarray)"):
+            model.learn_many(other, labels)
+        with pytest.raises(TypeError, match="X must be a pandas DataFrame"):
+            model.predict_many(other)
+    assert model._learner.trials == 0
+    for w in np.float32(2.0), np.int64(2), np.array([2.0, 2.0]):
+        own = river.LinearMaxClassifier("A-perceptron")
+        own.learn_many(table, labels, w=w)
+        assert own._learner.trials == 4
 
 
 def test_a_parameter_changes_while_it_learns():

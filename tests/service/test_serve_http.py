@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import threading
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from harness import PATIENCE
 from local import Local
 
 from linmax import Learner
-from linmax.service import handlers
+from linmax.service import handlers, housekeeping
 from linmax.service import pipeline as pipeline_module
 from linmax.service.bodies import LearnBody
 from linmax.service.keys import KeyFile
@@ -27,6 +28,13 @@ def local(tmp_path):
     with Local(tmp_path) as local:
         assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
         yield local
+
+
+def until_purged(local, events):
+    end = time.monotonic() + PATIENCE
+    while local.sql("SELECT count(*) FROM events") > events:
+        assert time.monotonic() < end, "the old log is never purged"
+        time.sleep(0.05)
 
 
 def learn(local, attributes, label, **more):
@@ -133,6 +141,27 @@ class TestTrials:
         answer = local.call("POST", f"{M}/predict", raw=raw)
         assert answer.status == 422
         assert answer.body["error"]["field"]
+
+    @pytest.mark.parametrize(
+        ("verb", "raw", "name"),
+        [
+            ("learn", b'{"attributes": {"a": 1, "a": 2}, "label": "wet"}', "a"),
+            ("learn", b'{"attributes": {"a": 1, "\\u0061" : 2}, "label": "wet"}', "a"),
+            ("learn", b'{"attributes":{"a":1},"label":"wet","label":"dry"}', "label"),
+            ("learn", b'{"attributes":{"a" :1,"b":1,"b":1},"label":"wet"}', "b"),
+            ("predict", b'{"attributes": {"b": 1, "a": 1, "b": 1}}', "b"),
+            ("learn/batch", b'{"items": [{"attributes": {"a": 1, "a": 1}, "label": "wet"}]}', "a"),
+        ],
+    )
+    def test_a_name_that_comes_twice(self, local, verb, raw, name):
+        answer = local.call("POST", f"{M}/{verb}", raw=raw)
+        assert (answer.status, answer.body["error"]["field"]) == (422, name)
+        assert "given twice" in answer.body["error"]["message"]
+        assert local.call("GET", M).body["trials"] == 0
+
+    @pytest.mark.parametrize("name", ['"', '":', '\\":', "label", "a b", " ", ":"])
+    def test_names_that_look_like_more(self, local, name):
+        assert learn(local, {name: 1.0, "a": 2.0}, "wet").status == 200
 
     def test_other_refusals(self, local):
         assert local.call("POST", "/v1/models/none/predict", {"attributes": RAIN}).status == 404
@@ -308,10 +337,26 @@ class TestModels:
         assert list((local.settings.data / "snapshots").iterdir()) == []
         assert local.call("POST", "/v1/models", {"name": "m", "learner": "winnow(1.1)"}).status == 201
         assert learn(local, RAIN, "wet", id="a").body["predicted"] is None
-        end = time.monotonic() + PATIENCE
-        while local.sql("SELECT count(*) FROM events") > 1:
-            assert time.monotonic() < end, "the old log is never purged"
-            time.sleep(0.05)
+        until_purged(local, events=1)
+
+    def test_deleted_while_an_earlier_one_is_being_purged(self, local, monkeypatch):
+        learn(local, RAIN, "wet")
+        entered, go_on = threading.Event(), threading.Event()
+
+        def slow(log):
+            entered.set()
+            assert go_on.wait(PATIENCE)
+            return False
+
+        monkeypatch.setattr(housekeeping, "give_back", slow)
+        local.do(local.service.house.deleted(0))
+        assert entered.wait(PATIENCE)
+        word = local.call("DELETE", M).body["error"]["confirm"]
+        asked = threading.Thread(target=local.call, args=("DELETE", f"{M}?confirm={word}"))
+        asked.start()
+        go_on.set()
+        asked.join()
+        until_purged(local, events=0)
 
     def test_a_snapshot_goes_on_elsewhere_with_the_same_bits(self, local, tmp_path):
         for i in range(20):

@@ -27,7 +27,7 @@ def garbage_of(local, verb, items):
 
     async def ask(count):
         trials, model = local.service.trials, local.service.model("m")
-        body = local.app.trials[b"learn"].decoders["POST"].decode
+        body = local.app.trials[b"learn"].readers["POST"].read
         for i in range(count):
             bodies = [body(b'{"attributes": {"rain": 1}, "label": "%c"}' % b"xy"[i % 2]) for _ in range(items)]
             told = asyncio.get_running_loop().create_future()

@@ -225,11 +225,11 @@ class Rule:
         return f"<rule {self}>"
 
     def __eq__(self, other: object) -> bool:
-        return (
+        return self is other or (
             isinstance(other, Rule)
-            and str(self) == str(other)
             and self.step is other.step
             and self.values == other.values
+            and str(self) == str(other)
         )
 
     def __hash__(self) -> int:
@@ -312,6 +312,8 @@ class Members(NamedTuple):
     params: np.ndarray  # (B, most parameters)
     recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
+    forms: np.ndarray  # int64 (B,): how votes move its weights, 0 = in some other way; `linmax.engine.recycling_votes`
+    recycler: int  # the address of what recycles votes for the others, or 0
 
 
 RAW, MAX, L1 = 1, 2, 3
@@ -345,7 +347,7 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
+        Members(i(1), i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1), i(1), 0),
         State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 

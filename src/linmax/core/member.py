@@ -31,8 +31,9 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel, written_out
-from linmax.jit.panels import LANES, TABLE
+from linmax.jit.panels import LANES
 from linmax.jit.selection import put_votes
+from linmax.jit.vote_panels import TABLE
 
 __all__ = [
     "CHANGED",
@@ -43,17 +44,20 @@ __all__ = [
     "EngineArrays",
     "EngineArraysT",
     "MemberView",
+    "MemberViewT",
     "Scratch",
     "ScratchT",
     "call_present",
     "only_votes",
     "present",
     "present_instance",
+    "rescale",
     "scratch_for",
     "view_of",
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
+POWERS = 2 + 2049  # which they are, then the powers -1024 to 1024
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 
@@ -70,7 +74,6 @@ class Scratch(NamedTuple):
     full_z: np.ndarray
     single: np.ndarray  # float32: the weights for a panel of ratings
     single_mean: np.ndarray  # those of an average, or of a hypothesis that is looked at
-    steps: np.ndarray  # int16: weights in whole steps
     tables: np.ndarray  # int8: the weights for a panel of votes
     tables_mean: np.ndarray
     sums: np.ndarray  # int16: scores of sixteen instances in whole steps
@@ -78,6 +81,7 @@ class Scratch(NamedTuple):
     slopes: np.ndarray
     leads: np.ndarray
     candidate: np.ndarray  # a hypothesis written out
+    powers: np.ndarray  # powers that a rule has taken, see `linmax.engine.recycling_votes`
 
 
 class MemberView(NamedTuple):
@@ -142,7 +146,6 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
         np.zeros(full),
         np.zeros(size if rows else 0, np.float32),
         np.zeros(size if rows else 0, np.float32),
-        np.zeros(4 * groups, np.int16),
         np.zeros(TABLE * groups, np.int8),
         np.zeros(TABLE * groups, np.int8),
         np.zeros((rows + rows % 2) * LANES, np.int16),
@@ -150,6 +153,7 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
         np.zeros((rows + rows % 2, LANES), np.float32),
         np.zeros(LANES, np.float32),
         np.zeros(size if rows or voting else 0),
+        np.zeros(POWERS if rows else 0),
     )
 
 

@@ -38,18 +38,17 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel, written_out
-from linmax.jit.panels import (
+from linmax.jit.panels import add_lanes, close_lanes, magnitude, used_below
+from linmax.jit.selection import lowest_bit
+from linmax.jit.vote_panels import (
     TABLE,
-    add_lanes,
     close_codes,
-    close_lanes,
     code_place,
     fill_tables,
     sum_codes,
     sum_place,
-    used_below,
+    whole_steps,
 )
-from linmax.jit.selection import lowest_bit
 
 __all__ = [
     "Trials",
@@ -58,14 +57,18 @@ __all__ = [
     "fill_lane",
     "fill_panel",
     "filled",
+    "in_steps",
     "lane_leads",
     "lane_scores",
+    "score_votes",
     "search",
     "sighted",
+    "sure_rival",
     "take_aim",
+    "usable",
 ]
 
-STEPS = 16000  # what the magnitudes of the weights add up to in a panel of votes, so that no sum outgrows 16 bits
+BEYOND_STEPS = 10**6  # steps: more than any sum
 
 score_here = written_out(score)
 
@@ -131,17 +134,8 @@ def filled(panel: Panel) -> bool:
     return panel.codes.size + panel.ratings.size > 0
 
 
-@kernel(reorders=True)
-def magnitude(weights: np.ndarray) -> float:
-    """The sum of the magnitudes."""
-    total = 0.0
-    for i in range(weights.size):
-        total += abs(weights[i])
-    return total
-
-
 @kernel()
-def take_aim(weights: np.ndarray, panel: Panel, single: np.ndarray, steps: np.ndarray, tables: np.ndarray) -> float:
+def take_aim(weights: np.ndarray, panel: Panel, single: np.ndarray, tables: np.ndarray) -> float:
     """Make weights ready for `lane_scores`, as shares of the sum of their magnitudes; returns that sum.
 
     It is 0 where there is nothing to go by: all are 0, or one is not finite.
@@ -154,10 +148,7 @@ def take_aim(weights: np.ndarray, panel: Panel, single: np.ndarray, steps: np.nd
         for i in range(weights.size):
             single[i] = weights[i] * inverse
         return total
-    inverse *= STEPS
-    for i in range(weights.size):
-        steps[i] = np.int32(weights[i] * inverse + (STEPS + 0.5)) - STEPS
-    fill_tables(steps, tables)
+    fill_tables(weights, whole_steps(tables.size // TABLE) * inverse, tables)
     return total
 
 
@@ -165,7 +156,7 @@ def take_aim(weights: np.ndarray, panel: Panel, single: np.ndarray, steps: np.nd
 def sighted(view: MemberView, scratch: Scratch, panel: Panel) -> float:
     """`take_aim` with a member's weights, to be called when they have changed; what `search` takes."""
     if filled(panel) and view.rivals != ALL:  # where every trial calls for the rule, none is passed over
-        return take_aim(view.weights, panel, scratch.single, scratch.steps, scratch.tables)
+        return take_aim(view.weights, panel, scratch.single, scratch.tables)
     return 0.0
 
 
@@ -175,8 +166,9 @@ def lane_scores(
 ) -> None:
     """Scores of a block's sixteen instances: ``lanes[row, lane]``; a last row that makes them even is the second."""
     if panel.codes.size:
-        length = tables.size // TABLE * lanes.shape[0] * LANES
-        sum_codes(lanes, panel.codes, block * length, tables, np.float32(1.0 / STEPS))
+        groups = tables.size // TABLE
+        place = block * groups * lanes.shape[0] * LANES
+        sum_codes(lanes, panel.codes, place, tables, np.float32(1.0 / whole_steps(groups)))
         return
     for row in range(known):
         for lane in range(LANES):
@@ -205,7 +197,9 @@ def doubt(panel: Panel, size: int) -> float:
 
     Of votes half a step for each, and no coordinate is in two rows; of ratings the rounding of single precision.
     """
-    return (0.5 * size + 1.0) / STEPS if panel.codes.size else 2.4e-7 * (size + 4) * panel.largest
+    return (
+        (0.5 * size + 1.0) / whole_steps((size + 3) // 4) if panel.codes.size else 2.4e-7 * (size + 4) * panel.largest
+    )
 
 
 @kernel(hot=True)
@@ -216,9 +210,9 @@ def usable(uses: np.ndarray, first: int, begin: int, end: int, limit: int) -> in
 
 
 @kernel()
-def in_steps(slack: float) -> int:
-    """A share of the weights' magnitudes in whole steps, rounded up; at most what 16 bits hold."""
-    return int(min(slack * STEPS + 1.0, 32767.0))
+def in_steps(slack: float, groups: int) -> int:
+    """A share of the weights' magnitudes in whole steps of so many tables, rounded up; at most what 16 bits hold."""
+    return int(min(slack * whole_steps(groups) + 1.0, 32767.0))
 
 
 @kernel(hot=True)
@@ -230,8 +224,9 @@ def next_in_panel(
         bits = usable(uses, block * LANES, begin, end, limit)
         if bits != 0:
             if panel.codes.size:
-                place = block * (scratch.tables.size // TABLE) * scratch.sums.size
-                bits &= close_codes(scratch.sums, panel.codes, place, scratch.tables, in_steps(slack))
+                groups = scratch.tables.size // TABLE
+                place = block * groups * scratch.sums.size
+                bits &= close_codes(scratch.sums, panel.codes, place, scratch.tables, in_steps(slack, groups))
             else:
                 lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.lanes)
                 bits &= close_lanes(scratch.lanes, slack)
@@ -243,7 +238,7 @@ def next_in_panel(
 @kernel(hot=True)
 def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
     """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
-    best, top, second = 0, int(sums[sum_place(0, lane)]), -STEPS * STEPS
+    best, top, second = 0, int(sums[sum_place(0, lane)]), -BEYOND_STEPS
     for row in range(1, known):
         value = int(sums[sum_place(row, lane)])
         second = max(second, min(top, value))
@@ -305,7 +300,7 @@ def search(
             if t == end:
                 break
             if view.only_sign and view.rivals == BEST and panel.codes.size:
-                row = sure_rival(scratch.sums, t % LANES, shape[KNOWN], in_steps(slack))
+                row = sure_rival(scratch.sums, t % LANES, shape[KNOWN], in_steps(slack, scratch.tables.size // TABLE))
                 if row > 0:
                     rival = row - 1 if row <= labels[t] else row
                     return t, rival, rival, -1.0

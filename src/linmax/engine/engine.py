@@ -34,6 +34,7 @@ from linmax.engine.settings import Settings, settings_of
 from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
 from linmax.techniques.hypothesis_log import Log
 from linmax.techniques.node import Chunk, Leaf, overwrite
+from linmax.techniques.recycling import BITS_IN_WORD
 from linmax.util.names import apart
 
 __all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
@@ -68,7 +69,8 @@ class Engine:
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
         self.always_changes = any(node.always_changes for node in nodes)
-        self.members = members_of(self.runs)
+        few_voters = layout.voters + stride_for(k) <= BITS_IN_WORD and layout.raters + layout.dense + layout.sparse == 0
+        self.members = members_of(self.runs, self.tracked, few_voters)
         self.state = first_state(self, max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
             self.state.means[member, [averages.START, averages.FADE]] = run.rule.start, run.fade
@@ -345,7 +347,7 @@ class Engine:
         weights = 2 * self.state.weights.size if self.logged else 0
         scores = 2 * len(self.runs) * self.k if self.scored else 0
         longest = MEMORY // (8 * max(1, weights + scores))
-        return int(min(size, 256, longest)) if longest >= 8 else 1
+        return int(min(size, 512, longest)) if longest >= 8 else 1
 
     def _chunk(self, trials: Trials, begin: int, end: int, shift: int, outcome: Outcome) -> None:
         """Run every member over begin..end, then the nodes. ``shift`` + trial is its place in the outcome."""

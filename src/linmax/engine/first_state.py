@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from linmax.core.contract import SPREAD, STEP, Members, State
 from linmax.core.rivals import RIVALS, presenting
 from linmax.data.arrays import Layout
 from linmax.engine.coordinates import aligned, appearing, stride_for
+from linmax.engine.recycling_votes import form_of, recycler_of
 from linmax.jit.compiling import address_of
 from linmax.techniques.node import Run
 
@@ -21,14 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["first_state", "members_of"]
 
 
-def members_of(runs: Sequence[Run]) -> Members:
-    """The rules of the members, by address, and their techniques."""
+def _addresses(functions: Sequence[Any], signature: Any) -> np.ndarray:
+    """Where the functions are; each is looked for once, since pools run a rule many times."""
+    found = {function: address_of(function, signature) for function in dict.fromkeys(functions)}
+    return np.array([found[function] for function in functions], np.int64)
+
+
+def members_of(runs: Sequence[Run], tracked: bool, votes: bool) -> Members:
+    """The rules of the members, by address, and their techniques; ``votes``: there are few voters and nothing else."""
+    forms = np.array([form_of(run, tracked) if votes else 0 for run in runs], np.int64)
     params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
     for member, run in enumerate(runs):
         params[member, : len(run.rule.values)] = run.rule.values
     return Members(
-        np.array([address_of(run.rule.step, STEP) for run in runs], np.int64),
-        np.array([address_of(run.rule.spread, SPREAD) for run in runs], np.int64),
+        _addresses([run.rule.step for run in runs], STEP),
+        _addresses([run.rule.spread for run in runs], SPREAD),
         np.array([run.rule.everywhere for run in runs], np.int64),
         np.array([run.rule.gain for run in runs], np.int64),
         np.array([run.rule.only_sign for run in runs], np.int64),
@@ -37,6 +45,8 @@ def members_of(runs: Sequence[Run]) -> Members:
         params,
         np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
         np.array([run.averaging for run in runs], np.int64),
+        forms,
+        recycler_of(forms),
     )
 
 

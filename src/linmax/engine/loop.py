@@ -49,7 +49,7 @@ from linmax.core.member import (
 from linmax.core.search import Trials, TrialsT, doubt, lane_leads, lane_scores, search, sighted, take_aim
 from linmax.jit.compiling import kernel, written_out
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
-from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
+from linmax.techniques.recycling import BITS_IN_WORD, BUDGET, KEPT, SAVED, USES, call_recycle, recycle_instances
 
 __all__ = [
     "JUDGE",
@@ -107,7 +107,7 @@ def judge_by_average(
     if total > 0.0 and end - begin > FEW and tables.shape[0] == 0:
         for i in range(view.weights.size):
             scratch.candidate[i] = m * view.weights[i] - view.backlog[i]
-        size = take_aim(scratch.candidate, panel, scratch.single_mean, scratch.steps, scratch.tables_mean)
+        size = take_aim(scratch.candidate, panel, scratch.single_mean, scratch.tables_mean)
     if size == 0.0:
         for t in range(begin, end):
             factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
@@ -219,8 +219,13 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                 counts[UPDATES] += steps
                 if recycling[KEPT]:
                     given.uses[event] = 1
-                    start = max(0, event + 1 - recycling[KEPT])
-                    total = recycle_instances(view, scratch, given, start, event + 1, recycling, counts)
+                    start, form = max(0, event + 1 - recycling[KEPT]), members.forms[member]
+                    if form and panel.codes.size and view.weights.size <= BITS_IN_WORD:
+                        total = call_recycle(
+                            members.recycler, view, scratch, given, start, event + 1, recycling[USES], form, counts
+                        )
+                    else:
+                        total = recycle_instances(view, scratch, given, start, event + 1, recycling, counts)
                     if total < 0.0:
                         return event
                 else:

@@ -47,6 +47,7 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "robust-softmax": robust_softmax,
     "softmax": softmax,
 }
+EXAMPLES = {"alpha": "1.1", "p": "3", "link": "sinh"}  # values of parameters that have no default
 
 
 @as_learner.register(Description)
@@ -316,4 +317,19 @@ def _call(text: str, function: Callable[..., Any], args: list[Any], kwargs: dict
     try:
         return function(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"learner {text!r}: {error}") from None
+        raise TypeError(f"learner {text!r}: {_remedy(function, args, kwargs) or error}") from None
+
+
+def _remedy(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> str | None:
+    """What to write where a parameter is missing or unknown."""
+    name, known = function.__name__.replace("_", "-"), inspect.signature(function).parameters
+    unknown = [key for key in kwargs if key not in known]
+    if unknown:
+        return f"{name} has no parameter {unknown[0]!r}; it has {', '.join(known)}"
+    needed = [key for key, parameter in known.items() if parameter.default is parameter.empty][len(args) :]
+    lacking = [key for key in needed if key not in kwargs]
+    if not lacking:
+        return None
+    value = EXAMPLES.get(lacking[0])
+    shown = f"{lacking[0]}=..." if value is None else value
+    return f"{name} needs a value for {lacking[0]}; write it in brackets, as in {name}({shown})"

@@ -36,9 +36,11 @@ from linmax.jit.vectors import (
 )
 
 __all__ = [
+    "agreeing",
     "best_but",
     "lowest_bit",
     "nonzero_bits",
+    "plain_agreeing",
     "plain_best_but",
     "plain_lowest_bit",
     "plain_nonzero_bits",
@@ -105,6 +107,11 @@ def plain_put_votes(
             z[count] = signs[i] if votes[i] == label else -signs[i]
             count += 1
     return count
+
+
+def plain_agreeing(votes: np.ndarray, cls: int) -> int:
+    """A mask of the voters, at most 63, who vote for a class, the first in the lowest bit."""
+    return sum(1 << i for i, vote in enumerate(votes.tolist()) if vote == cls)
 
 
 def _write_best_but(builder: Any, scores: Any, known: Any, skip: Any, largest: Any) -> None:
@@ -193,23 +200,66 @@ def _write_pairs(builder: Any, *arguments: Any) -> None:
     builder.ret_void()
 
 
+def _bits_of(builder: Any, votes: Any, first: Any, length: Any, classes: list[Any]) -> list[Any]:
+    """For each class the mask of those of at most 64 voters from ``first`` on who vote for it."""
+
+    def some(lanes: int) -> Callable[[Any, list[Any]], list[Any]]:
+        def body(j: Any, masks: list[Any]) -> list[Any]:
+            vote = builder.load(vector_pointer(builder, votes, builder.add(first, j), lanes), align=4)
+            found = []
+            for mask, which in zip(masks, classes, strict=True):
+                here = builder.icmp_signed("==", vote, broadcast(builder, which, lanes))
+                bits = builder.zext(builder.bitcast(here, ir.IntType(lanes)), I64)
+                found.append(builder.or_(mask, builder.shl(bits, j)))
+            return found
+
+        return body
+
+    j, *masks = loop(builder, integer(0), 8, length, [integer(0)] * len(classes), some(8))
+    j, *masks = loop(builder, j, 4, length, masks, some(4))
+    return loop(builder, j, 1, length, masks, some(1))[1:]
+
+
+def _write_agreeing(builder: Any, votes: Any, size: Any, cls: Any) -> None:
+    """All voters at once."""
+    builder.ret(*_bits_of(builder, votes, integer(0), size, [builder.trunc(cls, I32)]))
+
+
 def _write_votes(builder: Any, index: Any, z: Any, votes: Any, signs: Any, size: Any, label: Any, rival: Any) -> None:
-    """Without branches: which voters agree cannot be foretold."""
-    wanted, other = builder.trunc(label, I32), builder.trunc(rival, I32)
+    """Sixty-four voters at a time become bits, and the bits coordinates: one branch that cannot be foretold."""
+    nobody = ir.Constant(I32, -2)  # a class that no vote names, an abstention neither
+    classes = [
+        builder.select(builder.icmp_signed("<", which, integer(0)), nobody, builder.trunc(which, I32))
+        for which in (label, rival)
+    ]
 
-    def put(i: Any, counted: list[Any]) -> list[Any]:
-        (count,) = counted
-        vote, sign = builder.load(builder.gep(votes, [i])), builder.load(builder.gep(signs, [i]))
-        right = builder.icmp_signed("==", vote, wanted)
-        either = builder.or_(right, builder.icmp_signed("==", vote, other))
-        there = builder.and_(either, builder.icmp_signed(">=", vote, ir.Constant(I32, 0)))
-        builder.store(i, builder.gep(index, [count]))
-        flip = builder.shl(builder.zext(builder.not_(right), I64), integer(63))  # a choice would become a branch
-        value = builder.bitcast(builder.xor(builder.bitcast(sign, I64), flip), DOUBLE)
-        builder.store(value, builder.gep(z, [count]))
-        return [builder.add(count, builder.zext(there, I64))]
+    def put(first: Any, counted: list[Any]) -> list[Any]:
+        left = builder.sub(size, first)
+        length = builder.select(builder.icmp_signed("<", left, integer(64)), left, integer(64))
+        right, wrong = _bits_of(builder, votes, first, length, classes)
+        before, head, body, after = builder.block, *(builder.append_basic_block(f"bits.{n}") for n in ("a", "b", "c"))
+        every = builder.or_(right, wrong)
+        builder.branch(head)
+        builder.position_at_end(head)
+        bits, count = builder.phi(I64), builder.phi(I64)
+        bits.add_incoming(every, before)
+        count.add_incoming(counted[0], before)
+        builder.cbranch(builder.icmp_unsigned("!=", bits, integer(0)), body, after)
+        builder.position_at_end(body)
+        bit = builder.cttz(bits, ir.Constant(BIT, 1))
+        place = builder.add(first, bit)
+        builder.store(place, builder.gep(index, [count]))
+        flip = builder.shl(builder.lshr(wrong, bit), integer(63))  # a choice would become a branch
+        sign = builder.bitcast(builder.load(builder.gep(signs, [place])), I64)
+        builder.store(builder.bitcast(builder.xor(sign, flip), DOUBLE), builder.gep(z, [count]))
+        bits.add_incoming(builder.and_(bits, builder.sub(bits, integer(1))), body)
+        count.add_incoming(builder.add(count, integer(1)), body)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return [count]
 
-    _, count = loop(builder, integer(0), 1, size, [integer(0)], put)
+    blocks = builder.and_(builder.add(size, integer(63)), integer(-64))
+    _, count = loop(builder, integer(0), 64, blocks, [integer(0)], put)
     builder.ret(count)
 
 
@@ -229,6 +279,17 @@ if JIT:
             return call_own(builder, "linmax_votes", I64, _write_votes, *data, size, *args[4:])
 
         return int64(index, z, int32[::1], float64[::1], int64, int64), codegen
+
+    @intrinsic
+    def agreeing(_, votes, cls):  # type: ignore[no-untyped-def]
+        """See `plain_agreeing`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            row = array_struct(context, builder, sig.args[0], args[0])
+            inside(context, builder, integer(0), row.nitems, integer(64))
+            return call_own(builder, "linmax_agreeing", I64, _write_agreeing, row.data, row.nitems, args[1])
+
+        return int64(int32[::1], int64), codegen
 
     @intrinsic
     def best_but(_, scores, known, skip, largest):  # type: ignore[no-untyped-def]
@@ -280,4 +341,4 @@ if JIT:
 
 else:
     best_but, nonzero_bits, lowest_bit = plain_best_but, plain_nonzero_bits, plain_lowest_bit
-    put_pairs, put_votes = plain_put_pairs, plain_put_votes
+    put_pairs, put_votes, agreeing = plain_put_pairs, plain_put_votes, plain_agreeing

@@ -10,6 +10,7 @@ from numba import float64, int32, int64, types
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
+from linmax.jit.blocks import add_times
 from linmax.jit.compiling import kernel
 
 __all__ = [
@@ -136,9 +137,7 @@ def curve(
     for a in range(lo, hi):
         place = store.places[a]
         if a == lo or place != store.places[a - 1]:
-            row, factor = curvature[place], sure * mean[place]
-            for i in range(place + 1):
-                row[i] -= factor * mean[i]
+            add_times(curvature[place], mean, -sure * mean[place], place + 1)
     for a in range(lo, hi):
         mean[store.places[a]] = 0.0
 
@@ -198,16 +197,13 @@ def add_curvature(
                 u[store.places[j]] += store.values[j]
         for i in range(n):
             if u[i] != 0.0:
-                for other in range(n):
-                    v[other] += u[i] * spread[i, other]
+                add_times(v, spread[i], u[i], n)
         product = 0.0
         for i in range(n):
             product += u[i] * v[i]
         factor = weight / (1.0 + weight * max(product, 0.0))  # below 0 by rounding
         for i in range(n):
-            shrunk = factor * v[i]
-            for other in range(n):
-                spread[i, other] -= shrunk * v[other]
+            add_times(spread[i], v, -factor * v[i], n)
 
 
 @kernel(
@@ -278,8 +274,7 @@ def walk(
             slope = gradient[place]
             if slope != 0.0:
                 gradient[place] = 0.0
-                for i in range(n):
-                    weights[i] += slope * spread[place, i]
+                add_times(weights, spread[place], slope, n)
         if sizes[TRIALS] == sizes[DUE] or sizes[COUNT] == STORE or hi >= RATINGS:
             return t + 1
     return end

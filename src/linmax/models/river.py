@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,11 @@ try:
 except ImportError as error:
     raise ImportError("linmax.river needs River; install linmax with the extra 'river'") from error
 
+import numpy as np
+
 from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
-from linmax.models.river_attributes import NUMBER_CLASSES, categories, is_word, ordered
+from linmax.models.river_attributes import NUMBER_CLASSES, categories, is_word, ordered, rows_of
 from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
@@ -88,10 +89,12 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
         w
             One weight for all rows, or one for each.
         """
-        rows = X.to_dict("records")
+        rows = rows_of(X)
         if len(y) != len(rows):
             raise ValueError(f"y must have one class for each of {len(rows)} rows, got {len(y)}")
-        weights = [float(w)] * len(rows) if isinstance(w, (int, float)) else list(w)
+        weights = [float(w)] * len(rows) if np.ndim(w) == 0 else list(w)
+        if len(weights) != len(rows):
+            raise ValueError(f"w must be one number, or one for each of {len(rows)} rows; got {len(weights)}")
         for x, label, weight in zip(rows, y.tolist(), weights, strict=True):
             self.learn_one(x, label, weight)
 
@@ -108,9 +111,7 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
         pandas.Series
             The classes.
         """
-        return pd.Series(
-            [self.predict_one(x) for x in X.to_dict("records")], index=X.index, dtype=object
-        ).infer_objects()
+        return pd.Series([self.predict_one(x) for x in rows_of(X)], index=X.index, dtype=object).infer_objects()
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The probability of each class, one column each, under the index of the table.
@@ -125,7 +126,7 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
         pandas.DataFrame
             The probabilities.
         """
-        return pd.DataFrame([self.predict_proba_one(x) for x in X.to_dict("records")], index=X.index)
+        return pd.DataFrame([self.predict_proba_one(x) for x in rows_of(X)], index=X.index)
 
     @property
     def mistakes(self) -> int:
@@ -232,9 +233,11 @@ class LinearMaxClassifier(OnLineRiver):
         They come by name, because sums depend on their order.
         """
         held, found = self._held
-        with suppress(TypeError, ValueError):  # of values that cannot be compared
+        try:
             if x == held:
                 return found
+        except (TypeError, ValueError):
+            pass  # values that cannot be compared
         found = self._read_anew(x)
         self._held = x.copy(), found
         return found
@@ -250,7 +253,7 @@ class LinearMaxClassifier(OnLineRiver):
                 scaled = {name: x[name] / maxima[name] for name in order}
                 if not scaled or (max(scaled.values()) <= 1.0 and min(scaled.values()) >= -1.0):
                     return None, scaled
-            except (KeyError, TypeError):
+            except (KeyError, TypeError, ValueError):
                 pass  # an attribute that is new, or was 0 until now, or no number
         if not NUMBER_CLASSES.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
             x = categories(x)
@@ -259,7 +262,7 @@ class LinearMaxClassifier(OnLineRiver):
             return None, {name: x[name] for name in order}
         try:
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
-        except TypeError:
+        except (TypeError, ValueError):
             return x, x  # the learner says which is not a number
 
 

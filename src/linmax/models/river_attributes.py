@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["NUMBER_CLASSES", "categories", "is_word", "ordered"]
+__all__ = ["NUMBER_CLASSES", "categories", "is_word", "ordered", "rows_of"]
 
 NUMBER_CLASSES = {float, int, bool}  # types of numbers
 
@@ -35,3 +35,13 @@ def ordered(names: Iterable[Any]) -> list[Any]:
         return sorted(names)
     except TypeError:
         return sorted(names, key=repr)
+
+
+def rows_of(table: Any) -> list[dict[Any, Any]]:
+    """The rows of a pandas table, which River's interface has."""
+    if not hasattr(table, "index") or not hasattr(table, "to_dict"):
+        kind = f"{type(table).__module__.split('.')[0]}.{type(table).__name__}"
+        raise TypeError(
+            f"X must be a pandas DataFrame, as in River, got {kind}; try pandas.DataFrame(X) or X.to_pandas()"
+        )
+    return list(table.to_dict("records"))

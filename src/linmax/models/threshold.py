@@ -299,6 +299,8 @@ class LinearThreshold:
             np.array([rule.values], float).reshape(1, -1),
             np.zeros((1, 4), np.int64),
             np.zeros(1, np.int64),
+            np.zeros(1, np.int64),
+            0,
         )
         return members, self._state
 

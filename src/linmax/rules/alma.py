@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -21,8 +22,40 @@ from linmax.util.checks import at_least, boolean, finite, positive
 __all__ = ["alma"]
 
 UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
+NORMALISE, PROJECT, BOUND, SIZES = 4, 5, 6, 7  # of the parameters; from the last on, p-norms of so many ones
 LISTED_NORMS = 64  # p-norms of so many ones are looked up
 FOLD = -100.0  # c^(p-1) below e^-100 is multiplied into Theta, which would outgrow a float: rare
+
+
+@cache
+def sizes(p: float) -> tuple[float, ...]:
+    """The p-norms of so many ones; votes need no others."""
+    return tuple(math.pow(m, 1.0 / p) for m in range(LISTED_NORMS))
+
+
+@kernel()
+def step_size(scalars: np.ndarray, params: np.ndarray, size: float) -> float:
+    """C / (sqrt(p-1) sqrt(k) ||z||_p)."""
+    return params[3] / math.sqrt((params[0] - 1.0) * (scalars[UPDATES] + 1.0)) / size
+
+
+@kernel()
+def project(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray) -> None:
+    """The second half of an update: theta is brought into the unit ball, and one update more is counted."""
+    p, norm = params[0], log_norm(weights, memory, scalars, params[0])  # of Theta
+    if params[PROJECT] != 0.0 and norm + scalars[LOG_C] > 0.0:
+        scalars[LOG_C] = -norm
+    if (p - 1.0) * scalars[LOG_C] < FOLD:
+        shrink = math.exp(scalars[LOG_C])
+        for i in range(memory.shape[1]):
+            memory[0, i] *= shrink
+        scalars[SHIFT] += (p - 1.0) * scalars[LOG_C]  # so that no stored weight changes
+        scalars[MASS] *= shrink
+        scalars[PEAK] *= shrink
+        norm += scalars[LOG_C]
+        scalars[LOG_C] = 0.0
+    scalars[GAUGE] = scalars[LOG_C] - (p - 2.0) * norm if norm > -np.inf else scalars[LOG_C]
+    scalars[UPDATES] += 1.0
 
 
 @kernel(STEP)
@@ -35,46 +68,37 @@ def step(
     margin: float,
     params: np.ndarray,
 ) -> bool:
-    p, alpha, b, c = params[0], params[1], params[2], params[3]
-    normalise, project, bound = params[4] != 0.0, params[5] != 0.0, params[6]
+    p, alpha, b, normalise = params[0], params[1], params[2], params[NORMALISE] != 0.0
     largest, even = 0.0, True
     for j in range(index.size):
         largest = max(largest, abs(z[j]))
         even &= abs(z[j]) == abs(z[0])
     if largest == 0.0:
         return False
-    size = bound
+    size = params[BOUND]
     if normalise and even and index.size < LISTED_NORMS:  # as those of votes are
-        size = largest * params[7 + index.size]
+        size = largest * params[SIZES + index.size]
     elif normalise:
         total = 0.0
         for j in range(index.size):
             share = abs(z[j]) / largest
             total += 1.0 if share == 1.0 else power(share, p)
         size = largest * total ** (1.0 / p)
-    k = scalars[UPDATES] + 1.0
-    wanted = (1.0 - alpha) * b * math.sqrt((p - 1.0) / k)
+    wanted = (1.0 - alpha) * b * math.sqrt((p - 1.0) / (scalars[UPDATES] + 1.0))
     if wanted > 0.0:  # else only the sign of the margin matters, not its scale
         margin *= math.exp(scalars[SHIFT] + scalars[GAUGE])
     if margin > wanted * size:
         return False
-    rate, inside = c / math.sqrt((p - 1.0) * k) / size, math.exp(scalars[LOG_C])
+    rate, inside, mass, shift = (
+        step_size(scalars, params, size),
+        math.exp(scalars[LOG_C]),
+        scalars[MASS],
+        scalars[SHIFT],
+    )
     for j in range(index.size):
-        move(weights, memory, scalars, index[j], rate * z[j] / inside, p)
-    norm = log_norm(weights, memory, scalars, p)  # of Theta
-    if project and norm + scalars[LOG_C] > 0.0:
-        scalars[LOG_C] = -norm
-    if (p - 1.0) * scalars[LOG_C] < FOLD:
-        shrink = math.exp(scalars[LOG_C])
-        for i in range(memory.shape[1]):
-            memory[0, i] *= shrink
-        scalars[SHIFT] += (p - 1.0) * scalars[LOG_C]  # so that no stored weight changes
-        scalars[MASS] *= shrink
-        scalars[PEAK] *= shrink
-        norm += scalars[LOG_C]
-        scalars[LOG_C] = 0.0
-    scalars[GAUGE] = scalars[LOG_C] - (p - 2.0) * norm if norm > -np.inf else scalars[LOG_C]
-    scalars[UPDATES] = k
+        mass += move(weights, memory, shift, index[j], rate * z[j] / inside, p)
+    scalars[MASS] = mass
+    project(weights, memory, scalars, params)
     return True
 
 
@@ -176,7 +200,7 @@ def alma(
         step,
         values=(
             *(p, alpha, margin_constant, step_constant, float(normalise), float(project), bound),
-            *(math.pow(m, 1.0 / p) for m in range(LISTED_NORMS)),
+            *sizes(p),
         ),
         slots=(0.0,),
         scalars=(0.0, 0.0),

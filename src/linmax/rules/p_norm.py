@@ -50,17 +50,24 @@ def power(base: float, exponent: float) -> float:
 
 
 @kernel()
-def move(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, i: int, amount: float, p: float) -> None:
-    """v_i <- v_i + amount, with its weight and the sum of |v|^p kept."""
+def weight_at(v: float, shift: float, p: float) -> float:
+    """The weight of v at the stored scale."""
+    if v == 0.0:
+        return 0.0
+    weight = power(abs(v), p - 1.0) if shift == 0.0 else 0.0  # exact at p = 2
+    if not LEAST < weight < MOST:
+        weight = math.exp(min((p - 1.0) * math.log(abs(v)) - shift, FAR))  # at FAR the loop rescales
+    return math.copysign(weight, v)
+
+
+@kernel()
+def move(weights: np.ndarray, memory: np.ndarray, shift: float, i: int, amount: float, p: float) -> float:
+    """v_i <- v_i + amount, with its weight; returns by how much the sum of |v|^p has grown."""
     before = abs(weights[i] * memory[0, i])
     v = memory[0, i] + amount
     memory[0, i] = v
-    weight = power(abs(v), p - 1.0) if scalars[SHIFT] == 0.0 else 0.0  # exact at p = 2
-    if v != 0.0 and not LEAST < weight < MOST:
-        log = (p - 1.0) * math.log(abs(v)) - scalars[SHIFT]
-        weight = math.exp(min(log, FAR))  # at FAR the loop rescales
-    weights[i] = math.copysign(weight, v) if v != 0.0 else 0.0
-    scalars[MASS] += abs(weights[i] * v) - before
+    weights[i] = weight_at(v, shift, p)
+    return abs(weights[i] * v) - before
 
 
 @kernel()
@@ -98,9 +105,10 @@ def step(
 ) -> bool:
     if margin > 0.0:
         return False
-    p = params[0]
+    p, mass, shift = params[0], scalars[MASS], scalars[SHIFT]
     for j in range(index.size):
-        move(weights, memory, scalars, index[j], z[j], p)
+        mass += move(weights, memory, shift, index[j], z[j], p)
+    scalars[MASS] = mass
     norm = log_norm(weights, memory, scalars, p)
     scalars[GAUGE] = -(p - 2.0) * norm if norm > -np.inf else 0.0
     return True

@@ -42,6 +42,30 @@ def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) 
     return params[1], log
 
 
+@kernel()
+def weight_at(s: float, shift: float, params: np.ndarray) -> float:
+    """start alpha^s at the stored scale.
+
+    A power is exact where an exponential is not (2 + 2 against 4), and then ties stay ties.
+    """
+    if shift != 0.0:
+        return params[1] * math.exp(s * params[2] - shift)
+    if abs(s) <= LISTED_POWERS and s == math.floor(s):
+        return params[1] * params[4 + LISTED_POWERS + int(s)]
+    return params[1] * params[0] ** s
+
+
+@kernel()
+def settle(weights: np.ndarray, scalars: np.ndarray, mass: float, thickness: float) -> None:
+    """The sum of the weights after a step, and the reach that follows from it."""
+    scalars[MASS] = mass
+    scalars[PEAK] = max(scalars[PEAK], mass)
+    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
+        scalars[MASS] = weights.sum()
+        scalars[PEAK] = scalars[MASS]
+    scalars[REACH] = thickness * scalars[MASS]
+
+
 @kernel(STEP)
 def step(
     weights: np.ndarray,
@@ -52,29 +76,17 @@ def step(
     margin: float,
     params: np.ndarray,
 ) -> bool:
-    alpha, start, log_alpha, thickness = params[0], params[1], params[2], params[3]
-    if margin > thickness * scalars[MASS]:
+    if margin > params[3] * scalars[MASS]:
         return False
     shift, mass = scalars[SHIFT], scalars[MASS]
     for j in range(index.size):
         i = index[j]
         s = memory[0, i] + z[j]
         memory[0, i] = s
-        # A power is exact where an exponential is not (2 + 2 against 4), and then ties stay ties.
-        if shift != 0.0:
-            weight = start * math.exp(s * log_alpha - shift)
-        elif abs(s) <= LISTED_POWERS and s == math.floor(s):
-            weight = start * params[4 + LISTED_POWERS + int(s)]
-        else:
-            weight = start * alpha**s
+        weight = weight_at(s, shift, params)
         mass += weight - weights[i]
         weights[i] = weight
-    scalars[MASS] = mass
-    scalars[PEAK] = max(scalars[PEAK], mass)
-    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
-        scalars[MASS] = weights.sum()
-        scalars[PEAK] = scalars[MASS]
-    scalars[REACH] = thickness * scalars[MASS]
+    settle(weights, scalars, mass, params[3])
     return True
 
 

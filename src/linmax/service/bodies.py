@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-
-from linmax.service.refusals import Refusal
 
 __all__ = [
     "AskBody",
@@ -34,7 +30,6 @@ __all__ = [
     "RankBody",
     "Wanted",
     "WantsBody",
-    "decoded",
 ]
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -57,7 +52,6 @@ Candidates = Annotated[
     list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
 ]
 MOST_ITEMS = 1000
-NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 
 
 class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -260,22 +254,3 @@ class LearnedBatch(Struct, kw_only=True):
     """One result for each item, in order."""
 
     results: list[LearnedItem]
-
-
-def decoded(decoder: msgspec.json.Decoder[Any], body: bytes | bytearray) -> Any:
-    """The body as its type, or a 422 that names the field."""
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `")
-        field = place.rstrip("`").removeprefix("$").removeprefix(".")
-        named = NAMED_FIELD.search(message)
-        if named:
-            field = f"{field}.{named[1]}".removeprefix(".")
-        field = field or "body"
-        for form in (ID, MODEL_NAME):
-            if f"matching regex {form.pattern!r}" in message:
-                message = f"must be made of {form.description}"
-        raise Refusal(422, f"{field}: {message}", field=field) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(422, f"the body is not JSON: {error}", field="body") from None

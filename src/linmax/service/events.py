@@ -24,18 +24,26 @@ STREAM_BARS = 40
 async def stream_events(request: Request, receive: Receive, send: Send) -> None:
     """Send points as they come, at most five a second; an event's id is where to go on after a reconnection."""
     app = request.app
-    service, model = app.service, app.service.model(request.parameters["model"])
+    model = app.service.model(request.parameters["model"])
     if app.streams >= MOST_STREAMS:
         raise Refusal(503, "too many streams are open", retry_after=10)
     last = request.headers.get(b"last-event-id", b"").decode("latin-1")
     reached = views.reached(model, last, query_number(request, "after", 0, 2**53, least=0))
+    app.streams += 1
+    try:
+        await _send_events(request, model, reached, receive, send)
+    finally:
+        app.streams -= 1
+
+
+async def _send_events(request: Request, model: ServedModel, reached: int, receive: Receive, send: Send) -> None:
+    app, service = request.app, request.app.service
     kind = (b"content-type", b"text/event-stream; charset=utf-8")
     await send({"type": "http.response.start", "status": 200, "headers": [kind, *STANDARD_HEADERS]})
     if request.head:  # that there is a stream, and no more
         await send({"type": "http.response.body", "body": b""})
         return
     ends = [asyncio.create_task(_hung_up(receive)), asyncio.create_task(service.stopping.wait())]
-    app.streams += 1
     try:
         told, quiet = None, 0.0
         while not any(end.done() for end in ends) and service.models.get(model.name) is model:
@@ -51,7 +59,6 @@ async def stream_events(request: Request, receive: Receive, send: Send) -> None:
             await asyncio.wait(ends, timeout=STREAM_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         await send({"type": "http.response.body", "body": b""})
     finally:
-        app.streams -= 1
         for end in ends:
             end.cancel()
 

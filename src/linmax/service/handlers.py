@@ -119,7 +119,10 @@ async def list_models(request: Request) -> Answer:
     service = request.app.service
     service.check_ready()
     kept = [{"name": model.name, "reason": model.reason} for model in service.quarantined.values()]
-    shown = [views.summary(model) for model in service.models.values()]
+    shown = []
+    for model in list(service.models.values()):
+        shown.append(msgspec.Raw(encode(views.summary(model))))
+        await asyncio.sleep(0)  # thousands of classes each: others come in between
     return Answer(encode({"models": shown, "quarantined": kept}))
 
 

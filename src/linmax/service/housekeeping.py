@@ -159,10 +159,15 @@ class Housekeeping:
             await asyncio.to_thread(self.service.snapshots.remove, number)
 
     async def _purge(self) -> None:
-        if self._purging:
+        if not self._purging:
+            return
+        self._purging = False  # a model that is deleted from now on sets it again
+        try:
             await self._gently(lambda log: purge(log) > 0)
             await self._gently(give_back)
-            self._purging = False
+        except Exception:
+            self._purging = True
+            raise
 
     # -- retention and backup -------------------------------------------------------------------------
 
@@ -172,10 +177,11 @@ class Housekeeping:
         if settings.keep_events is None and settings.keep_seconds is None:
             return
         for model in list(self.service.models.values()):
-            if self._cut_at.get(model.number) != model.saved:
+            saved = model.saved
+            if self._cut_at.get(model.number) != saved:
                 async with self._cutting:
                     await self._cut(model)
-                self._cut_at[model.number] = model.saved
+                self._cut_at[model.number] = saved
 
     async def _cut(self, model: ServedModel) -> None:
         service, number = self.service, model.number

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from starlette.types import Receive, Scope, Send
 
-from linmax.service import bodies
+from linmax.service.body_reading import BodyReader
 from linmax.service.keys import Key
 from linmax.service.messages import JSON, Answer, Content, Operation, Request, encode, refused_answer, send_answer
 from linmax.service.refusals import Refusal
@@ -38,10 +37,8 @@ class Resource:
         if "GET" in methods:
             self.methods["HEAD"] = methods["GET"]
         self.allow = ", ".join(sorted(self.methods)).encode()
-        self.decoders = {
-            operation.method: msgspec.json.Decoder(operation.body)
-            for operation in methods.values()
-            if operation.body is not None
+        self.readers = {
+            operation.method: BodyReader(operation.body) for operation in methods.values() if operation.body is not None
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,7 +122,7 @@ class Resource:
         kind = headers.get(b"content-type", b"")
         if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
             raise Refusal(415, "the body must be JSON; send Content-Type: application/json", field="content-type")
-        body = bodies.decoded(self.decoders[operation.method], content)
+        body = self.readers[operation.method].read(content)
         if operation.begin is not None:
             self.app.gate.charge(key, len(body.items) if hasattr(body, "items") else 1)
         return body

@@ -283,7 +283,7 @@ def count_right(
     instances, panel, labels = trials.instances, trials.panel, trials.labels
     right, total = 0, 0.0
     if filled(panel):
-        total = take_aim(weights, panel, scratch.single, scratch.steps, scratch.tables)
+        total = take_aim(weights, panel, scratch.single, scratch.tables)
     slack = doubt(panel, weights.size)
     for t in range(begin, end):
         if total > 0.0:

@@ -307,7 +307,7 @@ def play_children(parent: Node, engine: Engine, chunk: Chunk) -> PlayedChunk:
         size = len(chunk.seen)
         predictions = chunk.predictions.reshape(-1, size)[outputs]
         changed = chunk.changes[outputs // 2] | (outputs % 2).astype(np.uint8)[:, None]
-        chosen = np.repeat(outputs[:, None], size, axis=1)
+        chosen = np.broadcast_to(outputs[:, None], (len(outputs), size))
         scores = chunk.tables.reshape(-1, size, engine.k)[outputs] if chunk.tables.size else None
         return PlayedChunk(predictions, changed, scores, chosen, chosen)
     played = [child.play(engine, chunk) for child in parent.children]

@@ -13,21 +13,57 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import float64, int32, int64, types
+from numba.extending import intrinsic
 
-from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES
-from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
+from linmax.core.contract import (
+    BEST,
+    LEFT,
+    NEXT,
+    RECYCLED,
+    TRIALS,
+    UPDATES,
+    Indices,
+    InstancesT,
+    Labels,
+    PanelT,
+)
+from linmax.core.member import (
+    CHANGED,
+    FAILED,
+    MemberView,
+    MemberViewT,
+    Scratch,
+    ScratchT,
+    call_present,
+    present_instance,
+)
 from linmax.core.search import Trials, search, sighted
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import JIT, caller, kernel
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.node import NO_RECYCLING, Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import LARGEST_INT32, counted
 
-__all__ = ["Recycled", "recycle", "recycle_instances"]
+__all__ = ["BITS_IN_WORD", "RECYCLE", "Recycled", "call_recycle", "recycle", "recycle_instances"]
 
 FOREVER = LARGEST_INT32  # "u = infinity", as a counter
 SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
+BITS_IN_WORD = 63  # coordinates whose bits are one number: up to these votes are recycled by bits
+
+MemberTrialsT = types.NamedTuple([InstancesT, PanelT, Labels, int32[::1]], Trials)
+RECYCLE = float64(MemberViewT, ScratchT, MemberTrialsT, int64, int64, int64, int64, Indices)
+
+if JIT:
+
+    @intrinsic
+    def call_recycle(_, address, view, scratch, trials, begin, end, limit, form, counts):  # type: ignore[no-untyped-def]
+        """`linmax.engine.recycling_votes.recycle_votes`, by address, so that others need not compile it."""
+        return RECYCLE.return_type(int64, *RECYCLE.args), caller(RECYCLE)
+
+else:
+    call_recycle = caller(RECYCLE)
 
 
 @kernel(hot=True)

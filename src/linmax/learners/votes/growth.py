@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from linmax.jit.blocks import SIDE
 from linmax.learners.votes.agreement import Agreement, new_agreement
 from linmax.learners.votes.mixture import AGE, AGREED, FIRST_SHARES, FULL_PRECISION, LOGITS, OUTSET, RIDGE, Pool
 from linmax.learners.votes.trial import VOTERS
 
-__all__ = ["has_matrices", "new_pool", "no_information", "spread_agreement", "spread_out", "spread_pool"]
+__all__ = [
+    "blocked",
+    "has_matrices",
+    "new_pool",
+    "no_factors",
+    "no_information",
+    "spread_agreement",
+    "spread_out",
+    "spread_pool",
+    "with_factors",
+]
 
 GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
 
 
 def new_pool() -> Pool:
     """Before the first trial: no voters and no raters."""
+    precision = RIDGE[:, None, None] * np.eye(VOTERS)
     return Pool(
         weights=np.tile(OUTSET, (LOGITS, 1)),
         home=np.tile(OUTSET, (LOGITS, 1)),
-        precision=RIDGE[:, None, None] * np.eye(VOTERS),
-        factor=np.zeros((LOGITS, VOTERS, VOTERS)),
+        precision=precision,
+        factor=no_factors(precision),
         diagonal=np.zeros((LOGITS, 0)),
         seen=np.zeros(VOTERS, np.int64),
         sums=np.zeros((LOGITS, 2)),
@@ -40,6 +52,32 @@ def spread_out(array: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
 def has_matrices(size: int) -> bool:
     """Whether the precisions over so many coordinates are full matrices, and voters are compared with each other."""
     return size <= FULL_PRECISION
+
+
+def blocked(size: int) -> int:
+    """The size of a factor of a matrix of this size: the next multiple of that of a block.
+
+    Examples
+    --------
+    >>> [blocked(size) for size in (3, 4, 5)]
+    [4, 4, 8]
+    """
+    return -(-size // SIDE) * SIDE
+
+
+def no_factors(precision: np.ndarray) -> np.ndarray:
+    """Room for the factors of these precisions."""
+    size = blocked(precision.shape[1])
+    return np.zeros((LOGITS, size, size))
+
+
+def with_factors(pool: Pool) -> Pool:
+    """A stored pool; one of an earlier version had factors of another form, which are worked out again."""
+    room = no_factors(pool.precision)
+    if pool.factor.shape == room.shape:
+        return pool
+    pool.counts[AGE] = 0
+    return pool._replace(factor=room)
 
 
 def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +116,7 @@ def spread_pool(pool: Pool, places: np.ndarray, size: int, raters: np.ndarray, c
         weights=spread_out(pool.weights, places, size),
         home=spread_out(pool.home, places, size),
         precision=precision,
-        factor=np.zeros_like(precision),
+        factor=no_factors(precision),
         diagonal=diagonal,
         seen=spread_out(pool.seen, places, size),
         sums=pool.sums.copy(),

@@ -10,14 +10,13 @@ then the curvature H of the trial's log loss is added to P, and one Newton step 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from linmax.jit.blocks import add_times, factorise, solve_blocks
 from linmax.jit.compiling import kernel
-from linmax.learners.softmax_trials import Store, curve
+from linmax.learners.softmax_trials import Store
 
-__all__ = ["step_by_diagonal", "step_by_matrix"]
+__all__ = ["curve_together", "forget", "step_by_diagonal", "step_by_matrix"]
 
 GRADIENT_ROUNDS = 8  # most steps of conjugate gradients
 SOLVED = 1e-12  # share of the first residual, squared, below which they stop
@@ -32,58 +31,20 @@ def dot(a: np.ndarray, b: np.ndarray, size: int) -> float:
     return total
 
 
-@kernel(reorders=True)
-def four_dots(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray, e: np.ndarray, size: int
-) -> tuple[float, float, float, float]:
-    """a.b, a.c, a.d and a.e over the first coordinates."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    for i in range(size):
-        value = a[i]
-        first += value * b[i]
-        second += value * c[i]
-        third += value * d[i]
-        fourth += value * e[i]
-    return first, second, third, fourth
-
-
 @kernel()
-def decompose(matrix: np.ndarray, factor: np.ndarray, inverses: np.ndarray) -> None:
-    """The lower triangle L with L L' = matrix, of which the lower half is read; four columns at a time, twice as fast.
-
-    ``inverses`` is room for those of the diagonal.
-    """
-    for i in range(matrix.shape[0]):
-        row, given = factor[i], matrix[i]
-        j = 0
-        while j + 4 <= i:
-            one, two, three = factor[j + 1], factor[j + 2], factor[j + 3]
-            s, t, u, v = four_dots(row, factor[j], one, two, three, j)
-            p = (given[j] - s) * inverses[j]
-            q = (given[j + 1] - t - p * one[j]) * inverses[j + 1]
-            r = (given[j + 2] - u - p * two[j] - q * two[j + 1]) * inverses[j + 2]
-            row[j], row[j + 1], row[j + 2] = p, q, r
-            rest = given[j + 3] - v - p * three[j] - q * three[j + 1] - r * three[j + 2]
-            row[j + 3] = rest * inverses[j + 3]
-            j += 4
-        while j < i:
-            row[j] = (given[j] - dot(row, factor[j], j)) * inverses[j]
-            j += 1
-        row[i] = math.sqrt(max(given[i] - dot(row, row, i), 1e-12 * given[i]))
-        inverses[i] = 1.0 / row[i]
-
-
-@kernel()
-def solve(factor: np.ndarray, right: np.ndarray, x: np.ndarray) -> None:
-    """x with L L' x = right."""
-    n = factor.shape[0]
+def decompose(matrix: np.ndarray, factor: np.ndarray, least: np.ndarray) -> None:
+    """The factor (see `linmax.jit.blocks`) of a matrix of which the lower half is read; ``least`` is room."""
+    n, size = matrix.shape[0], factor.shape[0]
     for i in range(n):
-        x[i] = (right[i] - dot(factor[i], x, i)) / factor[i, i]
-    for place in range(n):
-        i = n - 1 - place
-        x[i] /= factor[i, i]
+        row = matrix[i]
+        for j in range(i + 1):
+            factor[j, i] = row[j]
+        least[i] = 1e-12 * row[i]
+    for i in range(n, size):
         for j in range(i):
-            x[j] -= factor[i, j] * x[i]
+            factor[j, i] = 0.0
+        factor[i, i] = least[i] = 1.0
+    factorise(factor, least)
 
 
 @kernel()
@@ -96,44 +57,92 @@ def along(matrix: np.ndarray, x: np.ndarray) -> float:
 
 
 @kernel()
+def forget(kept: float, ridge: float, precision: np.ndarray) -> None:
+    """Draw the precision towards that of the prior; ``kept`` is g."""
+    for i in range(precision.shape[0]):
+        row = precision[i]
+        for j in range(i + 1):
+            row[j] *= kept
+        row[i] += (1.0 - kept) * ridge
+
+
+@kernel()
+def curve_together(
+    store: Store,
+    plain: int,
+    whole: int,
+    known: int,
+    shares: np.ndarray,
+    informed: np.ndarray,
+    means: np.ndarray,
+    chain: np.ndarray,
+    precisions: np.ndarray,
+) -> None:
+    """Add the curvature of a trial to the precision of each logit m, whose classes had the probabilities ``shares[m]``.
+
+    Those that are ``informed`` see ``whole`` ratings, the others ``plain``. The pairs of ratings of one class are the
+    same for all, and are gone through once. ``means`` has a row for each logit and is 0 before and after.
+    """
+    last, count = chain[0], len(means)  # of each class, the rating met last
+    for c in range(known):
+        last[c] = -1
+    for a in range(whole):
+        place, of, value = store.places[a], store.of[a], store.values[a]
+        chain[1, a] = last[of]
+        last[of] = a
+        for m in range(count):
+            if a < plain or informed[m]:
+                means[m, place] += shares[m, of] * value
+        b = a
+        while b >= 0:
+            other, product = store.places[b], value * store.values[b]
+            row, column = max(place, other), min(place, other)
+            for m in range(count):
+                if a < plain or informed[m]:
+                    precisions[m, row, column] += shares[m, of] * product
+            b = chain[1, b]
+    for m in range(count):
+        mean, precision = means[m], precisions[m]
+        for i in range(mean.size):
+            if mean[i] != 0.0:
+                add_times(precision[i], mean, -mean[i], i + 1)
+        for i in range(mean.size):
+            mean[i] = 0.0
+
+
+@kernel()
 def step_by_matrix(
     store: Store,
     count: int,
     label: int,
     shares: np.ndarray,
-    ridge: float,
-    kept: float,
+    drawn: float,
     home: np.ndarray,
     weights: np.ndarray,
     precision: np.ndarray,
     factor: np.ndarray,
     fresh: bool,
     room: np.ndarray,
-    chain: np.ndarray,
 ) -> None:
-    """One trial of ``count`` ratings whose classes had the probabilities ``shares``; ``kept`` is g.
+    """One trial of ``count`` ratings whose classes had the probabilities ``shares``; ``drawn`` is (1 - g) ridge.
 
-    Unless ``fresh``, an older factor of the precision gives the direction, and the precision the length of the step.
+    The precision has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction,
+    and the precision the length of the step.
     """
-    n = weights.size
+    n, size = weights.size, factor.shape[0]
     gradient, step = room[1], room[2]
     for i in range(n):
-        gradient[i] = 0.0
-    if kept < 1.0:
-        drawn = (1.0 - kept) * ridge
-        for i in range(n):
-            row = precision[i]
-            for j in range(i + 1):
-                row[j] *= kept
-            row[i] += drawn
-            gradient[i] = drawn * (home[i] - weights[i])
-    curve(store, 0, count, 1.0, shares, room[0], chain, precision)
+        gradient[i] = drawn * (home[i] - weights[i])
     for j in range(count):
         of = store.of[j]
         gradient[store.places[j]] += ((1.0 if of == label else 0.0) - shares[of]) * store.values[j]
     if fresh:
         decompose(precision, factor, room[3])
-    solve(factor, gradient, step)
+    for i in range(n):
+        step[i] = gradient[i]
+    for i in range(n, size):
+        step[i] = 0.0
+    solve_blocks(factor, step)
     length = 1.0
     if not fresh:
         square = along(precision, step)

@@ -38,6 +38,7 @@ from linmax.learners.votes.growth import (
     GUESSES,
     OTHERS,
     has_matrices,
+    no_factors,
     no_information,
     spread_agreement,
     spread_out,
@@ -289,7 +290,7 @@ def _mixed(
     before = 0 if base is None else base.trials
     counts[TRIALS] = before + sum(part.trials - before for part in parts)
     return Pool(
-        weights, home, np.tril(precision), np.zeros_like(precision), diagonal, seen, sums, scales.copy(),
+        weights, home, np.tril(precision), no_factors(precision), diagonal, seen, sums, scales.copy(),
         _members(parts, shares, bool(precision.size)), _guesses(parts, base), counts,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_shares, trust
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
-from linmax.learners.votes.logits import step_by_diagonal, step_by_matrix
+from linmax.learners.votes.logits import curve_together, forget, step_by_diagonal, step_by_matrix
 from linmax.learners.votes.trial import VOTERS, write_trial
 
 __all__ = ["FULL_PRECISION", "LOGITS", "MixtureRoom", "Pool", "play_votes"]
@@ -52,7 +52,7 @@ class Pool(NamedTuple):
     weights: np.ndarray  # (LOGITS, n)
     home: np.ndarray  # likewise: means of the priors
     precision: np.ndarray  # (LOGITS, n, n), lower halves; or empty
-    factor: np.ndarray  # likewise
+    factor: np.ndarray  # likewise: upper ones as `linmax.jit.blocks` has them; or empty
     diagonal: np.ndarray  # (LOGITS, n); or empty
     seen: np.ndarray  # int64 (n): 1 where a voter or rater has spoken
     sums: np.ndarray  # (LOGITS, 2): of the weights of voters and of raters that have spoken
@@ -71,11 +71,12 @@ class MixtureRoom(NamedTuple):
     store: Store  # of one trial
     shares: np.ndarray  # (members, k)
     scores: np.ndarray  # (k,)
-    vectors: np.ndarray  # (6, max(n, k)); the first is 0 between trials as long as there are matrices
+    vectors: np.ndarray  # (6, max(n, k)), where n is the size of a factor
+    means: np.ndarray  # (LOGITS, n): 0 between trials
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
-RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, IntTable), MixtureRoom)
+RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, Matrix, IntTable), MixtureRoom)
 
 
 @kernel()
@@ -216,14 +217,21 @@ def learn_trial(
     pool.counts[AGE] = (pool.counts[AGE] + 1) % (1 + (n - 1) // OFTEN)
     first, middle = VOTERS, VOTERS + instances.signs.size
     last = middle + instances.scores.shape[1]
-    for m in range(LOGITS):
-        if not working(pool, m):
-            continue
+    full, working_logits = pool.precision.shape[1] > 0, LOGITS if working(pool, AGREED) else AGREED
+    if full:
+        for m in range(working_logits):
+            if MEMORIES[m] < 1.0:
+                forget(MEMORIES[m], RIDGE[m], pool.precision[m])
+        curve_together(
+            room.store, plain, whole, known, room.shares, INFORMED, room.means[:working_logits], room.chain,
+            pool.precision,
+        )  # fmt: skip
+    for m in range(working_logits):
         weights, count = pool.weights[m], whole if INFORMED[m] else plain
-        if pool.precision.shape[1]:
+        if full:
             step_by_matrix(
-                room.store, count, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], weights,
-                pool.precision[m], pool.factor[m], fresh, room.vectors, room.chain,
+                room.store, count, label, room.shares[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m], weights,
+                pool.precision[m], pool.factor[m], fresh, room.vectors,
             )  # fmt: skip
             add_up(pool, m, middle, last)
         else:

@@ -20,7 +20,7 @@ from linmax.learners.votes.confusions import (
     log_odds,
     new_confusions,
 )
-from linmax.learners.votes.growth import new_pool, spread_agreement, spread_out, spread_pool
+from linmax.learners.votes.growth import blocked, new_pool, spread_agreement, spread_out, spread_pool, with_factors
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
@@ -76,7 +76,7 @@ class RunningVotes(Running):
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart({name: array.copy() for name, array in arrays.items()})
         self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
-        self.pool, self.room = Pool(**parts["pool"]), None
+        self.pool, self.room = with_factors(Pool(**parts["pool"])), None
         self.agreement = Agreement(**parts["agreement"])
         self.confusions = Confusions(**parts["confusions"])
         self.refitted.restore(parts["refitted"])
@@ -133,7 +133,8 @@ class RunningVotes(Running):
                 new_store(1, most),
                 np.zeros((FIRST_SHARES.size, k)),
                 np.zeros(k),
-                np.zeros((6, max(n, k))),
+                np.zeros((6, max(blocked(n), k))),
+                np.zeros((LOGITS, n)),
                 np.zeros((2, max(k, most)), np.int64),
             )
         return self.room

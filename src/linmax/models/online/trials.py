@@ -182,7 +182,7 @@ class NamedTrials(Named):
             values = np.array(list(attributes.values()), np.float64)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             return None
-        if not (np.abs(values) <= LARGE).all():
+        if values.ndim != 1 or not (np.abs(values) <= LARGE).all():
             return None
         indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
         return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)

@@ -21,6 +21,7 @@ from linmax.models.sklearn.shared import (
     DEFAULT_LEARNER,
     OnLineClassifier,
     all_or_nothing,
+    refuse_mixed,
     scale_for,
     targets,
     whole_file,
@@ -309,6 +310,7 @@ class LinearMaxClassifier(OnLineClassifier):
             targets(X, y)
         refuse_masked("X", X)
         refuse_masked("y", y)
+        refuse_mixed(y)
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
         check_classification_targets(y)
         return X, y

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.experts import Experts
+from linmax.data.labels import no_label
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
@@ -308,7 +309,21 @@ def targets(X: Any, y: Any) -> np.ndarray:
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; give the labels")
     refuse_masked("y", y)
+    refuse_mixed(y)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(X, labels)
     check_classification_targets(labels)
     return labels
+
+
+def refuse_mixed(y: Any) -> None:
+    """Say which labels are missing, or of a kind that cannot be sorted among the others."""
+    labels = np.asarray(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
+    if labels.dtype.kind != "O" or labels.ndim != 1:
+        return
+    for place, label in enumerate(labels.tolist()):
+        if no_label(label):
+            raise ValueError(f"y: the label of sample {place} is {label!r}; leave out samples without a label")
+    kinds = {"text" if isinstance(label, str) else "numbers" for label in labels.tolist()}
+    if len(kinds) > 1:
+        raise TypeError("y has text and numbers among its labels, which have no order; make all of them text")

@@ -1,0 +1,389 @@
+"""Panels of votes: which voters vote for a row, sixteen instances at once.
+
+A panel holds bits: which of four voters vote for a row. The sums of all subsets of four weights are a table of sixteen,
+in whole steps, and one shuffle of bytes looks up sixteen of them, once for the low digits and once for the high ones.
+Rows stand in pairs, the two of a pair side by side; the codes of row r and voters 4 g to 4 g + 3 are the sixteen bytes
+at `code_place`. Up to `NARROW` tables have low digits so small that bytes hold their sums: then digits are added up as
+they are found, and made numbers at the end.
+
+The functions ``plain_...`` define the results; they run when the compiler is off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, float64, int8, int16, int64, types
+from numba.extending import intrinsic
+
+from linmax.jit.compiling import JIT, inside, inside_array, kernel
+from linmax.jit.panels import LANES, plain_close_lanes
+from linmax.jit.vectors import (
+    DOUBLE,
+    FLOAT,
+    I8,
+    I16,
+    I32,
+    I64,
+    VOID,
+    array_struct,
+    broadcast,
+    call_own,
+    data_pointer,
+    integer,
+    loop,
+    vector_pointer,
+)
+
+__all__ = [
+    "NARROW",
+    "TABLE",
+    "close_codes",
+    "code_place",
+    "digit_bits",
+    "fill_tables",
+    "plain_close_codes",
+    "plain_fill_tables",
+    "plain_sum_codes",
+    "sum_codes",
+    "sum_place",
+    "whole_steps",
+]
+
+TABLE = 2 * LANES  # bytes of a table of subset sums: the low digits, then the high ones
+NARROW = 8  # tables up to which low digits have 5 bits, else 8
+FEW_STEPS, MANY_STEPS = 3800, 16000  # what magnitudes add up to, so that no sum outgrows its two digits
+ABOVE = 16384  # added before a number is cut to a whole one, so that it is positive
+UNROLLED = 4  # pairs of rows that are added up side by side, in registers
+
+
+@kernel()
+def digit_bits(groups: int) -> int:
+    """Bits of the low digits of so many tables."""
+    return 5 if groups <= NARROW else 8
+
+
+@kernel()
+def whole_steps(groups: int) -> int:
+    """What the magnitudes of all weights may add up to in so many tables."""
+    return FEW_STEPS if groups <= NARROW else MANY_STEPS
+
+
+@kernel()
+def code_place(row: int, group: int, groups: int) -> int:
+    """Where, in a block, the codes of a row and a group of four voters begin."""
+    return ((row // 2) * groups + group) * 2 * LANES + row % 2 * LANES
+
+
+@kernel()
+def sum_place(row: int, lane: int) -> int:
+    """Where `close_codes` leaves the sum of a row in a lane: pair by pair, first lanes 0 to 7 of both rows."""
+    return row // 2 * 2 * LANES + lane // 8 * LANES + row % 2 * 8 + lane % 8
+
+
+def plain_fill_tables(weights: np.ndarray, unit: float, tables: np.ndarray) -> None:
+    """The sums of the subsets of every four weights, in whole steps of 1 / ``unit``, as low and high digits."""
+    groups = tables.size // TABLE
+    steps, bits = np.zeros(4 * groups, np.int16), digit_bits(groups)
+    steps[: weights.size] = (weights * unit + (ABOVE + 0.5)).astype(np.int32) - ABOVE
+    subsets = np.arange(LANES)[:, None] >> np.arange(4) & 1
+    for group in range(groups):
+        sums = (subsets * steps[4 * group : 4 * group + 4]).sum(axis=1).astype(np.int16)
+        digits = np.stack([sums & ((1 << bits) - 1), sums >> bits])
+        tables[group * TABLE : (group + 1) * TABLE] = digits.astype(np.int8).ravel()
+
+
+def plain_sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, tables: np.ndarray, unit: float) -> None:
+    """``scores[r, lane]`` = ``unit`` times the sum of what the codes of row r say in each table."""
+    groups = tables.size // TABLE
+    pairs = tables.reshape(groups, 2, LANES)
+    sums = pairs[:, 0].view(np.uint8) + np.int16(1 << digit_bits(groups)) * pairs[:, 1]
+    for row in range(scores.shape[0]):
+        total = np.zeros(LANES, np.int16)
+        for group in range(groups):
+            place = base + code_place(row, group, groups)
+            total += sums[group, codes[place : place + LANES]]
+        scores[row] = np.float32(unit) * total
+
+
+def plain_close_codes(sums: np.ndarray, codes: np.ndarray, base: int, tables: np.ndarray, slack: int) -> int:
+    """`plain_close_lanes` of the sums in whole steps, which are left in ``sums`` (int16) at their `sum_place`."""
+    scores = np.zeros((sums.size // LANES, LANES), np.float32)
+    plain_sum_codes(scores, codes, base, tables, 1.0)
+    for row in range(len(scores)):
+        for lane in range(LANES):
+            sums[sum_place(row, lane)] = scores[row, lane]
+    return plain_close_lanes(scores, slack)
+
+
+def _bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
+    """``table[places]``, lane by lane: a shuffle of bytes where the processor has one."""
+    halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
+    joined = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(2 * LANES)))
+    sixteen, all_lanes = ir.VectorType(I8, LANES), ir.VectorType(I8, 2 * LANES)
+
+    def call(name: str, kind: Any, *arguments: Any) -> Any:
+        function = builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(builder.module, ir.FunctionType(kind, [kind, kind]), name)
+        return builder.call(function, arguments)
+
+    if "+avx2" in features:
+        twice = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(LANES)) * 2)
+        return call("llvm.x86.avx2.pshuf.b", all_lanes, builder.shuffle_vector(table, table, twice), places)
+    shuffles = {"+ssse3": "llvm.x86.ssse3.pshuf.b.128", "+neon": "llvm.aarch64.neon.tbl1.v16i8"}
+    for feature, name in shuffles.items():
+        if feature in features:
+            parts = [builder.shuffle_vector(places, places, half) for half in halves]
+            return builder.shuffle_vector(*(call(name, sixteen, table, part) for part in parts), joined)
+    found = ir.Constant(all_lanes, None)
+    for entry in range(LANES):
+        value = broadcast(builder, builder.extract_element(table, ir.Constant(I32, entry)), 2 * LANES)
+        here = builder.icmp_signed("==", places, ir.Constant(all_lanes, [entry] * 2 * LANES))
+        found = builder.select(here, value, found)
+    return found
+
+
+def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any) -> None:
+    """Four weights, each in those of sixteen lanes whose number has its bit."""
+    sums, four = ir.VectorType(I16, LANES), ir.VectorType(DOUBLE, 4)
+    has_bit = [ir.Constant(sums, [-(entry >> bit & 1) for entry in range(LANES)]) for bit in range(4)]
+    narrow = builder.icmp_signed("<=", groups, integer(NARROW))
+    bits = builder.select(narrow, ir.Constant(I16, 5), ir.Constant(I16, 8))
+    low_part = builder.select(narrow, ir.Constant(I16, 31), ir.Constant(I16, 255))
+
+    def fill(group: Any, values: Any) -> None:
+        scaled = builder.fmul(values, broadcast(builder, unit, 4))
+        scaled = builder.fadd(scaled, ir.Constant(four, [ABOVE + 0.5] * 4))
+        steps = builder.sub(
+            builder.fptosi(scaled, ir.VectorType(I32, 4)), ir.Constant(ir.VectorType(I32, 4), [ABOVE] * 4)
+        )
+        steps, total = builder.trunc(steps, ir.VectorType(I16, 4)), ir.Constant(sums, None)
+        for bit in range(4):
+            every = ir.Constant(ir.VectorType(I32, LANES), [bit] * LANES)
+            total = builder.add(total, builder.and_(builder.shuffle_vector(steps, steps, every), has_bit[bit]))
+        low = builder.and_(total, broadcast(builder, low_part, LANES))
+        high = builder.ashr(total, broadcast(builder, bits, LANES))
+        for part, half in enumerate((low, high)):
+            place = builder.add(builder.mul(group, integer(TABLE)), integer(part * LANES))
+            there = vector_pointer(builder, tables, place, LANES)
+            builder.store(builder.trunc(half, ir.VectorType(I8, LANES)), there, align=1)
+
+    def whole(first: Any, _: list[Any]) -> list[Any]:
+        fill(builder.ashr(first, integer(2)), builder.load(vector_pointer(builder, weights, first, 4), align=8))
+        return []
+
+    def rest(group: Any, _: list[Any]) -> list[Any]:
+        values = ir.Constant(four, None)
+        for lane in range(4):
+            place = builder.add(builder.mul(group, integer(4)), integer(lane))
+            there = builder.icmp_signed("<", place, size)
+            value = builder.load(builder.gep(weights, [builder.select(there, place, integer(0))]))
+            value = builder.select(there, value, ir.Constant(DOUBLE, 0.0))
+            values = builder.insert_element(values, value, ir.Constant(I32, lane))
+        fill(group, values)
+        return []
+
+    (done,) = loop(builder, integer(0), 4, size, [], whole)
+    loop(builder, builder.ashr(done, integer(2)), 1, groups, [], rest)
+    builder.ret_void()
+
+
+# Interleaved, low and high bytes are 16-bit numbers: lanes 0 to 7 of both rows of a pair, then lanes 8 to 15.
+_LOW = [half + lane + part * TABLE for half in (0, LANES) for lane in range(8) for part in (0, 1)]
+_MIXES = [ir.Constant(ir.VectorType(I32, TABLE), [8 * late + place for place in _LOW]) for late in (0, 1)]
+_SUMS, _BYTES = ir.VectorType(I16, LANES), ir.VectorType(I8, TABLE)
+
+
+def _look_up(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any, group: Any) -> list[Any]:
+    """Low and high digits that the codes of a pair of rows find in a table."""
+    at = builder.mul(builder.add(builder.mul(number, groups), group), integer(TABLE))
+    places = builder.load(vector_pointer(builder, codes, at, TABLE), align=1)
+    of = builder.mul(group, integer(TABLE))
+    halves = [vector_pointer(builder, tables, builder.add(of, integer(half)), LANES) for half in (0, LANES)]
+    return [_bytes_at(builder, features, builder.load(there, align=1), places) for there in halves]
+
+
+def _narrow_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, numbers: list[Any]) -> list[Any]:
+    """The sums of pairs of rows in 16 bits, two vectors each, where bytes hold the sums of digits."""
+
+    def add(group: Any, totals: list[Any]) -> list[Any]:
+        found = [digit for n in numbers for digit in _look_up(builder, features, codes, tables, groups, n, group)]
+        return [builder.add(total, digits) for total, digits in zip(totals, found, strict=True)]
+
+    none = ir.Constant(_BYTES, None)
+    digits = loop(builder, integer(0), 1, groups, [none] * (2 * len(numbers)), add)[1:]
+    sums = []
+    for low, high in zip(digits[::2], digits[1::2], strict=True):
+        for mix in _MIXES:
+            small = builder.bitcast(builder.shuffle_vector(low, none, mix), _SUMS)
+            large = builder.bitcast(builder.shuffle_vector(none, high, mix), _SUMS)  # 256 times the digit
+            sums.append(builder.add(builder.ashr(large, ir.Constant(_SUMS, [3] * LANES)), small))
+    return sums
+
+
+def _wide_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any) -> list[Any]:
+    """The same for one pair of rows where the digits are bytes."""
+
+    def add(group: Any, totals: list[Any]) -> list[Any]:
+        found = _look_up(builder, features, codes, tables, groups, number, group)
+        numbers = [builder.bitcast(builder.shuffle_vector(*found, mix), _SUMS) for mix in _MIXES]
+        return [builder.add(total, number) for total, number in zip(totals, numbers, strict=True)]
+
+    return loop(builder, integer(0), 1, groups, [ir.Constant(_SUMS, None)] * 2, add)[1:]
+
+
+def _pair_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any) -> list[Any]:
+    """The sums of one pair of rows, by either way."""
+    few, many, end = (builder.append_basic_block(name) for name in ("few", "many", "end"))
+    builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, many)
+    ways = []
+    for block in (few, many):
+        builder.position_at_end(block)
+        given = (builder, features, codes, tables, groups)
+        ways.append((_narrow_sums(*given, [number]) if block is few else _wide_sums(*given, number), builder.block))
+        builder.branch(end)
+    builder.position_at_end(end)
+    sums = []
+    for place in (0, 1):
+        phi = builder.phi(_SUMS)
+        for totals, block in ways:
+            phi.add_incoming(totals[place], block)
+        sums.append(phi)
+    return sums
+
+
+def _write_codes(features: str) -> Any:
+    """The writer of a loop over pairs of rows, whose sums become floats."""
+    # Row by row: its first eight lanes from the one sum, the others from the other.
+    places = [[8 * r + j for j in (*range(8), *range(16, 24))] for r in (0, 1)]
+    rows = [ir.Constant(ir.VectorType(I32, LANES), lanes) for lanes in places]
+
+    def write(builder: Any, scores: Any, pairs: Any, codes: Any, tables: Any, groups: Any, unit: Any) -> None:
+        def pair(number: Any, _: list[Any]) -> list[Any]:
+            totals = _pair_sums(builder, features, codes, tables, groups, number)
+            for r, lanes in enumerate(rows):
+                whole = builder.shuffle_vector(*totals, lanes)
+                value = builder.fmul(
+                    builder.sitofp(whole, ir.VectorType(FLOAT, LANES)), broadcast(builder, unit, LANES)
+                )
+                place = builder.mul(builder.add(builder.mul(number, integer(2)), integer(r)), integer(LANES))
+                builder.store(value, vector_pointer(builder, scores, place, LANES), align=4)
+            return []
+
+        loop(builder, integer(0), 1, pairs, [], pair)
+        builder.ret_void()
+
+    return write
+
+
+def _write_close_codes(features: str) -> Any:
+    """The same, but that the sums stay whole and the label's lead is compared at once."""
+    swapped = ir.Constant(ir.VectorType(I32, LANES), [*range(8, 16), *range(8)])
+    joined = ir.Constant(ir.VectorType(I32, LANES), [*range(8), *range(16, 24)])
+    halves = ir.Constant(ir.VectorType(I32, LANES), [*range(8), *range(8)])
+
+    def write(builder: Any, sums: Any, pairs: Any, codes: Any, tables: Any, groups: Any, slack: Any) -> None:
+        def most(a: Any, b: Any) -> Any:
+            return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+        def keep(number: Any, totals: list[Any]) -> list[Any]:
+            for late, total in enumerate(totals):
+                place = builder.add(builder.mul(number, integer(2 * LANES)), integer(late * LANES))
+                builder.store(total, vector_pointer(builder, sums, place, LANES), align=2)
+            return totals
+
+        def pair(number: Any) -> list[Any]:
+            return keep(number, _pair_sums(builder, features, codes, tables, groups, number))
+
+        def others(number: Any, best: list[Any]) -> list[Any]:
+            return [most(a, b) for a, b in zip(best, pair(number), strict=True)]
+
+        def second(label: list[Any]) -> list[Any]:
+            swaps = [builder.shuffle_vector(total, total, swapped) for total in label]
+            return [builder.shuffle_vector(total, total, halves) for total in swaps]
+
+        def finish(label: list[Any], best: list[Any]) -> None:
+            best = [most(total, builder.shuffle_vector(total, total, swapped)) for total in best]
+            leads = builder.sub(builder.shuffle_vector(*label, joined), builder.shuffle_vector(*best, joined))
+            close = builder.icmp_signed("<=", leads, broadcast(builder, builder.trunc(slack, I16), LANES))
+            builder.ret(builder.zext(builder.bitcast(close, I16), I64))
+
+        few, other = builder.append_basic_block("few"), builder.append_basic_block("other")
+        builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, other)
+        builder.position_at_end(few)
+        choice = builder.switch(pairs, other)
+        for count in range(1, UNROLLED + 1):
+            case = builder.append_basic_block("case")
+            choice.add_case(integer(count), case)
+            builder.position_at_end(case)
+            totals = _narrow_sums(builder, features, codes, tables, groups, [integer(n) for n in range(count)])
+            label, *rest = [keep(integer(n), totals[2 * n : 2 * n + 2]) for n in range(count)]
+            best = second(label)
+            for more in rest:
+                best = [most(a, b) for a, b in zip(best, more, strict=True)]
+            finish(label, best)
+        builder.position_at_end(other)
+        label = pair(integer(0))  # the label in one half, the second row in the other
+        _, *best = loop(builder, integer(1), 1, pairs, second(label), others)
+        finish(label, best)
+
+    return write
+
+
+if JIT:
+
+    @intrinsic
+    def fill_tables(_, weights, unit, tables):  # type: ignore[no-untyped-def]
+        """See `plain_fill_tables`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            of, to = (array_struct(context, builder, sig.args[i], args[i]) for i in (0, 2))
+            groups = builder.sdiv(to.nitems, integer(TABLE))
+            inside(context, builder, integer(0), of.nitems, builder.mul(groups, integer(4)))
+            inside(context, builder, integer(0), groups, of.nitems)
+            call_own(builder, "linmax_tables", VOID, _write_tables, of.data, of.nitems, args[1], groups, to.data)
+            return context.get_dummy_value()
+
+        return types.void(float64[::1], float64, int8[::1]), codegen
+
+    @intrinsic
+    def sum_codes(_, scores, codes, base, tables, unit):  # type: ignore[no-untyped-def]
+        """See `plain_sum_codes`; the rows are even in number."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            table = array_struct(context, builder, sig.args[0], args[0])
+            pairs = builder.sdiv(builder.extract_value(table.shape, 0), integer(2))
+            at = data_pointer(context, builder, sig.args[1], *args[1:3])
+            of = array_struct(context, builder, sig.args[3], args[3])
+            groups = builder.sdiv(of.nitems, integer(TABLE))
+            length = builder.mul(builder.mul(pairs, groups), integer(TABLE))
+            inside_array(context, builder, sig.args[1], args[1], args[2], length)
+            write = _write_codes(context.codegen()._tm_features)
+            call_own(builder, "linmax_codes", VOID, write, table.data, pairs, at, of.data, groups, args[4])
+            return context.get_dummy_value()
+
+        return types.void(float32[:, ::1], int8[::1], int64, int8[::1], float32), codegen
+
+    @intrinsic
+    def close_codes(_, sums, codes, base, tables, slack):  # type: ignore[no-untyped-def]
+        """See `plain_close_codes`; the rows are even in number."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            to = array_struct(context, builder, sig.args[0], args[0])
+            pairs = builder.sdiv(to.nitems, integer(2 * LANES))
+            at = data_pointer(context, builder, sig.args[1], *args[1:3])
+            of = array_struct(context, builder, sig.args[3], args[3])
+            groups = builder.sdiv(of.nitems, integer(TABLE))
+            inside(context, builder, integer(0), integer(1), pairs)
+            length = builder.mul(builder.mul(pairs, groups), integer(TABLE))
+            inside_array(context, builder, sig.args[1], args[1], args[2], length)
+            write = _write_close_codes(context.codegen()._tm_features)
+            return call_own(builder, "linmax_close_codes", I64, write, to.data, pairs, at, of.data, groups, args[4])
+
+        return int64(int16[::1], int8[::1], int64, int8[::1], int64), codegen
+
+else:
+    fill_tables, sum_codes, close_codes = plain_fill_tables, plain_sum_codes, plain_close_codes

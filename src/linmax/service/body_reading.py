@@ -1,0 +1,97 @@
+"""Reading the body of a request: by its type, with every name once, or a refusal that names the field."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Raw, Struct
+
+from linmax.service.bodies import ID, MODEL_NAME
+from linmax.service.refusals import Refusal
+
+__all__ = ["BodyReader"]
+
+NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
+SPACED = (b'" ', b'"\n', b'"\r', b'"\t')  # what may stand between a name and its colon, seldom seen
+
+
+class BodyReader:
+    """Reads bodies of one type.
+
+    A JSON decoder keeps the last value of a name that an object holds twice, without a word. So names are counted: in
+    the text, and among what the decoder kept. Only where the counts differ, or where the text is written so that
+    some may have been missed, is every object looked at one by one.
+
+    Parameters
+    ----------
+    form : a struct, or one whose only field is a list of structs.
+    """
+
+    def __init__(self, form: type[Struct]) -> None:
+        self._decoder = msgspec.json.Decoder(form)
+        self._outline = msgspec.json.Decoder(_outline(form))
+
+    def read(self, body: bytes | bytearray) -> Any:
+        """The body as its type, or a 422 that names the field."""
+        try:
+            found = self._decoder.decode(body)
+        except msgspec.ValidationError as error:
+            raise _not_of_this_type(error) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Refusal(422, f"the body is not JSON: {error}", field="body") from None
+        kept = _names_inside(found) + _names_given(self._outline.decode(body))
+        if kept != body.count(b'":') or any(spaced in body for spaced in SPACED):
+            json.loads(body, object_pairs_hook=_refuse_repeated)
+        return found
+
+
+def _outline(form: type[Struct]) -> type[Struct]:
+    """The same fields with their values unread: an empty one was not given."""
+    if form.__struct_fields__ == ("items",):
+        (item,) = get_type_hints(form)["items"].__args__
+        return msgspec.defstruct("Outlines", [("items", list[_outline(item)])])  # type: ignore[misc]
+    return msgspec.defstruct("Outline", [(name, Raw, Raw()) for name in form.__struct_fields__], gc=False)
+
+
+def _names_given(outline: Struct) -> int:
+    """How many fields of a body were given, those of its items included."""
+    items = getattr(outline, "items", None)
+    if items is None:
+        return sum(map(bool, msgspec.structs.astuple(outline)))
+    return 1 + sum([sum(map(bool, msgspec.structs.astuple(item))) for item in items])
+
+
+def _names_inside(body: Struct) -> int:
+    """How many names the objects hold that are values of a body's fields."""
+    count = 0
+    for item in getattr(body, "items", (body,)):
+        for value in msgspec.structs.astuple(item):
+            if type(value) is dict:
+                count += len(value)
+                if type(next(iter(value.values()), None)) in (dict, list):  # of raters: numbers by label, or in order
+                    count += sum([len(part) for part in value.values() if type(part) is dict])
+    return count
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise Refusal(422, f"{name[:100]!r} is given twice in one JSON object; give it once", field=name[:100])
+        names.add(name)
+
+
+def _not_of_this_type(error: msgspec.ValidationError) -> Refusal:
+    message, _, place = str(error).partition(" - at `")
+    field = place.rstrip("`").removeprefix("$").removeprefix(".")
+    named = NAMED_FIELD.search(message)
+    if named:
+        field = f"{field}.{named[1]}".removeprefix(".")
+    field = field or "body"
+    for form in (ID, MODEL_NAME):
+        if f"matching regex {form.pattern!r}" in message:
+            message = f"must be made of {form.description}"
+    return Refusal(422, f"{field}: {message}", field=field)
