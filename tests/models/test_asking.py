@@ -73,7 +73,7 @@ def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:
 
 def test_a_voter_that_got_better_is_found_again() -> None:
     table, labels = votes(400)
-    later, later_labels = votes(2000, seed=1, good=(0, 1, 2, 11))
+    later, later_labels = votes(1300, seed=1, good=(0, 1, 2, 11))
     later[NAMES[11]] = later_labels  # always right from now on
     fusion = linmax.VoteFusion().fit(table, labels)
     asked = []

@@ -281,7 +281,7 @@ class Learner(NamedAnswers):
         played = self._at_once(**blocks)
         if played is not None:
             return self._play(played, self._known[label])
-        given = self._reading.read(*blocks.values(), label)
+        given = self._reading.read(**blocks, label=label)
         with self._unharmed(given):
             return self._learn(given, label)
 
