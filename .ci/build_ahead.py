@@ -30,21 +30,23 @@ LEVELS = {
 def examples(folder: Path) -> list[list[str]]:
     """The commands whose code is shipped, on small files."""
     random.seed(1)
-    votes, rows, lines = folder / "votes.csv", folder / "rows.csv", folder / "rows.svm"
-    with votes.open("w") as table, rows.open("w") as dense, lines.open("w") as sparse:
+    votes, rows, lines, texts = (folder / name for name in ("votes.csv", "rows.csv", "rows.svm", "rows.vw"))
+    with votes.open("w") as table, rows.open("w") as dense, lines.open("w") as sparse, texts.open("w") as words:
         table.write("a,b,c,answer\n")
         dense.write("x,y,class\n")
-        for _ in range(300):
+        for _ in range(2000):
             label = random.randrange(3)
             table.write(",".join(random.choice("ABC") for _ in range(3)) + f",{'ABC'[label]}\n")
             dense.write(f"{random.gauss(label, 1.0)},{random.random()},{label}\n")
             sparse.write(f"{label} {label + 1}:1 {random.randrange(9, 90)}:{random.random():.3f}\n")
+            words.write(f"{label} | w{random.randrange(500)} v{label}\n")
     model = str(folder / "model.linmax")
     return [
-        ["demo", "--no-plot", "--trials", "300"],
+        ["demo", "--no-plot", "--trials", "3000"],
         ["fuse", str(votes), "--label", "answer"],
         ["learn", str(lines), "--model", model],
         ["predict", model, str(lines)],
+        ["learn", str(texts)],
         ["learn", str(rows), "--label", "class"],
         ["learn", str(lines), "--learner", "A-perceptron"],
     ]

@@ -93,6 +93,34 @@ class ReferenceBayes:
         self.counts[:, label] += x
         self.seen |= x != 0
 
+    def odds(self) -> np.ndarray:
+        """log(p(c | f) / p(c)) for each attribute f and class c; each attribute is drawn to the average by .3."""
+        totals = self.counts.sum(axis=0)
+        shares = totals / max(totals.sum(), 1e-300)
+        ratios = np.divide(self.counts, shares, out=np.zeros_like(self.counts), where=shares > 0) + 0.3
+        return np.log(ratios / (self.counts.sum(axis=1, keepdims=True) + 0.3))
+
+    def divergences(self) -> np.ndarray:
+        """Of the classes where an attribute is from the classes on average."""
+        totals = self.counts.sum(axis=0)
+        if not totals.any():
+            return np.zeros(len(self.counts))
+        ratios = self.odds()
+        return (totals / totals.sum() * np.exp(ratios) * ratios).sum(axis=1)
+
+
+class ReferenceOdds:
+    """Log odds of the classes by what naive Bayes counted."""
+
+    def __init__(self, bayes: ReferenceBayes) -> None:
+        self.bayes = bayes
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.bayes.odds()
+
+    def learn(self, x: np.ndarray, label: int) -> None:
+        """Naive Bayes counts."""
+
 
 def rival_of(scores: np.ndarray, label: int) -> int:
     return int(np.argmax(np.where(np.arange(len(scores)) == label, -np.inf, scores)))
@@ -203,6 +231,7 @@ class ReferencePool:
         self.members: list = [maker(columns + 1, k) for maker in makers]
         if sparse:
             self.members.append(ReferenceBayes(columns + 1, k, 0.1))
+            self.members.append(ReferenceOdds(self.members[-1]))
         self.recent, self.frequency = np.zeros(k), np.zeros(columns)
         self.rows: list[np.ndarray] = []
         n = len(self.members) + (1 if sparse else 3)
@@ -215,7 +244,8 @@ class ReferencePool:
             self.frequency += present
             idf = np.where(present, np.log((self.trials + 2) / np.maximum(self.frequency, 1)), 0.0)
             rare = value * np.append(1.0, idf)
-            return [unit(rare), unit(value), unit(value)]
+            telling = unit(rare * (0.1 + self.members[2].divergences()))
+            return [telling, unit(value), unit(rare), telling]
         self.rows.append(x)
         past, root = np.array(self.rows), math.sqrt(len(x))
         deviation = past.std(axis=0)

@@ -16,7 +16,7 @@ from linmax import cli
 from linmax.cli import demo
 
 QUICK = ["demo", "--trials", "300", "--no-plot"]
-LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto"]
+LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto"]
 
 
 def environment():

@@ -13,8 +13,6 @@ from pyarrow import parquet
 
 import linmax
 from linmax.cli import main
-from linmax.cli.fuse import COMPILED_NEXT
-from linmax.jit.compiling import JIT
 
 LEARNER = "AR-winnow(1.1)"
 
@@ -175,9 +173,3 @@ def test_bad_input_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
     assert said in shown.err
     assert shown.err.count("\n") == 1
     assert not shown.out
-
-
-@pytest.mark.skipif(not JIT, reason="is about the compiler")
-def test_what_is_compiled_beside_exists() -> None:
-    """In a second process nobody would see the error."""
-    exec(COMPILED_NEXT, {})

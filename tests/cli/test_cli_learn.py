@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 
 from linmax.cli import main
-from linmax.cli.learn import REST
-from linmax.jit.compiling import JIT
 from linmax.models.streams import StreamModel
 from linmax.util import files
 
@@ -476,9 +474,3 @@ def test_show_any_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "data.vw"]) == 2
     assert main(["predict", "l", "data.vw"]) == 2
     assert "holds a 'learner', not a 'stream model'" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not JIT, reason="is about the compiler")
-def test_what_is_compiled_beside_exists() -> None:
-    """In a second process nobody would see the error."""
-    exec(REST, {})

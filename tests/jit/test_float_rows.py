@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import float32, float64, int64
+from numba import float32, float64, int64, types
 
 from linmax.jit.compiling import kernel
-from linmax.jit.float_rows import add_log_rows, add_rows, log_row, shrink_row, squash_row, sum_row
+from linmax.jit.float_rows import add_log_rows, add_row, add_rows, entropy_row, log_row, shrink_row, squash_row, sum_row
 
 Single, Rows, Places = float32[::1], float32[:, ::1], int64[::1]
 
 
-@kernel(float32(Single, Rows, Places, Rows, Rows, float64[::1], Single, Single, Single, int64))
+@kernel(
+    types.UniTuple(float32, 2)(Single, Rows, Places, Rows, Rows, float64[::1], Single, Single, Single, Single, int64)
+)
 def along_rows(
     cells: np.ndarray,
     target: np.ndarray,
@@ -23,16 +25,19 @@ def along_rows(
     logs: np.ndarray,
     totals: np.ndarray,
     weights: np.ndarray,
+    rest: np.ndarray,
     width: int,
-) -> np.float32:
+) -> tuple[np.float32, np.float32]:
     """All that is done with rows, on five of them with one number before them and one behind."""
     add_rows(target, cells, places, 0, 2, width, factors)
     add_log_rows(logs, cells, places, 2, width, totals, np.float32(0.5), weights, 1)
     total = sum_row(cells, 1 + 2 * width, width)
+    entropy = entropy_row(cells, 1 + 2 * width, width, steps, np.float32(0.5), rest)
+    add_row(logs, rest, np.float32(3.0), width)
     shrink_row(cells, 1, 1 + width, width, np.float32(0.25), steps)
     log_row(cells, 1 + 3 * width, width)
     squash_row(cells, 1 + 4 * width, values, 0, width)
-    return total
+    return total, entropy
 
 
 @pytest.mark.small
@@ -50,11 +55,15 @@ def test_rows_in_eights_and_fours_and_what_is_left(width: int) -> None:
     for j, row in enumerate((0, 2)):
         sums += factors[:, j, None] * rows[row : row + 3]
         less -= weights[1 + j] * np.log(totals[j] - rows[row] + 0.5)
-    total = along_rows(cells, target, places, factors, steps, values, logs, totals, weights, width)
+    sizes, rest = steps[1] * rows[2] + 0.5, np.zeros(width, np.float32)
+    less += 3.0 * np.log(sizes)
+    total, entropy = along_rows(cells, target, places, factors, steps, values, logs, totals, weights, rest, width)
     found = cells[1:-1].reshape(5, width)
     np.testing.assert_allclose(target, sums, rtol=1e-6)
     np.testing.assert_allclose(logs, less, rtol=1e-6)
     np.testing.assert_allclose(total, rows[2].sum(), rtol=1e-6)
+    np.testing.assert_allclose(entropy, (steps[0] * sizes * np.log(sizes)).sum(), rtol=1e-6)
+    np.testing.assert_allclose(rest, np.log(sizes), rtol=1e-6)
     np.testing.assert_allclose(found[0], rows[0] + steps[0] * 0.25 * rows[1], rtol=1e-6)
     np.testing.assert_allclose(found[1], rows[1] - steps[1] * (0.25 * rows[1]) ** 2, rtol=1e-6)
     np.testing.assert_allclose(found[3], np.log(rows[3]), rtol=1e-6, atol=2e-7)

@@ -32,6 +32,26 @@ def test_a_sorted_table(learner: str) -> None:
     assert error(ordered) < 1.5 * error(shuffled) < 0.3
 
 
+@pytest.mark.parametrize("learner", ["auto", "attributes"])
+def test_probabilities_after_a_sorted_table(learner: str, tmp_path: Path) -> None:
+    """They are as sure as they prove right on other rows, not as on rows of which the last label foretold the next."""
+    lines = [f"{LABELS[t]} | " + " ".join(f"x{i}:{v}" for i, v in enumerate(ROWS[t])) for t in range(1800)]
+    tests = [line.partition(" ")[2] for line in lines[TEST]]
+    losses = []
+    for order in (SORTED, np.arange(1200)):
+        model = StreamModel(learner)
+        for batch in stream([lines[t] for t in order], model=model):
+            model.learn(batch)
+        (batch,) = stream(tests, model=model, grow=False)
+        shares = model.predict_proba(batch)
+        places = [model.classes.index(str(label)) for label in LABELS[TEST]]
+        losses.append(-np.log(shares[np.arange(600), places]).mean())
+        model.save(tmp_path / "model")
+        (batch,) = stream(tests, model=(again := StreamModel.load(tmp_path / "model")), grow=False)
+        np.testing.assert_array_equal(again.predict_proba(batch), shares)
+    assert losses[0] < 1.3 * losses[1]
+
+
 @pytest.mark.parametrize("parts", [2, 7])
 def test_cuts_faces_and_files_change_nothing(parts: int, tmp_path: Path) -> None:
     whole = StreamModel()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.beside import compiling_beside
+from linmax.cli.beside import compile_beside
 from linmax.cli.output import add_json_option, console
 
 if TYPE_CHECKING:
@@ -29,7 +29,20 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "alma(2)", "AR-perceptron", "auto")
+DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto")
+COMPILED = (
+    "learners.votes.mixture:play_votes",
+    "engine.plain_loop:play_plain",
+    "learners.softmax_trials:walk learners.softmax_trials:survey",
+    "engine.record:keep_table engine.record:note_all",
+    "rules.winnow:step",
+    "rules.perceptron:step",
+    "rules.balanced_winnow:step",
+    "engine.record:pass_over core.linear_max:longest_row",
+    "data.labels:name_numbers data.distinct:place_values",
+    "rules.balanced_winnow:spread",
+    "rules.winnow:spread",
+)  # what the learners need
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 LATE = 1000  # the error is taken over this many trials at the end
 FRAMES = 100  # steps of the live view
@@ -56,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the learners side by side, then print the table, save the plot and write the figures."""
+    from linmax.data.problems import majority_problem
     from linmax.util import outputs
 
     if arguments.json not in (None, "-"):
@@ -63,7 +77,9 @@ def run(arguments: argparse.Namespace) -> None:
     plot = _plot_path(arguments)
     screen = console(arguments)
     start = time.perf_counter()
-    problem, entrants = _watch(screen, arguments) if screen.is_terminal else _race_through(arguments)
+    problem = majority_problem(**_description(arguments))
+    compile_beside(COMPILED)
+    entrants = _watch(screen, problem) if screen.is_terminal else _race_through(problem)
     seconds = time.perf_counter() - start
 
     rows = [entrant.figures() for entrant in sorted(entrants, key=lambda entrant: entrant.mistakes)]
@@ -128,18 +144,6 @@ class Entrant:
         }
 
 
-def _prepare() -> None:
-    """On a first run, compile the last learner, which takes as long as all others, in a second process."""
-    from linmax.data.experts import experts
-    from linmax.engine import loop
-    from linmax.models.run import run as play
-
-    script = f"import linmax; linmax.run({DEMO_LEARNERS[-1]!r}, linmax.experts(votes=[[0, 1], [1, 0]]), [0, 1])"
-    with compiling_beside(script, loop) as first:
-        for learner in DEMO_LEARNERS[:-1] if first else ():
-            play(learner, experts(votes=[[0, 1], [1, 0]]), [0, 1])
-
-
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and two baselines that do not learn."""
     from linmax.data.experts import experts
@@ -169,43 +173,39 @@ def _learning(learner: str, instances: Any, labels: NDArray[Any]) -> Callable[[s
     return answer
 
 
-def _race(arguments: argparse.Namespace) -> Iterator[tuple[MajorityProblem, list[Entrant]]]:
+def _race(problem: MajorityProblem, frames: int) -> Iterator[list[Entrant]]:
     """Let all entrants predict stretch after stretch; yield before the first and after each."""
     import numpy as np
 
-    from linmax.data.problems import majority_problem
-
-    problem = majority_problem(**_description(arguments))
-    _prepare()
     entrants = _enter(problem)
-    yield problem, entrants
-    cuts = np.unique(np.linspace(0, arguments.trials, FRAMES + 1).astype(int)).tolist()
+    yield entrants
+    cuts = np.unique(np.linspace(0, len(problem.labels), frames + 1).astype(int)).tolist()
     for begin, end in pairwise(cuts):
         for entrant in entrants:
             entrant.advance(slice(begin, end), problem.labels)
-        yield problem, entrants
+        yield entrants
 
 
-def _race_through(arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
-    *_, last = _race(arguments)
+def _race_through(problem: MajorityProblem) -> list[Entrant]:
+    *_, last = _race(problem, 1)
     return last
 
 
 # -- the live view -------------------------------------------------------------------------------------
 
 
-def _watch(screen: Console, arguments: argparse.Namespace) -> tuple[MajorityProblem, list[Entrant]]:
+def _watch(screen: Console, problem: MajorityProblem) -> list[Entrant]:
     """Run the race in a live view, which is erased at the end."""
     from rich.live import Live
     from rich.spinner import Spinner
 
-    waiting = Spinner("dots", "preparing (the first run compiles the learners, which takes some seconds)")
+    waiting = Spinner("dots", "preparing")
     with Live(waiting, console=screen, transient=True) as live:
-        for problem, entrants in _race(arguments):
+        for entrants in _race(problem, FRAMES):
             if entrants[0].wrong:
                 live.update(_frame(entrants, len(problem.labels)))
                 time.sleep(FRAME)
-    return problem, entrants
+    return entrants
 
 
 def _frame(entrants: Sequence[Entrant], trials: int) -> RenderableType:
@@ -246,7 +246,7 @@ def _table(rows: list[dict[str, Any]], trials: int) -> RenderableType:
 def _legend(noise: float) -> str:
     return (
         f"plurality counts all {VOTERS} voters alike; optimal knows the {RELEVANT} that matter, so that only "
-        f"noise ({noise:g} of the labels) defeats it; AR- averages the weights and recycles recent instances; auto is "
+        f"noise ({noise:g} of the labels) defeats it; auto is "
         "what you get when you name no learner."
     )
 

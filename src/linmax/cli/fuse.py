@@ -21,11 +21,11 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.beside import compiling_beside
+from linmax.cli.beside import compile_beside
 from linmax.cli.fuse_trials import FuseTable, counted, read_trials
 from linmax.cli.fusion_table import objects
 from linmax.cli.output import add_json_option, console
@@ -45,16 +45,16 @@ __all__ = ["configure", "run"]
 LEARNER = "auto"
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 PIPED = 120  # characters a line, without a terminal
-COMPILED_NEXT = """
-from linmax.core.linear_max import longest_row
-from linmax.engine.record import keep_table, note_all
-from linmax.learners.softmax_trials import survey, walk
-from linmax.models.calibration import likeliest
-from linmax.models.fusion.comparison import count_trials
-from linmax.models.fusion.recent import keep_trials
-for kernel in (walk, survey, keep_table, likeliest, count_trials, longest_row, keep_trials, note_all):
-    kernel.compiled
-"""  # what the command needs besides the loop of the default learner, which takes as long as all of these
+COMPILED = (
+    "learners.votes.mixture:play_votes",
+    "learners.softmax_trials:walk learners.softmax_trials:survey",
+    "models.calibration:likeliest",
+    "models.fusion.comparison:count_trials",
+    "engine.record:keep_table engine.record:note_all",
+    "models.fusion.recent:keep_trials",
+    "core.linear_max:longest_row",
+    "data.labels:name_numbers data.distinct:place_values",
+)  # what the default learner needs
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
@@ -144,11 +144,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np.ndarray) -> None:
     import numpy as np
 
-    from linmax.learners.votes import mixture
-
     labels = objects(trials.labels)
-    beside = compiling_beside(COMPILED_NEXT, mixture) if str(fusion.learner) == LEARNER else nullcontext()
-    with _progress(screen, len(learned)) as advance, beside:
+    if str(fusion.learner) == LEARNER:
+        compile_beside(COMPILED)
+    with _progress(screen, len(learned)) as advance:
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]
             mask = None if trials.wrong is None else np.array(trials.wrong)[part]
@@ -273,7 +272,7 @@ def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("preparing (the first run compiles)", total=rows)
+        task = progress.add_task("preparing", total=rows)
         yield lambda done: progress.update(task, advance=done, description="learning")
 
 

@@ -55,9 +55,11 @@ def in_words(decided: Mapping[str, str | int | float]) -> str:
     """One sentence about what the pool for attributes decided (`linmax.learners.pool_looks.decided`)."""
     reasons = []
     if "trials looked at" in decided:
-        share = 100.0 * float(decided["share not 0"])
-        reasons.append(f"{share:.1f} % of them were not 0 in the first {decided['trials looked at']:,} trials")
+        share, trials = 100.0 * float(decided["share not 0"]), int(decided["trials looked at"])
+        first = f"first {trials:,} trials" if trials > 1 else "first trial"
+        reasons.append(f"{share:.1f} % of them were not 0 in the {first}")
     if "columns of numbers" in decided:
-        reasons.append(f"{decided['columns of numbers']} hold numbers, {decided['columns of few values']} a few values")
+        numbers, few = decided["columns of numbers"], decided["columns of few values"]
+        reasons.append(f"columns of numbers: {numbers}, of few values: {few}")
     why = f" ({'; '.join(reasons)})" if reasons else ""
     return f"attributes are taken for {decided['attributes are']}, as {decided['decided by']} decided{why}"

@@ -13,10 +13,9 @@ shown is progressive: each prediction is made before its label is seen.
 from __future__ import annotations
 
 import argparse
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from linmax.cli.beside import compiling_beside
+from linmax.cli.beside import compile_beside
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.interrupts import unbroken
 from linmax.cli.learn_choices import learn_choices
@@ -29,18 +28,32 @@ from linmax.cli.row_order import add_shuffle_option, check_shuffle
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
-NAMED = ("svmlight", "vw", ".svm", ".libsvm")  # formats, and endings of files, whose attributes are names
-REST = """
-from linmax.core.linear_max import longest_row
-from linmax.engine.record import keep_table, note_all, pass_over
-from linmax.learners.attribute_kinds import meet
-from linmax.learners.member_fusion import fuse
-from linmax.learners.recent_label import play_recent
-from linmax.learners.sparse_bayes import play_bayes
-from linmax.learners.sparse_linear import play_linear
-for kernel in (play_linear, fuse, meet, play_bayes, play_recent, keep_table, note_all, pass_over, longest_row):
-    kernel.compiled
-"""  # what the default learner needs, which takes as long as the parser
+LEARNED = (
+    "learners.sparse_linear:play_linear",
+    "learners.member_fusion:fuse",
+    "learners.sparse_bayes:play_bayes",
+    "engine.record:keep_table",
+    "io.scan:last_line_end",
+    "learners.attribute_kinds:meet",
+    "engine.record:note_all",
+    "learners.recent_label:play_recent",
+    "engine.record:pass_over",
+    "core.linear_max:longest_row",
+)  # what the default learner needs for lines of any format
+DENSE = (
+    "learners.nearest_rows:play_nearest",
+    "learners.pair_features:play_pairs",
+    "learners.dense_members:play_dense",
+    "learners.attribute_kinds:gather",
+    "io.name_table:mixed_words",
+)  # what it needs for tables besides
+COMPILED = {
+    "csv": ("io.parsers.table:parse_table io.name_table:number_names", *DENSE, *LEARNED),
+    "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *LEARNED),
+    "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *LEARNED, "io.name_table:refill"),
+    "text": ("io.parsers.text:parse_text io.name_table:number_names", *LEARNED, "io.name_table:refill"),
+    "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *LEARNED, "io.name_table:refill"),
+}
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
@@ -110,8 +123,8 @@ def run(arguments: argparse.Namespace) -> None:
     with unbroken() as held, claimed(written):
         job.begin()
         try:
-            with _beside(arguments):
-                job.learn(held)
+            _prepare(arguments)
+            job.learn(held)
         except BaseException as error:
             with held():
                 job.rescue(error)
@@ -122,14 +135,16 @@ def run(arguments: argparse.Namespace) -> None:
             job.finish()
 
 
-def _beside(arguments: argparse.Namespace) -> AbstractContextManager[object]:
-    """On a first run, compile what learns from named attributes in a second process; this one compiles the parser."""
-    named = arguments.format in NAMED or arguments.data[0].endswith(NAMED)
-    if not named or arguments.learner != LEARNER or arguments.start is not None:
-        return nullcontext()
-    from linmax.learners import sparse_linear
+def _prepare(arguments: argparse.Namespace) -> None:
+    """On a first run, compile what the job needs in several processes, as far as the first file tells what that is."""
+    first = arguments.data[0]
+    if arguments.learner != LEARNER or arguments.start is not None or not Path(first).is_file():
+        return
+    from linmax.io.reader import open_source
 
-    return compiling_beside(REST, sparse_linear)
+    source, kind = open_source(first, arguments.format)
+    source.close()
+    compile_beside(COMPILED.get(kind, ()))
 
 
 def _check(arguments: argparse.Namespace) -> None:

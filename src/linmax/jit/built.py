@@ -25,7 +25,7 @@ import numba
 from llvmlite import binding
 from numba.core.serialize import dumps
 
-__all__ = ["BUILDING", "kind_of_python", "levels", "read", "write"]
+__all__ = ["BUILDING", "holds", "kind_of_python", "levels", "read", "write"]
 
 BUILT_FOLDER = Path(__file__).parents[1] / "built"
 BUILDING = os.environ.get("LINMAX_BUILD_AHEAD", "")
@@ -63,11 +63,21 @@ def levels() -> list[Path]:
     return sorted(found, key=lambda folder: found[folder], reverse=True)
 
 
+def _stem(function: Any) -> str:
+    """How the names of a function's files begin."""
+    return f"{function.__qualname__.replace('<locals>', '-')}-"
+
+
 def _name(kept: Any, signature: Any, codegen: Any) -> str:
     """A file name for one signature of a function: its name, and a digest of its code and its types."""
     types, _, code = kept._index_key(signature, codegen)
     digest = hashlib.sha256(repr((str(types), code)).encode()).hexdigest()[:24]
-    return f"{kept._py_func.__qualname__.replace('<locals>', '-')}-{digest}"
+    return f"{_stem(kept._py_func)}{digest}"
+
+
+def holds(state: str, function: Any) -> bool:
+    """Whether some compiled form of a function is there; ``state`` names its source's folder in the cache."""
+    return any(path.name.startswith(_stem(function)) for level in levels() for path in (level / state).glob("*"))
 
 
 def read(kept: Any, state: str, signature: Any, target: Any) -> Any:

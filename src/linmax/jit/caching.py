@@ -26,7 +26,7 @@ from numba.core.runtime import _nrt_python, rtsys
 
 from linmax.jit import built
 
-__all__ = ["CHECKED", "JIT", "cache_folder", "caching_in", "keeper", "loader", "sources_of"]
+__all__ = ["CHECKED", "JIT", "cache_folder", "caching_in", "is_kept", "keeper", "loader", "sources_of"]
 
 JIT = not numba.config.DISABLE_JIT
 CHECKED = JIT and bool(numba.config.BOUNDSCHECK)  # whether every access to an array is checked
@@ -181,6 +181,13 @@ def loader(kept: Any, allocates: bool, state: str) -> Callable[[Any, Any], Any]:
                 codegen._library_class = usual
 
     return load
+
+
+def is_kept(dispatcher: Any) -> bool:
+    """Whether some compiled form of a function is in the cache, or was compiled ahead."""
+    kept, function = dispatcher._cache, dispatcher.py_func
+    state = Path(cache_folder(function.__code__.co_filename)).name
+    return Path(kept._cache_file._index_path).exists() or built.holds(state, function)
 
 
 def keeper(kept: Any, name: str, state: str) -> Callable[[Any, Any], None]:

@@ -30,7 +30,7 @@ from linmax.jit.vectors import (
     vector_pointer,
 )
 
-__all__ = ["add_log_rows", "add_rows", "log_row", "shrink_row", "squash_row", "sum_row"]
+__all__ = ["add_log_rows", "add_row", "add_rows", "entropy_row", "log_row", "shrink_row", "squash_row", "sum_row"]
 
 BLOCKS = (8, 4, 1)  # elements of a row per step
 # ln(1 + t) for 0 <= t < 1 is t times this polynomial, to 2e-7; the highest power comes first.
@@ -116,6 +116,22 @@ class _Row:
         for number in SERIES[1:]:
             series = self.fused(series, rest, self.same(number))
         return self.fused(series, rest, self.builder.fmul(power, self.same(math.log(2.0))))
+
+    def sum(self, width: Any, term: Callable[[], Any]) -> Any:
+        """The sum of what ``term`` gives for each block."""
+        builder = self.builder
+        sums = {
+            lanes: cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes))
+            for lanes in BLOCKS
+        }
+
+        def add() -> None:
+            held = sums[self.lanes]
+            builder.store(builder.fadd(builder.load(held), term()), held)
+
+        self.along(width, add)
+        eights, fours, ones = (self.total(builder.load(held)) for held in sums.values())
+        return builder.fadd(eights, builder.fadd(fours, ones))
 
     def total(self, vector: Any) -> Any:
         """The sum of the lanes of a vector, by halves."""
@@ -242,20 +258,53 @@ if JIT:
             row = _Row(context, builder)
             data = row.data(sig.args[0], args[0])
             row.within(sig.args[0], args[0], args[1], args[2])
-            sums = {
-                lanes: cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes))
-                for lanes in BLOCKS
-            }
-
-            def add() -> None:
-                held = sums[row.lanes]
-                builder.store(builder.fadd(builder.load(held), row.load(data, args[1])), held)
-
-            row.along(args[2], add)
-            eights, fours, ones = (row.total(builder.load(held)) for held in sums.values())
-            return builder.fadd(eights, builder.fadd(fours, ones))
+            return row.sum(args[2], lambda: row.load(data, args[1]))
 
         return float32(cells, int64, int64), codegen
+
+    @intrinsic
+    def entropy_row(_, cells, place, width, shares, smoothing, logs):  # type: ignore[no-untyped-def]
+        """The sum of ``shares[0, c] u ln u`` with ``u = shares[1, c] cells[place + c] + smoothing`` for c < width.
+
+        ln u is left in ``logs[c]``.
+        """
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row = _Row(context, builder)
+            data, by = row.data(sig.args[0], args[0]), row.data(sig.args[3], args[3])
+            row.within(sig.args[0], args[0], args[1], args[2])
+            row.within(sig.args[3], args[3], args[2], args[2])
+            row.within(sig.args[5], args[5], integer(0), args[2])
+            to = row.data(sig.args[5], args[5])
+
+            def term() -> Any:
+                share, factor = row.load(by, integer(0)), row.load(by, args[2])
+                size = row.fused(factor, row.load(data, args[1]), row.all(args[4]))
+                log = row.log(size)
+                row.store(log, to, integer(0))
+                return builder.fmul(share, builder.fmul(size, log))
+
+            return row.sum(args[2], term)
+
+        return float32(cells, int64, int64, shares, float32, logs), codegen
+
+    @intrinsic
+    def add_row(_, target, source, factor, width):  # type: ignore[no-untyped-def]
+        """``target[c] += factor source[c]`` for c < width."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            row, none = _Row(context, builder), integer(0)
+            to, of = row.data(sig.args[0], args[0]), row.data(sig.args[1], args[1])
+            for array in (0, 1):
+                row.within(sig.args[array], args[array], none, args[3])
+
+            def add() -> None:
+                row.store(row.fused(row.all(args[2]), row.load(of, none), row.load(to, none)), to, none)
+
+            row.along(args[3], add)
+            return context.get_dummy_value()
+
+        return types.void(target, source, float32, int64), codegen
 
     @intrinsic
     def add_log_rows(_, target, cells, places, many, width, sums, smoothing, factors, at):  # type: ignore[no-untyped-def]
@@ -318,6 +367,16 @@ else:
 
     def sum_row(cells: np.ndarray, place: int, width: int) -> np.float32:
         return _part(cells, place, width).sum(dtype=np.float32)
+
+    def entropy_row(
+        cells: np.ndarray, place: int, width: int, shares: np.ndarray, smoothing: float, logs: np.ndarray
+    ) -> np.float32:
+        sizes = shares[1] * _part(cells, place, width) + smoothing
+        logs[:width] = np.log(sizes)
+        return (shares[0] * sizes * logs[:width]).sum(dtype=np.float32)
+
+    def add_row(target: np.ndarray, source: np.ndarray, factor: float, width: int) -> None:
+        target[:width] += factor * source[:width]
 
     def add_log_rows(
         target: np.ndarray,

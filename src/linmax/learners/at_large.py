@@ -10,7 +10,7 @@ sample in a random order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,13 +24,21 @@ from linmax.learners.mixing import Mixture
 if TYPE_CHECKING:
     from linmax.learners.running_pool import RunningPool
 
-__all__ = ["AtLarge", "fusion_at_large", "pool_at_large"]
+__all__ = ["AtLarge", "Relearned", "fusion_at_large", "pool_at_large"]
 
 SAMPLE_ROWS = 256  # of the sample, at most
 SORTED_ROWS, SORTED_NUMBERS = 8192, 1 << 19  # of the sample where runs are long
 LONG_RUN = 50  # trials with the same label, on average, that are a long run
 FEWEST_TRIALS = 200
 SAMPLE_PASSES = 4  # over the sample
+
+
+class Relearned(NamedTuple):
+    """A pool that learned the sample in a random order."""
+
+    pool: RunningPool
+    scores: np.ndarray  # of its trials, before their labels were seen
+    labels: np.ndarray
 
 
 class AtLarge:
@@ -41,7 +49,7 @@ class AtLarge:
         self.numbers = 0  # in the sample
         self.step, self.trials, self.runs, self.last = 1, 0, 0, -1
         self.found: tuple[int, MemberFusion] | None = None  # the weights, and after how many trials
-        self.learned: tuple[tuple[int, ...], RunningPool] | None = None  # the sample, after what that depends on
+        self.learned: tuple[tuple[int, ...], Relearned] | None = None  # the sample, after what that depends on
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -157,18 +165,18 @@ def _size(instances: Instances) -> int:
     return int(instances.dense.size + instances.values.size)
 
 
-def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> RunningPool | None:
+def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> Relearned | None:
     """A pool that learned the sample in a random order, where numbers are sorted by class; else None."""
     large, known = pool.at_large, int(shape[KNOWN])
-    if pool.kinds.kind != DENSE or large.runs >= 2 * known:
+    if pool.kinds.kind != DENSE or not large.long_runs or large.runs >= 2 * known:
         return None
     size = large.settled
     depends = size, large.step, known, k
     if large.learned is None or large.learned[0] != depends:
         held = large.together(np.random.default_rng(0).permutation(size))
         fresh = type(pool)(DENSE, pool.registry)
-        fresh.play(shape.copy(), held.instances, held.labels, 0, size, k)
-        large.learned = depends, fresh
+        _, scores = fresh.play(shape.copy(), held.instances, held.labels, 0, size, k)
+        large.learned = depends, Relearned(fresh, scores, held.labels)
     return large.learned[1]
 
 

@@ -15,7 +15,7 @@ from linmax.learners.sparse_members import ROOM, SparseMembers
 
 __all__ = ["REGISTRY", "Registry", "bytes_of_attribute", "first_slots", "sizes", "width_of"]
 
-FOUR = 4  # numbers of classes that the members have room for are multiples of it, but for those in `NEVER_PADDED`
+CLASS_BLOCK = 4  # numbers of classes that members have room for are multiples of it, but for those in `NEVER_PADDED`
 NEVER_PADDED = (5, 6)  # where much of the memory would be room
 
 Registry = Mapping[str, Callable[[], Group]]
@@ -47,7 +47,7 @@ def first_slots() -> dict[str, int]:
 
 def width_of(k: int) -> int:
     """Classes that the members have room for."""
-    return k if k in NEVER_PADDED else FOUR * -(-k // FOUR)
+    return k if k in NEVER_PADDED else CLASS_BLOCK * -(-k // CLASS_BLOCK)
 
 
 def bytes_of_attribute(k: int) -> float:

@@ -9,9 +9,10 @@ import numpy as np
 from linmax.learners.at_large import AtLarge
 from linmax.learners.attribute_kinds import MIXED, SPARSE, Kinds
 from linmax.learners.first_trials import FirstTrials
+from linmax.learners.members import Group
 from linmax.util.names import Handed
 
-__all__ = ["STATE_PARTS", "as_now", "under"]
+__all__ = ["STATE_PARTS", "as_now", "under", "with_log_odds"]
 
 STATE_PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
 
@@ -34,6 +35,25 @@ def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         del found["recent.recent"]
         present.remove("recent")
     return found | {"order": np.array([present.index(name) for name in names], np.int64)}
+
+
+def with_log_odds(fusion: Mapping[str, np.ndarray], groups: Mapping[str, Group]) -> Mapping[str, np.ndarray]:
+    """The state of the fusion; one from before words had log odds gets them, after naive Bayes and with weight 0.
+
+    Their scores are taken to be as large as those of naive Bayes.
+    """
+    sizes = [(name, len(group.members)) for name, group in groups.items()]
+    if len(fusion["weights"]) == sum(size for _, size in sizes):
+        return fusion
+    place = sum(size for _, size in sizes[: [name for name, _ in sizes].index("sparse") + 1]) - 1
+    old = [i for i in range(len(fusion["weights"]) + 1) if i != place]
+    matrix = np.eye(len(old) + 1)
+    matrix[np.ix_(old, old)] = fusion["matrix"]
+    return dict(fusion) | {
+        "weights": np.insert(fusion["weights"], place, 0.0),
+        "squares": np.insert(fusion["squares"], place, fusion["squares"][place - 1]),
+        "matrix": matrix,
+    }
 
 
 def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -31,7 +31,7 @@ from linmax.learners.members import DENIED, Group, Task, WeightedLabels
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes, width_of
-from linmax.learners.pool_states import STATE_PARTS, as_now, under
+from linmax.learners.pool_states import STATE_PARTS, as_now, under, with_log_odds
 
 __all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "slots"]
 
@@ -96,13 +96,14 @@ class RunningPool(Running):
         if "kinds.counts" not in arrays:
             arrays = as_now(arrays)
         self._begin()
-        self.fusion.restore(arrays)
+        fusion = {name: arrays[name] for name in self.fusion.names}
         for name, part in (("kinds", self.kinds), ("first", self.first), ("large", self.at_large)):
             part.restore(under(name, arrays))
         names = sorted({name.partition(".")[0] for name in arrays if "." in name} - STATE_PARTS)
         for place in arrays["order"].tolist():
             self.groups[names[place]] = group = self._make(names[place])
             group.restore(under(names[place], arrays))
+        self.fusion.restore(with_log_odds(fusion, self.groups))
 
     def _make(self, name: str) -> Group:
         """A group that has seen nothing."""
@@ -281,7 +282,7 @@ class RunningPool(Running):
             return self._judged(shape, instances, size, k, self.fusion)
         other = pool_at_large(self, shape, k)
         if other is not None:
-            return other.judged(shape, instances, size, k)
+            return other.pool.judged(shape, instances, size, k)
         return self._judged(shape, instances, size, k, fusion_at_large(self, shape, k))
 
     def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:

@@ -1,8 +1,7 @@
-"""PA-I, AROW and naive Bayes over sparse attributes: a group of members of the pool for attributes.
+"""PA-I, AROW, naive Bayes and log odds over sparse attributes: a group of members of the pool for attributes.
 
-Attributes are taken as x = log(1 + v), of length 1, the constant among them; PA-I has them weighted by inverse document
-frequency. The linear members (`sparse_linear`) and naive Bayes (`sparse_bayes`) do not see each other: `lead` may be
-ahead of `follow`, in another thread.
+Naive Bayes (`sparse_bayes`) scales attributes and weights them by what its counts tell, for itself and for the linear
+members (`sparse_linear`). It sees nothing of theirs: `lead` may be ahead of `follow`, in another thread.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from linmax.core.contract import Instances
 from linmax.core.linear_max import longest_row
 from linmax.learners.members import Group, Task
 from linmax.learners.mixing import Mixture, Placement, mix_by_precision, spot_of
-from linmax.learners.sparse_bayes import SMOOTHING, play_bayes
+from linmax.learners.sparse_bayes import SMOOTHING, BayesRoom, log_odds, play_bayes
 from linmax.learners.sparse_linear import LINEAR, MEAN, PA, VARIANCE, LinearRoom, play_linear
 from linmax.util.names import taken
 
 __all__ = ["SparseMembers"]
 
-BAYES = 2  # the member that counts
+BAYES = 2  # the first member that counts
 ROOM = 16  # one in so many of the attributes met is room for those to come
 
 
@@ -30,7 +29,7 @@ class SparseMembers(Group):
     totals and, last, how many attributes were met; and the trials.
     """
 
-    members = ("PA-I", "AROW", "naive Bayes")
+    members = ("PA-I", "AROW", "naive Bayes", "log odds")
     sparse = True
     names = ("cells", "counts", "frequency", "totals", "trials")
 
@@ -90,18 +89,23 @@ class SparseMembers(Group):
     def tables(self, k: int) -> dict[str, np.ndarray]:
         """The weights of each member for x, (the constant and the attributes, classes).
 
-        Those of PA-I are times idf. Naive Bayes is linear in x >= 0; an attribute that it has not met has weight 0.
+        Those of PA-I and of log odds are times idf (KL + .1), those of naive Bayes times idf. Naive Bayes is linear in
+        x >= 0; an attribute that it has not met has weight 0.
         """
         cells, counts = self.cells[: self.used, :, :k].astype(np.float64), self.counts[: self.used].astype(np.float64)
         rarity = np.log((self.trials[0] + 2.0) / (self.frequency[: max(0, self.used - 1)] + 1.0))
+        rarity = np.concatenate([np.ones(min(1, self.used)), rarity])
         sums = counts.sum(axis=1)
         rest = self.totals[:-1].sum() - self.totals[:k] + SMOOTHING * self.totals[-1]
         bayes = np.log(np.maximum(rest, SMOOTHING)) - np.log(sums[:, None] - counts[:, :k] + SMOOTHING)
         bayes[sums == 0.0] = 0.0
+        told, odds = log_odds(counts, self.totals[:-1])
+        telling = (rarity * told)[:, None]
         return {
-            "PA-I": cells[:, PA] * np.concatenate([np.ones(min(1, self.used)), rarity])[:, None],
+            "PA-I": cells[:, PA] * telling,
             "AROW": cells[:, MEAN],
-            "naive Bayes": bayes,
+            "naive Bayes": bayes * rarity[:, None],
+            "log odds": odds[:, :k] * telling,
         }
 
     def mix(self, mixture: Mixture, width: int) -> None:
@@ -129,30 +133,39 @@ class SparseMembers(Group):
         self.totals[-1] = np.count_nonzero(counts.sum(axis=1) > 0.0)
 
     def lead(self, task: Task, votes: np.ndarray, place: int) -> np.ndarray:
-        """The linear members; returns x of all trials."""
+        """Naive Bayes and log odds; returns x of all trials."""
+        known, instances, labels, begin, end, learn = task[:6]
+        width, longest = self.counts.shape[1], _longest(instances, begin, end)
+        many = int(instances.indptr[end] - instances.indptr[begin]) + end - begin
+        room = BayesRoom(
+            np.empty((2, many), np.float32),
+            np.empty(longest, np.float32),
+            np.empty(longest, np.float32),
+            np.zeros(width, np.float32),
+            np.zeros(longest, np.int64),
+            np.empty(longest, np.float32),
+            np.zeros((2, width), np.float32),
+            np.zeros(width, np.float32),
+            np.zeros(width, np.float32),
+        )
+        play_bayes(
+            instances, labels, task.weights, begin, end, known, self.counts, self.totals, self.frequency, self.trials,
+            room, learn, votes, place + BAYES,
+        )  # fmt: skip
+        return room.scaled
+
+    def follow(self, task: Task, led: np.ndarray, votes: np.ndarray, place: int) -> None:
+        """The linear members, from what `lead` returned."""
         known, instances, labels, begin, end, learn = task[:6]
         width, longest = self.cells.shape[2], _longest(instances, begin, end)
         room = LinearRoom(
-            np.empty(instances.indptr[end] - instances.indptr[begin] + end - begin, np.float32),
             np.empty((LINEAR, longest), np.float32),
             np.zeros(longest, np.int64),
             np.zeros((LINEAR, width), np.float32),
             np.zeros((2, width), np.float32),
         )
         play_linear(
-            instances, labels, task.weights, begin, end, known, self.cells, self.frequency, self.trials, room, learn,
-            votes, place,
-        )  # fmt: skip
-        return room.scaled
-
-    def follow(self, task: Task, led: np.ndarray, votes: np.ndarray, place: int) -> None:
-        """Naive Bayes, from what `lead` returned."""
-        known, instances, labels, begin, end, learn = task[:6]
-        longest = _longest(instances, begin, end)
-        room = np.zeros(longest, np.int64), np.zeros(longest, np.float32), np.zeros(votes.shape[2], np.float32)
-        play_bayes(
-            instances, labels, task.weights, begin, end, known, self.counts, self.totals, led, *room, learn, votes,
-            place + BAYES,
+            instances, labels, task.weights, begin, end, known, self.cells, led, room, learn, votes, place,
         )  # fmt: skip
 
 

@@ -6,10 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from linmax.core.contract import KNOWN
 from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine
 from linmax.engine.pool_nodes import AutoPoolNode
-from linmax.engine.record import JUDGED, Record, new_record
+from linmax.engine.record import JUDGED, Record, keep_table, new_record
+from linmax.learners.at_large import Relearned, pool_at_large
+from linmax.learners.running_pool import RunningPool
 from linmax.models.calibration import Calibration, softmax
 from linmax.models.reliability import Reliability, reliability
 from linmax.util.checks import fraction
@@ -24,11 +27,25 @@ class Confidence:
     record: Record
     classes: list[Any]
     _calibration: Calibration
+    _at_large: tuple[Relearned, Record, Calibration] | None = None  # for rows that do not follow the stream
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Scores from `judge` as probabilities, as sharp as they lately proved right (`linmax.models.calibration`)."""
         scores = scores / self.engine.top.unit(self.engine)
-        return self._calibration.probabilities(self.record, scores, self._natural)
+        other = self._relearned()
+        if other is None:
+            return self._calibration.probabilities(self.record, scores, self._natural)
+        if self._at_large is None or self._at_large[0] is not other:
+            record = new_record(self.engine.k)
+            keep_table(record, other.scores, other.labels, int(self.engine.state.shape[KNOWN]))
+            self._at_large = other, record, Calibration()
+        _, record, calibration = self._at_large
+        return calibration.probabilities(record, scores)
+
+    def _relearned(self) -> Relearned | None:
+        """What judges rows after a stream sorted by class: a pool whose scores proved right on a sample of it."""
+        pool, engine = self.engine.top.weighing, self.engine
+        return pool_at_large(pool, engine.state.shape, engine.k) if isinstance(pool, RunningPool) else None
 
     @property
     def _natural(self) -> bool:

@@ -12,9 +12,11 @@ Langdale and Lemire, "Parsing gigabytes of JSON per second", VLDB Journal 28 (20
 from __future__ import annotations
 
 import numpy as np
+from numba import float64, int64
+from numba.extending import intrinsic
 
 from linmax.io.decimals import GOOD, POINT, ZERO_DIGITS, eight_digits
-from linmax.io.name_table import ABSENT, NUMBER, NameTable, cell, has_room, look_up
+from linmax.io.name_table import ABSENT, NUMBER, NameTable, NameTableT, cell, has_room, look_up
 from linmax.io.parsing import (
     COLON,
     GROWS,
@@ -24,14 +26,17 @@ from linmax.io.parsing import (
     UNKNOWN,
     ZERO,
     Work,
+    WorkT,
     blank,
     end_row,
     read_value,
 )
-from linmax.io.scan import VECTOR, byte, equals, lifted, others, population, shifted, stops, trailing, word
-from linmax.jit.compiling import kernel
+from linmax.io.scan import VECTOR, Block, byte, equals, lifted, others, population, shifted, stops, trailing, word
+from linmax.jit.compiling import JIT, caller, kernel
 
-__all__ = ["put_plain_row"]
+__all__ = ["PLAIN", "call_plain", "looks_plain", "put_plain", "put_plain_row"]
+
+PLAIN = int64(WorkT, NameTableT, Block, int64, int64, int64, float64)  # of `put_plain`
 
 # Rows of Work.plain: the first eight bytes of a name, later the number that it is; its length; the first eight bytes of
 # its value, later whether that is no plain number; its length; whether there is a minus before it.
@@ -135,6 +140,12 @@ def other_values(work: Work, block: np.ndarray, pairs: int) -> bool:
 
 
 @kernel(hot=True)
+def looks_plain(names: NameTable, block: np.ndarray, at: int) -> bool:
+    """Whether the rest of a line begins as a plain one does, and names may be whole numbers."""
+    return names.direct.size > 0 and ZERO <= byte(block, at) < COLON
+
+
+@kernel(hot=True)
 def put_plain_row(
     work: Work, names: NameTable, block: np.ndarray, at: int, other: int, label: int, weight: float
 ) -> bool:
@@ -142,7 +153,7 @@ def put_plain_row(
 
     ``other`` ends a word as a colon does.
     """
-    if names.direct.size == 0 or not ZERO <= byte(block, at) < COLON:
+    if not looks_plain(names, block, at):
         return False
     ends, plain, amounts = work.ends, work.plain, work.amounts
     count, put = ends_of_words(block, at, other, ends), work.state[PLACED]
@@ -182,3 +193,20 @@ def put_plain_row(
     work.state[UNKNOWN] += unknown
     end_row(work, block, ends[count - 1], put, label, weight)
     return True
+
+
+@kernel(PLAIN)
+def put_plain(work: Work, names: NameTable, block: np.ndarray, at: int, other: int, label: int, weight: float) -> int:
+    """`put_plain_row` by itself, for a format in which few files have such lines: it takes seconds to compile."""
+    return int(put_plain_row(work, names, block, at, other, label, weight))
+
+
+if JIT:
+
+    @intrinsic
+    def call_plain(_, address, work, names, block, at, other, label, weight):  # type: ignore[no-untyped-def]
+        """Call `put_plain` by its address."""
+        return PLAIN.return_type(int64, *PLAIN.args), caller(PLAIN)
+
+else:
+    call_plain = caller(PLAIN)
