@@ -181,8 +181,8 @@ def play_bayes(
 ) -> None:
     """Scores of naive Bayes and log odds at trials begin..end, and learning: |x| times the trial's weight is counted.
 
-    The last of ``totals`` is how many attributes were met. x of all trials is left in ``scaled``. Of a trial that denies
-    a class nothing but the trial is counted.
+    The last of ``totals`` is how many attributes were met. x of all trials is left in ``scaled``. Of a trial that
+    denies a class nothing but the trial is counted.
     """
     at, width = 0, counts.shape[1]
     for t in range(begin, end):
