@@ -13,6 +13,8 @@ fixed    seconds of a pass that remain when the rows go to zero: 32 and 128 shar
          names, in this process and on 1 and 2 workers, those of workers and driver apart; then the model's curve up to
          64 workers.
 memory   peak memory of the workers over shards of growing size.
+network  seconds of a pass on two workers in network namespaces, with lines of 100 and 20 Mbit/s (tc), beside
+         what the cost model adds for moving; needs root, and is left out with a word where that is not permitted.
 
 Wall-clock time: run it on a machine that does nothing else. The load is printed beside the results.
 """
@@ -24,6 +26,7 @@ import gzip
 import json
 import math
 import os
+import sys
 import tempfile
 import time
 import warnings
@@ -48,7 +51,7 @@ from linmax.cluster.workers import workers_of
 
 PASSES, SHARDS = 5, 8
 LEARNER = "A-perceptron"
-PARTS = ("quality", "speed", "fixed", "memory")
+PARTS = ("quality", "speed", "fixed", "memory", "network")
 NETWORK = 1e9  # bytes a second, for the extrapolation: ten gigabits
 
 
@@ -71,6 +74,8 @@ def main() -> None:
             figures["fixed"] = fixed(screen)
         if "memory" in given.only:
             figures["memory"] = memory(screen, Path(folder), given.rows // share)
+        if "network" in given.only:
+            figures["network"] = network(screen, Path(folder))
     if given.json:
         Path(given.json).write_text(json.dumps(figures, indent=1))
 
@@ -326,6 +331,55 @@ def peak_memory() -> float:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# -- a slow network ----------------------------------------------------------------------------------------------------
+
+DRIVER = """
+import json, sys
+from distributed import Client
+from linmax import cluster
+
+with Client(sys.argv[1], timeout=180) as client:
+    client.wait_for_workers(2, timeout=180)
+    result = cluster.fit("A-perceptron", sys.argv[2:], client=client, passes=6, scale="none")
+    size = sum(array.nbytes for array in result.model.state()[1].values())
+    print(json.dumps([size, [(one.learning + one.mixing, one.working) for one in result.passes[2:]]]))
+"""
+
+
+def network(screen: Console, folder: Path, shards: int = 4, names: int = 40_000) -> list[dict[str, Any]] | None:
+    """Passes over lines of different speeds, with shards that meet every name."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "cluster"))
+    from machines import machines, why_not
+
+    if why_not():
+        screen.print(f"network is left out: {why_not()}")
+        return None
+    rows = [" ".join(f"{i + 1}:1" for i in range(begin, names, 10)) for begin in range(10)]
+    files = [
+        (f"part-{place}.svm", "".join(f"{(t + place) % 5} {row}\n" for t, row in enumerate(rows)))
+        for place in range(shards)
+    ]
+    table = Table("line", "MB", "a pass, s", "of it not working", "more than at full speed", "the model says")
+    found: list[dict[str, Any]] = []
+    with machines(folder, 2, files) as made:
+        paths = [str(made.folder / name) for name, _ in files]
+        for rate, speed in (("", math.inf), ("100mbit", 12.5e6), ("20mbit", 2.5e6)):
+            if rate:
+                made.limit(rate)
+            out, _ = made.drive(DRIVER, *paths).communicate(timeout=600)
+            size, passes = json.loads(out)
+            seconds, waiting = (
+                float(np.median(times)) for times in ([a for a, _ in passes], [a - b for a, b in passes])
+            )
+            modelled = estimate(Measured(1e-6, size, speed, 0.0, 0.0), 0, shards, 2).moving
+            found.append({"line": rate, "bytes": size, "seconds": seconds, "waiting": waiting, "modelled": modelled})
+            more = waiting - found[0]["waiting"]
+            numbers = (size / 1e6, seconds, waiting, more, modelled)
+            table.add_row(rate or "full speed", *(f"{number:.2f}" for number in numbers))
+    screen.print(table)
+    return found
 
 
 if __name__ == "__main__":

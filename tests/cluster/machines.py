@@ -109,7 +109,7 @@ class Machines:
     def limit(self, rate: str) -> None:
         """Let so much pass through each line."""
         for number in range(1, len(self.names)):
-            shape = ("tc", "qdisc", "add", "dev")
+            shape = ("tc", "qdisc", "replace", "dev")
             self.on(0, *shape, f"port{number}", "root", "tbf", "rate", rate, "burst", "64kb", "latency", "200ms")
             self.on(number, *shape, "line", "root", "tbf", "rate", rate, "burst", "64kb", "latency", "200ms")
 

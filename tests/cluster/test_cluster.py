@@ -604,6 +604,6 @@ def test_the_cost_model_adds_up():
 def test_fusions_of_votes_have_the_same_bits_on_workers(client):
     data = linmax.majority_problem(n=5, r=3, k=3, noise=0.1, trials=300, seed=1)
     parts = [(data.votes[begin : begin + 60], data.labels[begin : begin + 60]) for begin in range(0, 300, 60)]
-    here, there = (cluster.fit_votes(linmax.VoteFusion(), parts, client=where) for where in (None, client))
+    here, there = (cluster.fit(linmax.VoteFusion(), parts, client=where).model for where in (None, client))
     np.testing.assert_array_equal(here.predict_proba(data.votes), there.predict_proba(data.votes))
     assert there.report().online.trials == 300

@@ -12,7 +12,7 @@ import linmax
 from linmax import cluster
 from linmax.cluster import beforehand
 from linmax.cluster.addresses import listed, parts_of
-from linmax.cluster.workers import Here
+from linmax.cluster.workers import Here, OnDask
 
 pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask", reason="the extra cluster is not installed")
@@ -193,4 +193,35 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path, monkeypatch):
     monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": ModuleNotFoundError("No module linmax")})
     with pytest.raises(ValueError, match="worker tcp://far cannot run linmax: No module linmax"):
         cluster.fit("perceptron", [["1 1:1"]], client=Refusing())
+    asked = []
+
+    def gone_at_first(*_):
+        asked.append(len(asked))
+        return (
+            {"tcp://far": OSError("in connect: refused")} if len(asked) < 2 else {"tcp://near": beforehand.versions()}
+        )
+
+    monkeypatch.setattr(Refusing, "everywhere", gone_at_first)
+    beforehand.refuse_other_versions(Refusing())
+    assert len(asked) == 2
+    monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": OSError("in connect: refused")})
+    with pytest.raises(ConnectionError, match="worker tcp://far does not answer: in connect: refused; see whether"):
+        cluster.fit("perceptron", [["1 1:1"]], client=Refusing())
     assert os.listdir(tmp_path) == []
+
+
+def test_a_broken_connection_to_the_scheduler_is_called_that():
+    """Also before the client has heard of it."""
+    from distributed.comm.core import CommClosedError
+
+    for error in (CommClosedError("in <TCP (closed)>"), OSError("Timed out trying to connect"), TimeoutError()):
+
+        class Broken:
+            status = "running"
+            scheduler = type("Far", (), {"address": "tcp://far:8786"})()
+
+            def run(self, *_, error=error, **__):
+                raise error
+
+        with pytest.raises(ConnectionError, match="the scheduler at tcp://far:8786 has gone away"):
+            beforehand.refuse_other_versions(OnDask(Broken()))

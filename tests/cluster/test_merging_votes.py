@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -352,13 +353,58 @@ def test_the_command_merges_fusions(tmp_path, capsys):
     assert linmax.VoteFusion.load(tmp_path / "both").report().online.trials == 2 * HALF
 
 
+def test_the_command_fuses_tables_on_a_cluster(tmp_path, capsys):
+    pytest.importorskip("distributed")
+    import pandas as pd
+
+    frames = [pd.DataFrame(columns_of(VOTES[a : a + 40]) | {"right": LABELS[a : a + 40]}) for a in (0, 40)]
+    frames[0].loc[0, "v0"] = "never a label"
+    for place, frame in enumerate(frames):
+        frame.to_csv(tmp_path / f"part{place}.csv", index=False)
+    paths = [str(tmp_path / f"part{place}.csv") for place in range(2)]
+    given = ["fuse", *paths, "--label", "right"]
+    model = str(tmp_path / "model")
+    assert main([*given, "--cluster", "local:1", "--model", model, "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["data"], told["trials"], told["classes"]) == (paths, 80, list("abcd"))
+    frames[0].loc[0, "v0"] = None
+    expected = linmax.cluster.fit(VoteFusion(classes=list("abcd")), frames, reading={"label": "right"}).model
+    new = columns_of(NEW)
+    np.testing.assert_array_equal(VoteFusion.load(model).predict_proba(new), expected.predict_proba(new))
+    for wrong, reason in [
+        (given, "2 tables are learned in parallel by --cluster"),
+        ([*given[:2], "--resume"], "--resume goes with --cluster"),
+        ([*given, "--cluster", "local:1", "--shuffle", "1"], "--shuffle needs one table in order"),
+        ([*given, "--cluster", "local:0"], "cluster must be 'local'"),
+        (["fuse", "-", "--cluster", "local:1"], "a cluster reads files"),
+    ]:
+        assert main(wrong) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_a_frame_of_dask_holds_votes():
+    dataframe = pytest.importorskip("dask.dataframe")
+    import dask
+    import pandas as pd
+
+    rows = pd.DataFrame(columns_of(VOTES[:120]) | {"label": LABELS[:120]})
+    frame = dataframe.from_pandas(rows, npartitions=3)
+    with dask.config.set(scheduler="synchronous"):
+        whole = linmax.cluster.fit(VoteFusion(), frame).model
+        pair = linmax.cluster.fit(VoteFusion(), (frame.drop(columns="label"), frame["label"])).model
+    parts = linmax.cluster.fit(VoteFusion(), [rows[begin : begin + 40] for begin in (0, 40, 80)]).model
+    new = columns_of(NEW)
+    for found in (whole, pair):
+        np.testing.assert_array_equal(found.predict_proba(new), parts.predict_proba(new))
+
+
 # -- shards -----------------------------------------------------------------------------------------------------------
 
 
 def test_shards_of_votes_are_learned_apart_and_merged(tmp_path):
     import pandas as pd
 
-    from linmax.cluster import ShardError, fit_votes
+    from linmax.cluster import ShardError, fit
 
     bounds = [(0, 40), (40, 80), (80, 120), (120, 150), (150, 180)]
     parts = [merge([fused(*bounds[i]) for i in range(4)], "trials"), fused(*bounds[4])]
@@ -367,23 +413,90 @@ def test_shards_of_votes_are_learned_apart_and_merged(tmp_path):
     for place, frame in enumerate(frames):
         frame.to_csv(tmp_path / f"part{place}.csv", index=False)
     pairs = [(columns_of(VOTES[a:b]), LABELS[a:b]) for a, b in bounds]
-    given: list[Any] = [pairs]
-    for fusion in [
-        fit_votes(VoteFusion(), *given),
-        fit_votes(VoteFusion(), str(tmp_path / "part*.csv"), ignore=["id"]),
-        fit_votes(VoteFusion(), frames, ignore=["id"]),
+    without = {"ignore": ["id"]}
+    for result in [
+        fit(VoteFusion(), pairs),
+        fit(VoteFusion(), str(tmp_path / "part*.csv"), reading=without),
+        fit(VoteFusion(), frames, reading=without),
+        fit(VoteFusion(), [*frames[:2], *frames[2:]], reading=without | {"label": "label"}),
     ]:
+        fusion = result.model
         assert isinstance(fusion, VoteFusion)
         np.testing.assert_array_equal(fusion.predict_proba(columns_of(NEW)), expected.predict_proba(columns_of(NEW)))
         assert fusion.report().online.trials == 180
-    more = fit_votes(fused(0, 40), pairs[1:])
-    assert more.report().online.trials == 180
+        assert [one.trials for one in result.passes[0].shards] == [40, 40, 40, 30, 30]
+    start = fused(0, 40)
+    more = fit(start, pairs[1:]).model
+    assert (more.report().online.trials, start.report().online.trials) == (180, 40)
     assert (more.predict(columns_of(NEW)) == expected.predict(columns_of(NEW))).mean() > 0.9
-    with pytest.raises(
-        ShardError, match="1 of 2 shards could not be learned from: shard 1: there is no column 'label'"
-    ):
-        fit_votes(VoteFusion(), [frames[0].drop(columns="id"), {"v0": ["a"]}])
-    with pytest.raises(TypeError, match="fusion must be a VoteFusion, got 'auto'"):
-        fit_votes("auto", pairs)
+    with pytest.raises(ShardError, match="1 of 2 shards failed in pass 1: shard 1: no column is called label or"):
+        fit(VoteFusion(), [frames[0].drop(columns="id"), {"v0": ["a"]}])
     with pytest.raises(ValueError, match="cannot be merged"):
-        fit_votes(VoteFusion("vr-combine"), pairs)
+        fit(VoteFusion("vr-combine"), pairs)
+
+
+@pytest.mark.small
+def test_what_a_fusion_of_shards_refuses():
+    from linmax.cluster import ShardError, fit
+
+    votes = columns_of(VOTES[:20]) | {"label": LABELS[:20]}
+    for wrong, error, reason in [
+        ({"passes": 2}, ValueError, "passes=2: a fusion learns from each trial once"),
+        ({"hash_bits": 8}, ValueError, "hash_bits=8: a fusion has options of its own"),
+        ({"reading": {"strict": True}}, TypeError, "no option 'strict'; there are label, ignore, format"),
+        ({"reading": {"ignore": "id"}}, TypeError, r"try \['id'\]"),
+        ({"reading": {"label": "answer"}}, ShardError, "no column 'answer' among v0"),
+        ({"reading": {"ignore": ["id"]}}, ShardError, "no column 'id' to ignore among v0"),
+    ]:
+        with pytest.raises(error, match=reason):
+            fit(VoteFusion(), [votes], **wrong)
+    with pytest.raises(ShardError, match="a shard of votes must be a file, a table, or a pair"):
+        fit(VoteFusion(), [["a b c"]])
+
+
+@pytest.mark.small
+def test_shards_of_scores_and_of_no_rows():
+    from linmax.cluster import fit
+
+    random = np.random.default_rng(5)
+    labels = random.integers(0, 3, 60)
+    table = {}
+    for rater in ("near", "far"):
+        scores = random.random((60, 3)) + np.eye(3)[labels]
+        table |= {f"{rater}:{place}": scores[:, place] for place in (2, 0, 1)}
+    table["class"] = labels.tolist()
+    cut = [{name: cells[begin:end] for name, cells in table.items()} for begin, end in ((0, 20), (20, 20), (20, 60))]
+    fusion = fit(VoteFusion(), cut).model
+    assert fusion.classes_.tolist() == ["0", "1", "2"]
+    assert fusion.report().online.trials == 60
+    assert set(fusion.voters_) == {"near", "far"}
+    given = fit(VoteFusion(classes=[0, 1, 2]), cut).model
+    rows = {rater: np.column_stack([table[f"{rater}:{place}"] for place in range(3)]) for rater in ("near", "far")}
+    assert (given.predict(rows) == labels).mean() > 0.8
+
+
+def test_a_fusion_goes_on_from_its_checkpoint(tmp_path):
+    from linmax.cluster import ShardError, fit
+
+    paths = [tmp_path / f"part{place}.csv" for place in range(3)]
+    import pandas as pd
+
+    for place, path in enumerate(paths):
+        rows = slice(60 * place, 60 * place + 60)
+        pd.DataFrame(columns_of(VOTES[rows]) | {"label": LABELS[rows]}).to_csv(path, index=False)
+    whole = fit(VoteFusion(), [str(path) for path in paths]).model
+    kept, good = tmp_path / "kept", paths[1].read_bytes()
+    os.utime(paths[1], ns=(1, 1))
+    paths[1].write_bytes(good.replace(b"label", b"table"))
+    os.utime(paths[1], ns=(1, 1))
+    with pytest.raises(ShardError, match="the results of the other 2 are kept in"):
+        fit(VoteFusion(), [str(path) for path in paths], checkpoint=kept)
+    paths[1].write_bytes(good)
+    os.utime(paths[1], ns=(1, 1))
+    again = fit(VoteFusion(), [str(path) for path in paths], checkpoint=kept, resume=True).model
+    np.testing.assert_array_equal(again.predict_proba(columns_of(NEW)), whole.predict_proba(columns_of(NEW)))
+    done = fit(VoteFusion(), [str(path) for path in paths], checkpoint=kept, resume=True).model
+    assert isinstance(done, VoteFusion)
+    np.testing.assert_array_equal(done.predict_proba(columns_of(NEW)), whole.predict_proba(columns_of(NEW)))
+    with pytest.raises(ValueError, match="made with another tie"):
+        fit(VoteFusion(tie="random"), [str(path) for path in paths], checkpoint=kept, resume=True)

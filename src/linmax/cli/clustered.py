@@ -18,7 +18,7 @@ __all__ = ["add_cluster_options", "run_on_cluster"]
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot", "memory")
 
 
-def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+def add_cluster_options(parser: argparse.ArgumentParser, usual: str = "uniform") -> None:
     """Add the arguments."""
     add = parser.add_argument
     add(
@@ -27,8 +27,8 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--mix",
         metavar="HOW",
-        default="uniform",
-        help="with --cluster, shares of the files: uniform, trials or mistakes",
+        default=usual,
+        help=f"with --cluster, shares of the files: uniform, trials or mistakes (default: {usual})",
     )
     add("--resume", action="store_true", help="with --cluster, go on from the folder --checkpoint")
 
@@ -87,7 +87,7 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
         raise ValueError(f"with --cluster the checkpoint is a folder, and {arguments.checkpoint} is a file")
 
 
-def _figures(result: Fit) -> dict[str, Any]:
+def _figures(result: Fit[Any]) -> dict[str, Any]:
     first, model = result.passes[0], result.model
     return {
         "learner": str(model.learner),
@@ -105,7 +105,7 @@ def _figures(result: Fit) -> dict[str, Any]:
     }
 
 
-def _test_error(result: Fit, arguments: argparse.Namespace) -> float:
+def _test_error(result: Fit[Any], arguments: argparse.Namespace) -> float:
     from linmax.models.streams import stream
 
     model, trials, mistakes = result.model, 0, 0

@@ -13,6 +13,7 @@ and are predicted when all others have been learned. No row need have a label.
   linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
   linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
   linmax predict fusion.linmax new.csv --output probabilities
+  linmax fuse votes/part-*.csv --label answer --cluster local:2 --model fusion.linmax
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
 from linmax.cli.beside import compile_beside
+from linmax.cli.clustered import add_cluster_options
+from linmax.cli.fuse_clustered import PIPED, fuse_on_cluster
 from linmax.cli.fuse_trials import FuseTable, counted, read_trials
 from linmax.cli.fusion_table import objects
 from linmax.cli.output import add_json_option, console
@@ -44,7 +47,6 @@ __all__ = ["configure", "run"]
 
 LEARNER = "auto"
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
-PIPED = 120  # characters a line, without a terminal
 COMPILED = (
     "learners.votes.mixture:play_votes",
     "learners.softmax_trials:walk learners.softmax_trials:survey",
@@ -61,7 +63,7 @@ PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax fuse``."""
     add = parser.add_argument
-    add("votes", metavar="VOTES", help="a table with a column for each voter; - is standard input")
+    add("votes", metavar="VOTES", nargs="+", help="a table with a column for each voter; - is standard input")
     add_format_option(parser)
     add("--label", metavar="COLUMN", help="the column of right labels (default: label, target, class or y, if any)")
     add("--ignore", metavar="A,B", default="", help="columns that are not voters")
@@ -91,6 +93,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="draw how often answers are right against how sure they are (a reliability plot)",
     )
+    add_cluster_options(parser, "trials")
+    add("--checkpoint", metavar="FOLDER", help="with --cluster, keep there what was learned when tables fail")
     add_json_option(parser)
 
 
@@ -101,6 +105,10 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util import outputs
 
     _check_outputs(arguments)
+    if arguments.cluster:
+        fuse_on_cluster(arguments, _started(arguments))
+        return
+    _refuse_several(arguments)
     screen = console(arguments)
     if not screen.is_terminal:
         screen.width = PIPED
@@ -139,6 +147,16 @@ def run(arguments: argparse.Namespace) -> None:
         figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
         figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
         outputs.write_json(figures, arguments.json)
+
+
+def _refuse_several(arguments: argparse.Namespace) -> None:
+    """Without a cluster there is one table, and nothing to go on from but --start."""
+    if len(arguments.votes) > 1:
+        raise ValueError(f"{len(arguments.votes)} tables are learned in parallel by --cluster local:N; or join them")
+    for option in ("resume", "checkpoint"):
+        if getattr(arguments, option):
+            raise ValueError(f"--{option} goes with --cluster; leave it out, or go on from a model by --start")
+    (arguments.votes,) = arguments.votes
 
 
 def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np.ndarray) -> None:

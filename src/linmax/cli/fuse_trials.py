@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fusion_table import Columns, as_ballots, read_scores, read_table
+from linmax.cli.fusion_table import Columns, as_ballots, read_table
 from linmax.cli.reading import cells_listed, shown_name
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["FuseTable", "counted", "read_trials"]
+__all__ = ["FuseTable", "alike", "counted", "read_trials", "sorted_labels"]
 
 MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
     ("1", "1.0", "true", "yes"), True
@@ -71,9 +71,11 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> F
         voters = {column: cells for column, cells in voters.items() if _known(column, fusion)}
     if not voters:
         raise ValueError(f"{name} has no column besides {label!r} that may be a voter")
-    scored = read_scores(name, voters)
+    from linmax.data.score_columns import rated_columns
+
+    scored = rated_columns(name, voters)
     if scored is not None and not by:
-        classes = list(fusion.classes_) if fusion is not None else _alike(scored[1], labels)
+        classes = list(fusion.classes_) if fusion is not None else alike(scored[1], labels)
         return FuseTable({}, scored[0], {}, labels, classes, _unlabelled(labels, label), first, wrong)
     if arguments.abstain is not None:
         voters = {
@@ -121,7 +123,7 @@ def _known(column: str, fusion: OnLineFusion) -> bool:
     return column in fusion.voters_ or column.rpartition(":")[0] in fusion.voters_
 
 
-def _alike(classes: Sequence[str], labels: Sequence[Any]) -> list[Any]:
+def alike(classes: Sequence[str], labels: Sequence[Any]) -> list[Any]:
     """Classes from the names of columns, of the type of the labels."""
     written = {str(label): label for label in labels if label is not None}
     return [written.get(name, name) for name in classes]
@@ -135,9 +137,9 @@ def _classes(
     named = met or [vote for votes in voters.values() for vote in votes if vote is not None]
     if fusion is not None:
         classes = fusion.classes_.tolist()
-        classes += [] if fusion.classes is not None else [name for name in _sorted(named) if name not in classes]
+        classes += [] if fusion.classes is not None else [name for name in sorted_labels(named) if name not in classes]
     else:
-        classes = _alike(cells_listed(arguments.classes), met) if arguments.classes else _sorted(named)
+        classes = alike(cells_listed(arguments.classes), met) if arguments.classes else sorted_labels(named)
     remarks = _match(voters, classes)
     known = set(classes)
     strangers = [
@@ -179,7 +181,8 @@ def _match(voters: Columns, classes: Sequence[Any]) -> list[str]:
     return remarks
 
 
-def _sorted(labels: Sequence[Any]) -> list[Any]:
+def sorted_labels(labels: Sequence[Any]) -> list[Any]:
+    """Each once, sorted if they can be."""
     met = dict.fromkeys(labels)
     try:
         return sorted(met)

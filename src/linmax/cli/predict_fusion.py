@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fusion_table import Columns, as_ballots, read_scores, read_table
+from linmax.cli.fusion_table import Columns, as_ballots, read_table
 from linmax.cli.reading import cells_listed, shown_name
 from linmax.util.checks import about
 
@@ -113,7 +113,9 @@ def _votes(
         names = ", ".join([*absent[:NAMES_SHOWN], *["..."] * (len(absent) > NAMES_SHOWN)])
         told = f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {names}"
         screen.print(told, soft_wrap=True, markup=False)
-    scored = read_scores(name, raters) if raters and not voters else None
+    from linmax.data.score_columns import rated_columns
+
+    scored = rated_columns(name, raters) if raters and not voters else None
     if scored is None:
         return as_ballots(voters, {side: columns[side] for side in by}, rows)
     tables, classes = scored

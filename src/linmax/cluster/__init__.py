@@ -13,7 +13,6 @@ from linmax.cluster.mixing import fit
 from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.shards import ShardError
 from linmax.cluster.sweeping import Swept, sweep
-from linmax.cluster.voting import fit_votes
 from linmax.cluster.workers import connect
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ __all__ = [
     "Swept",
     "connect",
     "fit",
-    "fit_votes",
     "fuse",
     "learn",
     "sweep",

@@ -42,8 +42,15 @@ def versions() -> dict[str, str]:
 
 def refuse_other_versions(workers: Workers) -> None:
     """All workers must have the versions that this process has."""
-    here = versions()
-    for address, there in workers.everywhere(versions).items():
+    here, found = versions(), workers.everywhere(versions)
+    if any(isinstance(there, OSError) for there in found.values()):  # a worker has just gone: ask those that are left
+        found = workers.everywhere(versions)
+    for address, there in found.items():
+        if isinstance(there, OSError):
+            raise ConnectionError(
+                f"the worker {address} does not answer: {' '.join(str(there).split()) or type(there).__name__}; see "
+                "whether it is running and can be reached, or stop it"
+            )
         if isinstance(there, BaseException):
             raise ValueError(
                 f"the worker {address} cannot run linmax: {' '.join(str(there).split())}; install it there"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from linmax.cluster.groups import Mixed, ShardGroup
+from linmax.cluster.model_states import model_of, state_of
 from linmax.cluster.results import Fit, Pass
 from linmax.cluster.rows import ModelRows
 from linmax.cluster.shards import ShardCounts
 from linmax.cluster.tree import covered
-from linmax.models.streams import StreamModel
 from linmax.util import files
 
 __all__ = ["Folder"]
@@ -45,18 +45,18 @@ class Folder:
             raise ValueError(f"{made.path} holds a checkpoint; go on from it with resume, or give another folder")
         return made
 
-    def load(self, fresh: Fit, settings: Mapping[str, Any]) -> Fit:
+    def load(self, fresh: Fit[Any], settings: Mapping[str, Any]) -> Fit[Any]:
         """What was kept; ``fresh`` where nothing was."""
         if not (self.path / LATEST).exists():
             return fresh
         description, arrays = files.read(self.path / LATEST, CHECKPOINT)
         self._refuse_others(LATEST, description["settings"], settings, range(len(settings["shards"])))
         passes = [Pass([ShardCounts(**counts) for counts in one.pop("shards")], **one) for one in description["passes"]]
-        return Fit(StreamModel.from_state(description["model"], arrays), fresh.shards, passes)
+        return Fit(model_of((description["model"], arrays)), fresh.shards, passes)
 
-    def save(self, result: Fit, settings: Mapping[str, Any]) -> None:
+    def save(self, result: Fit[Any], settings: Mapping[str, Any]) -> None:
         """Keep the model; the results that went into it are no longer needed."""
-        described, arrays = result.model.state()
+        described, arrays = state_of(result.model)
         description = {
             "settings": dict(settings),
             "model": described,
@@ -69,6 +69,7 @@ class Folder:
     def keep(self, number: int, group: ShardGroup, settings: Mapping[str, Any]) -> None:
         """Keep the models of some shards and subtrees, and the counts of their shards."""
         for (level, place), mixed in group.mixed.items():
+            assert isinstance(mixed.state, (ModelRows, tuple))
             described, arrays = (None, mixed.state.stored) if isinstance(mixed.state, ModelRows) else mixed.state
             shards = sorted(covered([(level, place)], len(settings["shards"])))
             description = {

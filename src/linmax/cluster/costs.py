@@ -4,8 +4,9 @@ One pass over T trials in S shards on W workers, with a model of M bytes of whic
 
     asking    d                               seconds of driver and scheduler, and of taking sums over the whole model
     learning  ceil(S / W) (T / S * c + h)     c seconds a trial, h of overhead a shard
-    moving    4 (1 + L) f M / b               L = ceil(log_4 W): what changed to each worker and up the levels of the
-                                              tree above them, four at a time through one line of b bytes a second
+    moving    (1 + L) (F - 1) f M / b         L = ceil(log_4 W), F = min(4, W): what changed up the levels of the tree
+                                              above the workers, F - 1 at a time through the line of the worker that
+                                              mixes, of b bytes a second, and back to all of them
     mixing    (ceil(S / W) + 4 L) f M a       a seconds a byte: the shards of a worker, then what meets at each level
 
 One core alone takes T c. Mixing pays where T c (1 - ceil(S / W) / S) exceeds the rest, which does not grow with T; at
@@ -66,12 +67,12 @@ def estimate(measured: Measured, trials: float, shards: int, workers: int) -> Co
     >>> box = Measured(1e-6, 1e6, 1e8, 0.01, 1e-9)
     >>> cost = estimate(box, trials=1e7, shards=8, workers=2)
     >>> round(cost.serial, 2), round(cost.total, 2), round(cost.break_even)
-    (10.0, 5.13, 256000)
+    (10.0, 5.07, 136000)
     """
     rounds, levels = math.ceil(shards / workers), _levels(workers)
     size = measured.changed * measured.state_bytes
     moved = 2.0 * workers * size
-    moving = (1 + levels) * FAN * size / measured.bytes_per_second if workers > 1 else 0.0
+    moving = (1 + levels) * (min(FAN, workers) - 1) * size / measured.bytes_per_second
     mixing = (rounds + FAN * levels) * size * measured.mix_seconds_per_byte
     fixed = measured.pass_seconds + rounds * measured.task_seconds + moving + mixing
     saved = 1.0 - rounds / shards

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from linmax.cluster.held import Held, borrowed
+from linmax.cluster.differences import StateDifference, difference_of, state_bytes
+from linmax.cluster.held import Held, Learned, borrowed
 from linmax.cluster.merge_checks import shares_by
 from linmax.cluster.merging import merge_since
-from linmax.cluster.rows import ModelRows, merge_rows, whole
-from linmax.cluster.shards import Refused, ShardCounts, State, same_names
+from linmax.cluster.rows import ModelRows, merge_rows
+from linmax.cluster.shards import Refused, ShardCounts, State
 from linmax.cluster.tree import FAN, Node, children, parent, top
+from linmax.cluster.voting import HeldFusion
 from linmax.cluster.workers import tell
 from linmax.models.streams import StreamModel
 
@@ -27,6 +29,7 @@ __all__ = [
     "RunPlan",
     "ShardGroup",
     "learn_group",
+    "lengthened",
     "mix_groups",
     "report_on",
     "started",
@@ -49,7 +52,7 @@ class RunPlan(NamedTuple):
 class Mixed:
     """The model of a subtree, and what its shards count for: since the model that they started from."""
 
-    state: State | ModelRows
+    state: Learned
     learned: int = 0  # shards with any trial
     trials: int = 0
     updates: int = 0
@@ -75,7 +78,7 @@ class GroupReport(NamedTuple):
     failed: dict[int, str]
     columns: tuple[int, int, str] | None
     seconds: float
-    by_rows: bool  # whether the models are rows that changed, and nothing else
+    partly: bool  # whether of all models there is only what has changed
     nbytes: int  # of all models
 
 
@@ -103,6 +106,7 @@ def learn_group(
                 _mix_whole(group, held, plan, (0, place))
             if plan.told:
                 tell(plan.topic)
+        _shorten(group, held)
     group.seconds = time.perf_counter() - began
     return group
 
@@ -116,6 +120,7 @@ def mix_groups(number: int, groups: list[ShardGroup], plan: RunPlan, node: Node,
     if gathered.columns is None:
         with borrowed(plan.topic, number, [_only(one).state for one in groups]) as held:
             _mix(gathered, held, plan, node)
+            _shorten(gathered, held)
     # Those below worked side by side.
     gathered.seconds = time.perf_counter() - began + max((group.seconds for group in parts), default=0.0)
     return gathered
@@ -131,13 +136,28 @@ def whole_model(number: int, groups: list[ShardGroup], topic: str, shards: int) 
 def report_on(group: ShardGroup) -> GroupReport:
     """What it holds, counts and failures."""
     states = [mixed.state for mixed in group.mixed.values()]
-    by_rows = all(isinstance(state, ModelRows) for state in states)
-    nbytes = sum(state.nbytes if isinstance(state, ModelRows) else _bytes(state) for state in states)
-    return GroupReport(list(group.mixed), group.counts, group.failed, group.columns, group.seconds, by_rows, nbytes)
+    partly = all(isinstance(state, (ModelRows, StateDifference)) for state in states)
+    nbytes = sum(state_bytes(state) if isinstance(state, tuple) else state.nbytes for state in states)
+    return GroupReport(list(group.mixed), group.counts, group.failed, group.columns, group.seconds, partly, nbytes)
 
 
-def _bytes(state: State) -> int:
-    return sum(array.nbytes for array in state[1].values())
+def _shorten(group: ShardGroup, held: Held | HeldFusion) -> None:
+    """Of whole models keep only how they differ from the start, where that is much less to send."""
+    for node, mixed in group.mixed.items():
+        if isinstance(mixed.state, tuple):
+            group.mixed[node] = replace(mixed, state=difference_of(mixed.state, held.state))
+
+
+def lengthened(number: int, groups: list[ShardGroup], topic: str, group: ShardGroup) -> ShardGroup:
+    """The same with whole models in the place of `StateDifference` objects."""
+    with borrowed(topic, number, [_only(one).state for one in groups]) as held:
+        found = {
+            node: replace(mixed, state=mixed.state.applied(held.state))
+            if isinstance(mixed.state, StateDifference)
+            else mixed
+            for node, mixed in group.mixed.items()
+        }
+    return replace(group, mixed=found)
 
 
 def _only(group: ShardGroup) -> Mixed:
@@ -145,14 +165,7 @@ def _only(group: ShardGroup) -> Mixed:
     return mixed
 
 
-def _model(learned: State | ModelRows, held: Held, start: StreamModel) -> StreamModel:
-    """A model that is only looked at; if it met no new names, it shares those it started with."""
-    state = whole(learned, held.base()) if isinstance(learned, ModelRows) else learned
-    names = start.vocabulary if same_names(state, start.vocabulary) else None
-    return StreamModel.from_state(*state, names, copied=False)
-
-
-def _mix_whole(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
+def _mix_whole(group: ShardGroup, held: Held | HeldFusion, plan: RunPlan, node: Node) -> None:
     """Mix upwards as long as all children of the node above are here."""
     last = top(plan.shards)
     while node != last and not group.columns:
@@ -162,7 +175,7 @@ def _mix_whole(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None
         _mix(group, held, plan, node)
 
 
-def _mix(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
+def _mix(group: ShardGroup, held: Held | HeldFusion, plan: RunPlan, node: Node) -> None:
     """Put one model in the place of those of the node's children."""
     below = [child for child in children(node, plan.shards) if child in group.mixed]
     parts = [group.mixed[child] for child in below]
@@ -170,15 +183,15 @@ def _mix(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
     if len(parts) > 1:
         shares = shares_by(plan.mix, [(part.learned, part.trials, part.updates, part.mistakes) for part in parts])
         rows = [part.state for part in parts if isinstance(part.state, ModelRows)]
-        if len(rows) == len(parts):
+        if len(rows) == len(parts) and isinstance(held, Held):
             merged = merge_rows(held.base(), rows, shares, plan.multiplicative)
         else:
             start = held.looked_at()
-            models = [_model(part.state, held, start) for part in parts]
+            models: list[Any] = [held.made(part.state) for part in parts]
             group.columns = _other_columns(models, below)
             if group.columns:
                 return
-            merged = merge_since(start, models, shares.tolist(), plan.multiplicative).state()
+            merged = held.state_of(merge_since(start, models, shares.tolist(), plan.multiplicative))
     for child in below:
         del group.mixed[child]
     group.mixed[node] = Mixed(
@@ -190,8 +203,8 @@ def _mix(group: ShardGroup, held: Held, plan: RunPlan, node: Node) -> None:
     )
 
 
-def _other_columns(models: Sequence[StreamModel], nodes: Sequence[Node]) -> tuple[int, int, str] | None:
-    begun = [place for place, model in enumerate(models) if model.engine is not None]
+def _other_columns(models: Sequence[Any], nodes: Sequence[Node]) -> tuple[int, int, str] | None:
+    begun = [place for place, model in enumerate(models) if isinstance(model, StreamModel) and model.engine is not None]
     for place in begun[1:]:
         differ = sorted(set(models[place].dense_names) ^ set(models[begun[0]].dense_names))
         if differ:

@@ -18,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from linmax.cluster.addresses import opened
-from linmax.cluster.rows import Base, ModelRows, apply_rows, few_rows_change, others_changed
+from linmax.cluster.differences import StateDifference
+from linmax.cluster.model_states import is_fusion
+from linmax.cluster.rows import Base, ModelRows, apply_rows, few_rows_change, others_changed, whole
 from linmax.cluster.shards import Refused, ShardCounts, State, same_names, why
+from linmax.cluster.voting import HeldFusion
 from linmax.io.batches import Batch
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
 
-__all__ = ["Held", "borrowed", "forget"]
+__all__ = ["Held", "Learned", "borrowed", "forget"]
 
-
-ShardResult = tuple[State | ModelRows, ShardCounts]
+Learned = State | ModelRows | StateDifference  # a model, or how it differs from the one it started from
 
 
 class Held:
@@ -42,9 +44,11 @@ class Held:
         self._model: StreamModel | None = None  # the copy to learn with
         self._described = ""  # what it is, but for its arrays
 
-    def advance(self, mixed: State | ModelRows) -> None:
+    def advance(self, mixed: Learned) -> None:
         """Go on to the next pass, which starts from what was mixed in this one."""
         self.number += 1
+        if isinstance(mixed, StateDifference):
+            mixed = mixed.applied(self.state)
         if not isinstance(mixed, ModelRows):
             self.state, self._owned, self._base, self._model = mixed, False, None, None
             if self._names is not None and not same_names(mixed, self._names):
@@ -70,6 +74,18 @@ class Held:
     def looked_at(self) -> StreamModel:
         """The model, not to be changed."""
         return StreamModel.from_state(*self.state, self._vocabulary(), copied=False)
+
+    def made(self, learned: Learned) -> StreamModel:
+        """A model that is only looked at; if it met no new names, it shares those it started with."""
+        if isinstance(learned, StateDifference):
+            learned = learned.applied(self.state)
+        state = whole(learned, self.base()) if isinstance(learned, ModelRows) else learned
+        known = self._vocabulary()
+        return StreamModel.from_state(*state, known if same_names(state, known) else None, copied=False)
+
+    def state_of(self, model: StreamModel) -> State:
+        """The state of a model."""
+        return model.state()
 
     def _vocabulary(self) -> Vocabulary:
         if self._names is None:
@@ -157,13 +173,13 @@ class ShardTally:
         return np.flatnonzero(self.met)
 
 
-_held: dict[str, list[Held]] = {}  # by run: one for each thread that works for it
+_held: dict[str, list[Held | HeldFusion]] = {}  # by run: one for each thread that works for it
 _lock = Lock()
 RUNS = 2  # whose models are held: a driver that was killed leaves one behind
 
 
 @contextmanager
-def borrowed(topic: str, number: int, results: Sequence[State | ModelRows]) -> Iterator[Held]:
+def borrowed(topic: str, number: int, results: Sequence[Learned]) -> Iterator[Held | HeldFusion]:
     """The model from which pass ``number`` of a run starts.
 
     ``results`` are a whole model and what was mixed in the passes after it, up to the one before this. A model that
@@ -175,8 +191,8 @@ def borrowed(topic: str, number: int, results: Sequence[State | ModelRows]) -> I
         held = mine.pop() if mine else None
     if held is None or not begun <= held.number <= number:
         first = results[0]
-        assert not isinstance(first, ModelRows)
-        held = Held(begun, first)
+        assert not isinstance(first, (ModelRows, StateDifference))
+        held = HeldFusion(begun, first) if is_fusion(first) else Held(begun, first)
     for mixed in results[held.number - begun + 1 :]:
         held.advance(mixed)
     yield held

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linmax.cluster.mixing import fit
@@ -14,10 +15,10 @@ from linmax.cluster.workers import connect
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["learn"]
+__all__ = ["connected", "learn"]
 
 
-def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = None, **options: Any) -> Fit:
+def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = None, **options: Any) -> Fit[Any]:
     """Connect to a cluster, or start one here, and `linmax.cluster.fit`.
 
     Parameters
@@ -46,18 +47,26 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
     ValueError: cluster must be 'local', 'local:N' with N >= 1 or an address, got 'local:0'
     """
     parts = shards_of(shards)
-    with connect(address) as client:
-        if screen is not None:
-            workers = len(client.scheduler_info(n_workers=-1)["workers"])
-            screen.print(f"{workers} workers, {len(parts)} shards; dashboard: {client.dashboard_link or 'none'}")
-        bars = Bars(screen, options.get("passes", 1)) if screen is not None else None
-        with bars or nullcontext():
-            given = shards if is_pair(shards) else [part.source for part in parts]
-            result = fit(learner, given, client=client, watch=bars, **options)
+    with connected(address, len(parts), options.get("passes", 1), screen) as (client, bars):
+        given = shards if is_pair(shards) else [part.source for part in parts]
+        result = fit(learner, given, client=client, watch=bars, **options)
     if screen is not None and not screen.is_terminal:
         for number, one in enumerate(result.passes, 1):
             screen.print(f"pass {number}: {one.mistakes:,} mistakes in {one.trials:,} trials")
     return result
+
+
+@contextmanager
+def connected(address: str, shards: int, passes: int, screen: Console | None) -> Iterator[tuple[Any, Bars | None]]:
+    """A client of the cluster, which is told of on the screen, and bars for the passes."""
+    with connect(address) as client:
+        if screen is None:
+            yield client, None
+            return
+        workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        screen.print(f"{workers} workers, {shards} shards; dashboard: {client.dashboard_link or 'none'}")
+        with Bars(screen, passes) as bars:
+            yield client, bars
 
 
 class Bars:

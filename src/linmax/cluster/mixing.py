@@ -11,7 +11,8 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, NamedTuple
+from inspect import signature
+from typing import Any
 
 from linmax.cluster.beforehand import checked_reading, refuse_missing_files, refuse_other_versions
 from linmax.cluster.checkpoints import Folder
@@ -20,6 +21,7 @@ from linmax.cluster.groups import (
     RunPlan,
     ShardGroup,
     learn_group,
+    lengthened,
     mix_groups,
     report_on,
     started,
@@ -27,20 +29,21 @@ from linmax.cluster.groups import (
 )
 from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
+from linmax.cluster.model_states import ShardModel, model_of, settings_of_model, state_of
+from linmax.cluster.one_pass import Counter, Holder, Start
 from linmax.cluster.partitions import label_of
 from linmax.cluster.results import Fit, Pass, Progress
-from linmax.cluster.rows import ModelRows
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
 from linmax.cluster.tree import Node, children, covered, top, whole_nodes
+from linmax.cluster.voting import checked_votes_reading
 from linmax.cluster.workers import TaskOutcome, Workers, workers_of
 from linmax.engine.notation import as_learner
+from linmax.models.fusion.online import OnLineFusion
 from linmax.models.streams import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["fit"]
-
-MOST_PASSES = 16  # passes of which the mixed rows are held
 
 
 def fit(
@@ -49,7 +52,7 @@ def fit(
     *,
     client: Any = None,
     passes: int = 1,
-    mix: str = "uniform",
+    mix: str | None = None,
     multiplicative: str = "log",
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -60,26 +63,29 @@ def fit(
     update_on_tie: bool = True,
     reading: Mapping[str, Any] | None = None,
     watch: Callable[[Progress], None] | None = None,
-) -> Fit:
-    """Learn from shards in parallel by iterative parameter mixing.
+) -> Fit[Any]:
+    """Learn from shards in parallel by iterative parameter mixing, a model of attributes or a fusion of votes.
 
     Parameters
     ----------
     learner
-        Any learner that `linmax.merge` can merge.
+        Any learner that `linmax.merge` can merge, for a `linmax.streams.StreamModel`; or a `linmax.VoteFusion`, which
+        stays as it is: what is learned from tables of votes goes into a new one that goes on from it.
     shards
         Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
         reads), each a shard; patterns such as "part-*.parquet" and folders, also those that Hive writes, whose names
         ``class=a`` are a column; addresses that fsspec opens, such as "s3://bucket/part-*.svm", with the credentials
         that it finds; tables; a Dask bag of lines or DataFrame, whose partitions are the shards, or a pair (X, y) of
-        Dask collections.
+        Dask collections. For a fusion these are tables with a column for each voter, or for each rater and class
+        (``rater:class``), and one of labels, in files or as frames, or pairs (votes, y) as `VoteFusion.fit` takes them.
     client
         A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
         result to the last bit.
     passes
-        How many times every shard is gone through.
+        How many times every shard is gone through; a fusion learns from each trial once.
     mix
-        Shares of the shards: "uniform", "trials", or "mistakes": in proportion to their updates in this pass.
+        Shares of the shards: "uniform", "trials", or "mistakes": in proportion to their updates in this pass. Without
+        it "uniform", and "trials" for a fusion.
     multiplicative
         "log" or "plain", see `linmax.merge`.
     checkpoint
@@ -87,9 +93,11 @@ def fit(
     resume
         Continue from the checkpoint, if there is one.
     scale, thresholds, hash_bits, tie, update_on_tie
-        As in `linmax.streams.StreamModel`.
+        As in `linmax.streams.StreamModel`; a fusion has its own.
     reading
-        Options of `linmax.stream`, such as ``{"label": "class"}``.
+        Options of `linmax.stream`, such as ``{"label": "class"}``. For tables of votes ``label``, the column of labels,
+        ``ignore``, a list of columns that are not voters, ``format``, and ``others``: what votes for other classes
+        than those that the fusion was given are, "refuse" or "abstain".
     watch
         Called with the `Progress` after each shard.
 
@@ -133,19 +141,32 @@ def fit(
     [6, 0, 0]
     >>> [result.model.predict(batch)[0] for batch in linmax.stream(["|w sun"], model=result.model, grow=False)]
     ['hat']
+
+    >>> votes = {"a": ["x", "y", "x"], "b": ["x", "x", "y"], "label": ["x", "y", "x"]}
+    >>> linmax.cluster.fit(linmax.VoteFusion(), [votes, votes]).model.report().online.trials
+    6
     """
-    described = as_learner(learner)
+    fuses = isinstance(learner, OnLineFusion)
+    described = as_learner(learner.learner if fuses else learner)
     refuse_unmergeable(described)
     refuse_untold(described)
     whole("passes", passes, 1)
+    mix = ("trials" if fuses else "uniform") if mix is None else mix
     one_of("mix", mix, HOW)
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
-    options, label = checked_reading(reading), label_of(shards)
+    options, label = checked_votes_reading(reading) if fuses else checked_reading(reading), label_of(shards)
     if label is not None:
         options.setdefault("label", label)
-    model = StreamModel(
-        described, scale=scale, thresholds=thresholds, hash_bits=hash_bits, tie=tie, update_on_tie=update_on_tie
-    )
+    own: dict[str, Any] = {
+        "scale": scale,
+        "thresholds": thresholds,
+        "hash_bits": hash_bits,
+        "tie": tie,
+        "update_on_tie": update_on_tie,
+    }
+    if fuses:
+        _refuse_for_fusions(passes, own)
+    model: ShardModel = learner if fuses else StreamModel(described, **own)
     workers, folder = workers_of(client), Folder.opened(checkpoint, boolean("resume", resume))
     parts = shards_of(shards)
     plan = RunPlan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}", watch is not None)
@@ -155,6 +176,15 @@ def fit(
     refuse_missing_files(workers, parts)
     job.run(begun, passes)
     return job.result
+
+
+def _refuse_for_fusions(passes: int, options: Mapping[str, Any]) -> None:
+    if passes != 1:
+        raise ValueError(f"passes={passes}: a fusion learns from each trial once; leave passes out")
+    usual = signature(fit).parameters
+    for name, value in options.items():
+        if value != usual[name].default:
+            raise ValueError(f"{name}={value!r}: a fusion has options of its own; give them to VoteFusion")
 
 
 class Job:
@@ -169,14 +199,11 @@ class Job:
         workers: Workers,
     ) -> None:
         self.shards, self.plan, self.folder, self.watch, self.workers = shards, plan, folder, watch, workers
-        self.result: Fit
+        self.result: Fit[Any]
 
-    def settings(self, model: StreamModel) -> dict[str, Any]:
+    def settings(self, model: ShardModel) -> dict[str, Any]:
         """What must not change between a checkpoint and its continuation."""
-        described = model.state()[0]
-        names = ("learner", "thresholds", "tie", "update_on_tie", "hash_bits")
-        return {name: described[name] for name in names} | {
-            "scale": model.scaling.asked,
+        return settings_of_model(model) | {
             "shards": [shard.name for shard in self.shards],
             "fingerprints": [shard.fingerprint for shard in self.shards],
             "mix": self.plan.mix,
@@ -184,19 +211,19 @@ class Job:
             "reading": json.loads(json.dumps(self.plan.reading, sort_keys=True)),
         }
 
-    def start(self, model: StreamModel) -> Fit:
+    def start(self, model: ShardModel) -> Fit[Any]:
         """From the checkpoint, or from nothing."""
         fresh = Fit(model, [shard.name for shard in self.shards])
         self.fixed = self.settings(model)
         return fresh if self.folder is None else self.folder.load(fresh, self.fixed)
 
-    def run(self, result: Fit, passes: int) -> None:
+    def run(self, result: Fit[Any], passes: int) -> None:
         """The passes that are still to be made."""
         self.result = result
         if len(result.passes) >= passes:
             return
         self.sources = [self.workers.hold(shard.source) for shard in self.shards]
-        group = started(result.model.state(), len(self.shards))
+        group = started(state_of(result.model), len(self.shards))
         start = Start(self.workers.keep(group), report_on(group))
         try:
             while len(result.passes) < passes:
@@ -211,11 +238,11 @@ class Job:
             with suppress(Exception):  # a worker that is gone has nothing to forget
                 self.workers.everywhere(forget, self.plan.topic)
 
-    def _fetched(self, start: Start) -> StreamModel:
+    def _fetched(self, start: Start) -> ShardModel:
         """The model after the last pass."""
         (mixed,) = self.workers.fetch(self._whole(start) if len(start.groups) > 1 else start.groups[0]).mixed.values()
-        assert not isinstance(mixed.state, ModelRows)
-        return StreamModel.from_state(*mixed.state)
+        assert isinstance(mixed.state, tuple)
+        return model_of(mixed.state)
 
     def _whole(self, start: Start) -> Any:
         given = (len(self.result.passes), start.groups, self.plan.topic, len(self.shards))
@@ -286,7 +313,7 @@ class Job:
                 good.append(Holder(task, []).told(outcome.result))
         failed |= {place: why for holder in good if holder.report for place, why in holder.report.failed.items()}
         if failed:
-            self._fail(number, good, failed)
+            self._fail(start, number, good, failed)
         return good
 
     def _group(self, start: Start, number: int, places: Sequence[int], worker: int | None) -> Any:
@@ -309,12 +336,13 @@ class Job:
         given = (len(self.result.passes), start.groups, self.plan, node, *tasks)
         return self.workers.submit(mix_groups, *given, name=f"mix-level{node[0]}-{node[1]}", again=False)
 
-    def _fail(self, number: int, holders: Sequence[Holder], failed: Mapping[int, str]) -> None:
+    def _fail(self, start: Start, number: int, holders: Sequence[Holder], failed: Mapping[int, str]) -> None:
         kept = ""
         if self.folder is not None:
             good = 0
             for holder in holders:
-                fetched = self.workers.fetch(holder.task)
+                given = (number, start.groups, self.plan.topic, holder.task)
+                fetched = self.workers.fetch(self.workers.submit(lengthened, *given, name="kept", again=False))
                 self.folder.keep(number, fetched, self.fixed)
                 good += len(covered(fetched.mixed, len(self.shards)))
             kept = f"; the results of the other {good} are kept in {self.folder.path}, resume when it is put right"
@@ -330,55 +358,3 @@ class Job:
                 raise ShardError(
                     f"the columns of numbers of {one} and {another} differ: {differ}", {one: f"other columns: {differ}"}
                 )
-
-
-class Holder(NamedTuple):
-    """The task of a group, and the nodes whose models it holds, or will."""
-
-    task: Any
-    nodes: list[Node]
-    report: GroupReport | None = None
-
-    def told(self, report: GroupReport) -> Holder:
-        """The same, once it is known."""
-        return Holder(self.task, report.nodes, report)
-
-
-class Start:
-    """The model from which a pass starts: the tasks that hold a whole model, and what was mixed in the passes since."""
-
-    def __init__(self, group: Any, report: GroupReport) -> None:
-        self.groups, self.sizes = [group], [report.nbytes]
-
-    def restart(self, group: Any) -> None:
-        """Put the task of a whole model in the place of all."""
-        self.groups, self.sizes = [group], self.sizes[:1]
-
-    def add(self, group: Any, report: GroupReport) -> None:
-        """What was mixed in a pass."""
-        if not report.by_rows:
-            self.groups, self.sizes = [], []
-        self.groups, self.sizes = [*self.groups, group], [*self.sizes, report.nbytes]
-
-    @property
-    def long(self) -> bool:
-        """Whether a whole model would be less to hold, and to send to a worker that has none."""
-        return len(self.groups) > MOST_PASSES or sum(self.sizes[1:]) > self.sizes[0]
-
-
-class Counter:
-    """Counts the shards of a pass that are done, and tells who watches."""
-
-    def __init__(self, number: int, done: int, shards: int, watch: Callable[[Progress], None] | None) -> None:
-        self.number, self.done, self.shards, self.watch = number, done, shards, watch
-
-    def __call__(self) -> None:
-        if self.done < self.shards:  # a worker that died may have told of shards that are learned again
-            self.done += 1
-            if self.watch is not None:
-                self.watch(Progress(self.number, self.done, self.shards))
-
-    def finish(self) -> None:
-        """All are done, also those that nobody told of."""
-        while self.done < self.shards:
-            self()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
+from linmax.cluster.model_states import ShardModel
 from linmax.cluster.shards import ShardCounts
-from linmax.models.streams import StreamModel
 
 __all__ = ["Fit", "Pass", "Progress"]
 
@@ -53,13 +54,16 @@ class Pass:
         return sum(counts.mistakes for counts in self.shards)
 
 
+M = TypeVar("M", bound=ShardModel)
+
+
 @dataclass
-class Fit:
+class Fit(Generic[M]):
     """What `fit` returns: the model, and what happened in each pass.
 
     Attributes
     ----------
-    model : StreamModel
+    model : StreamModel or VoteFusion
         The model, ready to predict and to go on learning.
     shards : list of str
         Their names.
@@ -78,7 +82,7 @@ class Fit:
     ['1', '2']
     """
 
-    model: StreamModel
+    model: M
     shards: list[str]
     passes: list[Pass] = field(default_factory=list)
 

@@ -1,141 +1,167 @@
-"""A fusion learned from shards in parallel: each worker learns its own, and they are merged in a fixed order."""
+"""Fusions of votes as models that learn from shards: tables with a column for each voter, and one of labels."""
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
-from linmax.cluster.merge_checks import refuse_unmergeable
-from linmax.cluster.merging import merge_since
-from linmax.cluster.shards import Refused, ShardError, shards_of
-from linmax.cluster.tree import Node, children, top
-from linmax.cluster.workers import Workers, workers_of
-from linmax.io.reader import open_source, read_columns
+from linmax.cluster.addresses import TableFile, opened
+from linmax.cluster.differences import StateDifference
+from linmax.cluster.model_states import FUSION, model_of, state_of
+from linmax.cluster.shards import Refused, ShardCounts, State, why
+from linmax.data.blocks import missing
+from linmax.data.matching import written
+from linmax.data.score_columns import rated_columns
+from linmax.io.reader import read_columns
+from linmax.io.schema import LABEL_NAMES
 from linmax.models.fusion.online import OnLineFusion
+from linmax.models.fusion.trials import side_columns
 from linmax.util.checks import one_of
 
-__all__ = ["fit_votes"]
+__all__ = ["HeldFusion", "checked_votes_reading", "columns_of_votes", "label_among"]
 
-F = TypeVar("F", bound=OnLineFusion)
-MIXES = ("trials", "mistakes")  # in which the order of merging only rounds
-
-
-def fit_votes(
-    fusion: F, shards: Any, *, label: str = "label", ignore: Sequence[str] = (), client: Any = None, mix: str = "trials"
-) -> F:
-    """Learn a `linmax.VoteFusion` from shards in parallel.
-
-    Every shard is learned from, once, starting with the given fusion, and what they learned is merged on the workers:
-    `linmax.merge` says how. The bits depend on the shards and their order alone.
-
-    Parameters
-    ----------
-    fusion
-        What learns; it stays as it is. One that has learned already is gone on with.
-    shards
-        Tables with a column for each voter and one of labels: files that the workers can read (patterns too), data
-        frames, dicts of columns; or pairs (votes, y) as `VoteFusion.fit` takes them.
-    label, ignore
-        The column of labels in a table, and columns that are not voters. Side columns are named by the fusion's ``by``.
-    client
-        A ``distributed.Client``; without one all is done in this process, with the same result.
-    mix
-        Shares of the shards: "trials" or "mistakes".
-
-    Returns
-    -------
-    A new fusion; its report counts the trials of all shards.
-
-    Raises
-    ------
-    ShardError
-        Names the shards that could not be learned from.
-
-    See Also
-    --------
-    linmax.merge : merges fusions that exist.
-    fuse : models score the shards in parallel, and one fusion learns from the scores in order.
-
-    Examples
-    --------
-    >>> import linmax
-    >>> data = linmax.majority_problem(n=7, r=3, k=3, noise=0.1, trials=600, seed=1)
-    >>> parts = [(data.votes[begin : begin + 200], data.labels[begin : begin + 200]) for begin in (0, 200, 400)]
-    >>> fusion = linmax.cluster.fit_votes(linmax.VoteFusion(), parts)
-    >>> fusion.report().online.trials
-    600
-    >>> sorted(list(fusion.weights())[:3])
-    ['0', '1', '2']
-    """
-    if not isinstance(fusion, OnLineFusion):
-        raise TypeError(f"fusion must be a VoteFusion, got {fusion!r}; for a learner of attributes use fit")
-    refuse_unmergeable(fusion.learner)
-    one_of("mix", mix, MIXES)
-    parts, workers = shards_of(shards), workers_of(client)
-    base = workers.keep(deepcopy(fusion))
-    learned = [
-        workers.submit(learn_votes, base, part.source, label, list(ignore), name=f"votes{place}")
-        for place, part in enumerate(parts)
-    ]
-    told = workers.gather([workers.submit(why_refused, task, name="report") for task in learned])
-    failed = {part.name: one.error or one.result for part, one in zip(parts, told, strict=True)}
-    failed = {name: why for name, why in failed.items() if why}
-    if failed:
-        shown = "; ".join(f"{name}: {why}" for name, why in list(failed.items())[:5])
-        raise ShardError(f"{len(failed)} of {len(parts)} shards could not be learned from: {shown}", failed)
-    result: F = workers.fetch(_mixed(workers, base, learned, mix, top(len(parts))))
-    return result
+Columns = dict[str, Any]
+OPTIONS = ("label", "ignore", "format", "others")
+OTHERS = ("refuse", "abstain")  # what votes for other classes than the fusion's are
 
 
-def learn_votes(fusion: F, source: Any, label: str, ignore: Sequence[str]) -> F | Refused:
-    """Go on from a fusion through one shard. Depends on its arguments alone and does not change them."""
-    try:
-        votes, labels = _read(source, label, ignore)
-        return deepcopy(fusion).partial_fit(votes, labels)
-    except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
-        return Refused(" ".join(str(error).split()) or type(error).__name__)
+def checked_votes_reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of reading tables of votes as a dict, refused if they are none."""
+    options = dict(reading or {})
+    for name in options:
+        if name not in OPTIONS:
+            raise TypeError(f"reading: tables of votes have no option {name!r}; there are {', '.join(OPTIONS)}")
+    ignored = options.get("ignore", ())
+    if isinstance(ignored, str):
+        raise TypeError(f"reading: ignore must be a list of columns, got {ignored!r}; try {[ignored]!r}")
+    one_of("others", options.get("others", OTHERS[0]), OTHERS)
+    return options
 
 
-def why_refused(outcome: OnLineFusion | Refused) -> str:
-    """The reason, or no text."""
-    return outcome.reason if isinstance(outcome, Refused) else ""
+class HeldFusion:
+    """The fusion from which pass ``number`` starts; what `linmax.cluster.held.Held` is for stream models."""
+
+    def __init__(self, number: int, state: State) -> None:
+        self.number, self.state = number, state
+
+    def advance(self, mixed: Any) -> None:
+        """Go on to the next pass, which starts from what was mixed in this one."""
+        self.number += 1
+        self.state = mixed.applied(self.state) if isinstance(mixed, StateDifference) else mixed
+
+    def looked_at(self) -> OnLineFusion:
+        """The fusion, not to be changed."""
+        return self.made(self.state)
+
+    def made(self, state: Any) -> OnLineFusion:
+        """A fusion from its state, or from how that differs from this one."""
+        whole: State = state.applied(self.state) if isinstance(state, StateDifference) else state
+        found = model_of(whole, at_work=True)
+        assert isinstance(found, OnLineFusion)
+        return found
+
+    def state_of(self, fusion: OnLineFusion) -> State:
+        """Its state, of the kind that this one is."""
+        description, arrays = state_of(fusion)
+        return description | {FUSION: self.state[0][FUSION]}, arrays
+
+    def learn(self, source: Any, reading: Mapping[str, Any], by_rows: bool) -> tuple[State, ShardCounts] | Refused:  # noqa: ARG002
+        """Go through one shard, once."""
+        began, fusion = time.perf_counter(), self.looked_at()
+        before = _counts(fusion)
+        try:
+            votes, labels = _trials(source, reading, fusion)
+            if len(labels):
+                fusion.partial_fit(votes, labels)
+        except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
+            return Refused(why(error))
+        trials, updates, mistakes = (now - then for now, then in zip(_counts(fusion), before, strict=True))
+        spent = time.perf_counter() - began
+        return self.state_of(fusion), ShardCounts(trials, mistakes, updates, len(labels) - trials, 0, spent)
 
 
-def mix_votes(base: F, mix: str, *fusions: F) -> F:
-    """One fusion from several that went on from the base."""
-    started = base if getattr(base, "_state", None) is not None else None
-    merged = cast(F, merge_since(started, list(fusions), mix))  # of their type
-    return merged
+def _counts(fusion: OnLineFusion) -> tuple[int, int, int]:
+    state = getattr(fusion, "_state", None)
+    return (0, 0, 0) if state is None else (state.model.trials, state.model.updates, state.model.mistakes)
 
 
-def _mixed(workers: Workers, base: Any, learned: Sequence[Any], mix: str, node: Node) -> Any:
-    """The task that holds the fusion of a node."""
-    if node[0] == 0:
-        return learned[node[1]]
-    below = [_mixed(workers, base, learned, mix, child) for child in children(node, len(learned))]
-    if len(below) == 1:
-        return below[0]
-    return workers.submit(mix_votes, base, mix, *below, name=f"mix{node[0]}-{node[1]}")
-
-
-def _read(source: Any, label: str, ignore: Sequence[str]) -> tuple[Any, Any]:
-    """Votes and labels of a shard."""
+def _trials(source: Any, reading: Mapping[str, Any], fusion: OnLineFusion) -> tuple[Any, Sequence[Any]]:
+    """Votes or scores, and labels, of a shard."""
     if isinstance(source, tuple) and len(source) == 2:
         return source
-    if isinstance(source, (str, os.PathLike)):
-        source = read_columns(*open_source(os.fspath(source), None, columns=True))
-    if isinstance(source, Mapping):
-        columns = dict(source)
-    elif hasattr(source, "columns"):  # a frame of pandas or polars
-        columns = {str(name): np.array(source[name], dtype=object) for name in source.columns}
-    else:
-        raise TypeError(f"a shard must be a file, a table, or a pair (votes, y), got {type(source).__name__}")
-    for name in (label, *ignore):
+    columns = columns_of_votes(source, reading)
+    label = label_among(columns, reading)
+    ignored = [str(name) for name in reading.get("ignore", ())]
+    for name in ignored:
         if name not in columns:
-            raise ValueError(f"there is no column {name!r} among {', '.join(map(str, columns))}")
+            raise ValueError(f"there is no column {name!r} to ignore among {', '.join(columns)}")
     labels = columns.pop(label)
-    return {name: list(cells) for name, cells in columns.items() if name not in ignore}, labels
+    voters = {name: cells for name, cells in columns.items() if name not in ignored}
+    rated = rated_columns("the table", voters) if fusion.by is None else None
+    if rated is None:
+        if fusion.classes is not None and reading.get("others") == "abstain":
+            return _without_others(voters, fusion), labels
+        return {name: list(cells) for name, cells in voters.items()}, labels
+    tables, classes = rated
+    if fusion.classes is None:  # a shard may not have them all as labels: they are called as the columns are
+        fusion.classes = sorted(classes)
+        labels = [None if missing(one) else written(one) for one in labels]
+    absent = [str(name) for name in fusion.classes if str(name) not in classes]
+    if absent:
+        raise ValueError(f"there are no scores of the class {absent[0]!r} among {', '.join(columns)}")
+    places = [classes.index(str(name)) for name in fusion.classes]
+    return {rater: table[:, places] for rater, table in tables.items()}, labels
+
+
+def _without_others(voters: Columns, fusion: OnLineFusion) -> Columns:
+    """Votes, those that name no class left out; side columns as they are."""
+    by = {str(name) for name in side_columns(fusion.by)}
+    meant = {written(name): name for name in reversed(list(fusion.classes or ()))}
+    known = set(fusion.classes or ())
+
+    def vote(cell: Any) -> Any:
+        if missing(cell):
+            return None
+        return cell if cell in known else meant.get(written(cell))
+
+    return {name: list(cells) if name in by else [vote(cell) for cell in cells] for name, cells in voters.items()}
+
+
+def label_among(columns: Columns, reading: Mapping[str, Any]) -> str:
+    """The column of labels: the one that is named, or the first with a usual name."""
+    named = reading.get("label")
+    if named is not None:
+        if str(named) not in columns:
+            raise ValueError(f"there is no column {str(named)!r} among {', '.join(columns)}")
+        return str(named)
+    small = {name.lower(): name for name in columns}
+    found = next((small[name] for name in LABEL_NAMES if name in small), None)
+    if found is None:
+        raise ValueError(f"no column is called {' or '.join(LABEL_NAMES)}; name that of the labels by label")
+    return found
+
+
+def columns_of_votes(source: Any, reading: Mapping[str, Any]) -> Columns:
+    """The columns of a shard by name."""
+    if isinstance(source, (str, TableFile)):
+        with opened(source) as file:
+            return _joined(file) if isinstance(source, TableFile) else dict(read_columns(file, reading.get("format")))
+    if isinstance(source, Mapping):
+        return {str(name): cells for name, cells in source.items()}
+    if hasattr(source, "to_pydict"):  # a table of Arrow
+        return dict(source.to_pydict())
+    if hasattr(source, "columns"):  # a frame of pandas or polars
+        return {str(name): np.array(source[name], dtype=object) for name in source.columns}
+    raise TypeError(f"a shard of votes must be a file, a table, or a pair (votes, y), got {type(source).__name__}")
+
+
+def _joined(tables: Any) -> Columns:
+    """The columns of several tables of Arrow, one after the other."""
+    found: dict[str, list[Any]] = {}
+    for table in tables:
+        for name, cells in table.to_pydict().items():
+            found.setdefault(name, []).extend(cells)
+    return found

@@ -183,10 +183,13 @@ class OnDask(Workers):
         """Say by name that the scheduler has gone away."""
         from concurrent.futures import CancelledError
 
+        from distributed.comm.core import CommClosedError
+
         try:
             yield
         except (OSError, TimeoutError, CancelledError, RuntimeError, ValueError) as error:
-            self._refuse_lost(error)
+            # The client may hear of it only later; errors of tasks are no errors of its connection.
+            self._refuse_lost(error, forgotten=isinstance(error, CommClosedError))
             raise
 
     def _refuse_lost(self, error: BaseException | None = None, forgotten: bool = False) -> None:
@@ -231,7 +234,13 @@ class OnDask(Workers):
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         with self._answered():
-            found: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+            try:
+                found: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+            except (OSError, TimeoutError) as error:  # those of workers are returned
+                self._refuse_lost(error, forgotten=True)
+                raise
+        if found and all(isinstance(there, OSError) for there in found.values()):
+            self._refuse_lost()  # they may have gone with it
         return found
 
     @contextmanager

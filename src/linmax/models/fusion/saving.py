@@ -6,20 +6,24 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
 from linmax.engine.notation import as_learner
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.trials import side_columns
 from linmax.util import files
 
-__all__ = ["read_fusion", "write_fusion"]
+__all__ = ["fusion_from", "fusion_state", "read_fusion", "write_fusion"]
 
 FUSION_KIND = "vote fusion"
 F = TypeVar("F")
 
 
-def write_fusion(path: str | os.PathLike[str], parameters: Mapping[str, Any], state: FusionState) -> None:
-    """Write the parameters of a fusion, as given, and what it has learned."""
-    description, arrays = state.parts()
+def fusion_state(
+    parameters: Mapping[str, Any], state: FusionState | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The parameters of a fusion, as given, and what it has learned, if anything: plain data and arrays."""
+    description, arrays = (None, {}) if state is None else state.parts()
     parameters = {**parameters, "learner": str(as_learner(parameters["learner"]))}
     normalise, by = parameters["normalise"], parameters["by"]
     if not isinstance(normalise, str):
@@ -27,18 +31,35 @@ def write_fusion(path: str | os.PathLike[str], parameters: Mapping[str, Any], st
     if not isinstance(by, (str, int, type(None))):
         parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
     parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(parameters["abstain"])}
-    files.write(path, FUSION_KIND, {"parameters": parameters, "state": _with_labels(description, files.plain)}, arrays)
+    told = None if description is None else _with_labels(description, files.plain)
+    return {"parameters": parameters, "state": told}, arrays
+
+
+def fusion_from(
+    description: Mapping[str, Any], arrays: Mapping[str, np.ndarray], make: Callable[..., F]
+) -> tuple[F, FusionState | None]:
+    """A fusion made with the parameters that `fusion_state` gave, and what it had learned."""
+    parameters = _with_labels(description["parameters"], files.named)
+    fusion = make(**parameters | {"abstain": files.named(parameters["abstain"])})
+    told = description["state"]
+    return fusion, None if told is None else FusionState.restored(_with_labels(told, files.named), arrays)
+
+
+def write_fusion(path: str | os.PathLike[str], parameters: Mapping[str, Any], state: FusionState) -> None:
+    """Write the parameters of a fusion, as given, and what it has learned."""
+    files.write(path, FUSION_KIND, *fusion_state(parameters, state))
 
 
 def read_fusion(path: str | os.PathLike[str], make: Callable[..., F]) -> tuple[F, FusionState]:
     """A fusion made with the parameters in a file, and what it had learned."""
     description, arrays = files.read(path, FUSION_KIND)
     try:
-        parameters, state = (_with_labels(description[part], files.named) for part in ("parameters", "state"))
-        fusion = make(**parameters | {"abstain": files.named(parameters["abstain"])})
-        return fusion, FusionState.restored(state, arrays)
+        fusion, state = fusion_from(description, arrays, make)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: {error}") from None
+    if state is None:
+        raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: it has learned nothing")
+    return fusion, state
 
 
 def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

@@ -1,0 +1,83 @@
+"""``linmax fuse --cluster``: each table is a shard; workers learn a fusion from each, and these are merged."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from linmax import __version__
+from linmax.cli.output import console
+from linmax.cli.reading import cells_listed
+
+if TYPE_CHECKING:
+    from linmax.models.fusion.online import OnLineFusion
+
+__all__ = ["PIPED", "fuse_on_cluster"]
+
+PIPED = 120  # characters a line, without a terminal
+SERIAL_ONLY = ("shuffle", "test_fraction", "ask", "costs", "wrong", "predictions", "plot", "reliability", "abstain")
+
+
+def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None) -> None:
+    """Look at the tables, learn, print the report, save."""
+    from linmax.cluster.learning import connected
+    from linmax.cluster.mixing import fit
+    from linmax.cluster.shards import shards_of
+    from linmax.cluster.vote_tables import look_at_votes
+    from linmax.util import outputs
+
+    _refuse_serial(arguments)
+    screen, begun = console(arguments), time.perf_counter()
+    if not screen.is_terminal:
+        screen.width = PIPED
+    given = {"label": arguments.label, "ignore": cells_listed(arguments.ignore), "format": arguments.format}
+    reading: dict[str, Any] = {name: value for name, value in given.items() if value}
+    parts = [part.source for path in arguments.votes for part in shards_of(path)]
+    with connected(arguments.cluster, len(parts), 1, screen) as (client, bars):
+        fusion = started
+        if fusion is None:
+            fusion = _new(arguments, *look_at_votes(parts, reading, client))
+        if not arguments.classes and fusion.classes is not None:
+            reading["others"] = "abstain"
+        kept = {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
+        result = fit(fusion, parts, client=client, mix=arguments.mix, reading=reading, watch=bars, **kept)
+    counts = result.passes[0]
+    told, unlabelled = result.model.report(), sum(one.unlabelled for one in counts.shards)
+    more = f", and {unlabelled:,} rows without a label" if unlabelled else ""
+    screen.print(f"{len(result.shards)} tables with {counts.trials:,} labelled rows{more}", soft_wrap=True)
+    screen.print()
+    screen.print(told)
+    if arguments.model is not None:
+        result.model.save(arguments.model)
+        screen.print(f"Model saved as {arguments.model}", soft_wrap=True, markup=False)
+    if arguments.html is not None:
+        told.to_html(arguments.html)
+        screen.print(f"Page saved as {arguments.html}", soft_wrap=True, markup=False)
+    if arguments.json:
+        figures = {"version": __version__, "data": result.shards, "classes": result.model.classes_.tolist()}
+        figures |= told.to_dict() | {"seconds": round(time.perf_counter() - begun, 3), "unlabelled": unlabelled}
+        outputs.write_json(figures | {"start": arguments.start, "model": arguments.model}, arguments.json)
+
+
+def _refuse_serial(arguments: argparse.Namespace) -> None:
+    for name in SERIAL_ONLY:
+        if getattr(arguments, name) is not None:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} needs one table in order; leave out --cluster, or --{option}")
+    if "-" in arguments.votes:
+        raise ValueError("a cluster reads files, not standard input")
+
+
+def _new(arguments: argparse.Namespace, labels: list[Any], rated: list[str] | None) -> OnLineFusion:
+    from linmax.cli.fuse_trials import alike, sorted_labels
+    from linmax.models.fusion.online import OnLineFusion
+
+    if arguments.classes:
+        classes = alike(cells_listed(arguments.classes), labels)
+    else:
+        classes = sorted_labels(labels) if rated is None else alike(rated, labels)
+    if not classes:
+        raise ValueError("no row has a label; leave out --cluster, or name the classes by --classes")
+    by = list(dict.fromkeys(cells_listed(arguments.by)))
+    return OnLineFusion(arguments.learner or "auto", classes=classes, by=by or None)
