@@ -302,45 +302,50 @@ class ReferencePool:
 class ReferenceVotes:
     """The pool for voters and raters, all classes known: five logits and a robust softmax, mixed by fixed share.
 
-    Coordinates: share of votes, whether a class is named, evidence, voters, raters, thresholds. ``full`` if the logits
-    keep all of their precision, otherwise its diagonal.
+    Coordinates: share of votes, whether a class is named, evidence of all trials and lately, voters, raters, thresholds.
+    ``full`` if the logits keep all of their precision, otherwise its diagonal.
     """
 
-    informed = (True, False, False, False, False)
+    informed = (2, 0, 0, 0, 0)
     ridge = (1.0, 10.0, 10.0, 10.0, 10.0)
     kept = (1.0, 1.0, 0.999, 0.99, 0.97)
 
     def __init__(self, voters: int, raters: int, k: int, thresholds: bool, full: bool = True) -> None:
         self.voters, self.raters, self.k, self.thresholds, self.full = voters, raters, k, thresholds, full
-        n = 3 + voters + raters + k * thresholds
+        n = 4 + voters + raters + k * thresholds
         self.home = np.zeros((5, n))
         self.home[:, :2] = 1.0
         self.weights = self.home.copy()
         self.precision = [ridge * np.eye(n) for ridge in self.ridge]
         self.spoken = np.zeros(n, bool)
         self.ratings: list[list[np.ndarray]] = [[] for _ in range(raters)]
-        self.refitted = ReferenceSoftmax(n - 3, 0.1, True)
+        self.refitted = ReferenceSoftmax(n - 4, 0.1, True)
         self.mixture = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.001])
         self.guesses = np.ones(6)
         self.trials = 0
         self.past: list[tuple[list[int], int]] = []  # the classes that voters named, and the label
 
-    def evidence(self, votes: np.ndarray) -> np.ndarray:
-        """What the votes tell by what was named before."""
+    def evidence(self, votes: np.ndarray, kept: float) -> np.ndarray:
+        """What the votes tell by what was named before; ``kept`` is what a trial later is left of one."""
         told = np.zeros(self.k)
-        everything = [(v, label) for row, label in self.past for v in row if v >= 0]
-        usual = (sum(v == label for v, label in everything) + 1) / (len(everything) + 2)
+        weight = kept ** np.arange(len(self.past), 0, -1.0)
+        past = np.array([row for row, _ in self.past]).reshape(len(self.past), len(votes))
+        labels = np.array([label for _, label in self.past], int)
+        right = (weight[:, None] * (past == labels[:, None])).sum(axis=0)
+        spoken = (weight[:, None] * (past >= 0)).sum(axis=0)
+        usual = (right.sum() + 1) / (spoken.sum() + 2)
         for i, vote in enumerate(votes):
             if vote < 0:
                 continue
-            own = [(row[i], label) for row, label in self.past if row[i] >= 0]
-            right = (sum(v == label for v, label in own) + 5 * usual) / (len(own) + 5)
-            habit = np.array([sum(v == c for v, _ in own) + 5 / self.k for c in range(self.k)]) / (len(own) + 5)
+            good = (right[i] + 5 * usual) / (spoken[i] + 5)
+            named = np.array([weight[past[:, i] == c].sum() for c in range(self.k)])
+            habit = (named + 5 / self.k) / (spoken[i] + 5)
             for c in range(self.k):
-                guess = right if c == vote else (1 - right) * habit[vote] / (1 - habit[c])
-                expected = len(own) * sum(label == c for _, label in self.past) / max(1, len(self.past))
-                told[c] += np.log((own.count((vote, c)) + 5 * guess) / (expected + 5))
-        return 0.3 * (told - told.mean())
+                guess = good if c == vote else (1 - good) * habit[vote] / (1 - habit[c])
+                share = weight[labels == c].sum() / weight.sum() if weight.size else 0.0
+                found = weight[(past[:, i] == vote) & (labels == c)].sum()
+                told[c] += np.log((found + 5 * guess) / (spoken[i] * share + 5))
+        return np.asarray(0.3 * (told - told.mean()))
 
     def matrix(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(k, n) ratings; votes are -1 where a voter is silent."""
@@ -348,32 +353,32 @@ class ReferenceVotes:
         counts = np.zeros(self.k)
         for i, vote in enumerate(votes):
             if vote >= 0:
-                x[vote, 3 + i] = counts[vote] = 1.0
+                x[vote, 4 + i] = counts[vote] = 1.0
         x[:, 1] = counts
         counts = np.array([(votes == c).sum() for c in range(self.k)], float)
         for i, given in enumerate(scores):
             centred = given - given.mean()
             if centred.any():
                 squares = [*(past**2 for past in self.ratings[i]), centred**2]
-                x[:, 3 + self.voters + i] = centred / np.sqrt(np.mean(squares))
-                counts += shares(x[:, 3 + self.voters + i])
+                x[:, 4 + self.voters + i] = centred / np.sqrt(np.mean(squares))
+                counts += shares(x[:, 4 + self.voters + i])
         x[:, 0] = counts / max(counts.sum(), 1.0)
-        x[:, 2] = self.evidence(votes)
+        x[:, 2], x[:, 3] = self.evidence(votes, 1.0), self.evidence(votes, 0.999)
         if self.thresholds:
             x[:, -self.k :] = np.eye(self.k)
         return x
 
     def given(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """What the robust softmax sees."""
-        x = self.matrix(votes, scores)[:, 3:]
+        x = self.matrix(votes, scores)[:, 4:]
         x[:, self.voters : self.voters + self.raters] = scores.T
         return x
 
     def welcomed(self, x: np.ndarray) -> np.ndarray:
         """The weights, and those of newcomers."""
         weights = self.weights.copy()
-        first, last = 3 + self.voters, 3 + self.voters + self.raters
-        for block in (slice(3, first), slice(first, last)):
+        first, last = 4 + self.voters, 4 + self.voters + self.raters
+        for block in (slice(4, first), slice(first, last)):
             old = self.spoken[block]
             new = x[:, block].any(axis=0) & ~old
             for m in range(5):
@@ -382,7 +387,8 @@ class ReferenceVotes:
 
     def seen(self, m: int, x: np.ndarray) -> np.ndarray:
         """The ratings that logit m sees."""
-        return x if self.informed[m] else x * (np.arange(x.shape[1]) != 2)
+        at = np.arange(x.shape[1])
+        return np.asarray(x * ((at < 2 + self.informed[m]) | (at >= 4)))
 
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(6, k): of each member, without guesses."""
@@ -403,7 +409,7 @@ class ReferenceVotes:
         self.trials += 1
         welcomed, speak = self.welcomed(whole), whole.any(axis=0)
         self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]
-        self.home[:, :2], self.home[:, 2], self.home[:, 3 + self.voters + self.raters :] = 1.0, 0.0, 0.0
+        self.home[:, :2], self.home[:, 2:4], self.home[:, 4 + self.voters + self.raters :] = 1.0, 0.0, 0.0
         self.weights = welcomed
         self.spoken |= speak
         for m, (ridge, kept) in enumerate(zip(self.ridge, self.kept, strict=True)):

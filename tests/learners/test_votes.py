@@ -9,7 +9,7 @@ import pytest
 
 from linmax import Learner, VoteFusion, experts, majority_problem, run
 from linmax.jit.compiling import JIT
-from linmax.learners.votes import mixture
+from linmax.learners.votes import confusions, mixture
 from reference_learners import ReferenceVotes
 
 TRIALS = 120 if JIT else 24
@@ -131,7 +131,9 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
     assert weights[:5].mean() / 2.0 < weights[5] < weights[:5].max()
     model.run(instances[-1:], labels[-1:])
     home = model.engine.top.running.pool.home[: mixture.AGREED, mixture.VOTERS + 5]
-    np.testing.assert_allclose(home, (mixture.TRUST + before[: mixture.AGREED, 3:8].sum(axis=1)) / 6.0)
+    np.testing.assert_allclose(
+        home, (mixture.TRUST + before[: mixture.AGREED, mixture.VOTERS : mixture.VOTERS + 5].sum(axis=1)) / 6.0
+    )
 
 
 @pytest.mark.small
@@ -159,7 +161,7 @@ def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest
 @pytest.mark.small
 def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 9)
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 10)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
     assert model.engine.top.running.pool.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)
@@ -286,6 +288,33 @@ def test_voters_who_confuse_classes_are_understood() -> None:
     wrong = run("votes", experts(votes=votes, classes=range(6)), labels).wrong
     logit = run("softmax(10)", experts(votes=votes, classes=range(6)), labels).wrong
     assert wrong[500:].mean() < 0.5 * logit[500:].mean()
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_voters_who_confuse_other_classes_than_before_are_understood() -> None:
+    """Half-way every voter takes other classes for one another: what was counted before is forgotten."""
+    random = np.random.default_rng(6)
+    labels, half = random.integers(0, 6, 4000), 2000
+    pairs = np.where(np.arange(4000) < half, (labels // 2) * 2, ((labels + 1) // 2 * 2 - 1) % 6)
+    votes = np.stack([np.where(random.random(4000) < 0.7, pairs, labels) for _ in range(4)], axis=1)
+    wrong = run("votes", experts(votes=votes, classes=range(6)), labels).wrong
+    alone = run("votes", experts(votes=votes[half:], classes=range(6)), labels[half:]).wrong
+    assert wrong[half + 1000 :].mean() < alone[1000:].mean() + 0.02
+
+
+@pytest.mark.small
+def test_counts_that_are_rescaled_tell_the_same() -> None:
+    """What was named lately is counted by growing weights; dividing all by the last one changes nothing."""
+    votes, scores, labels = trials(11, 4, 0)
+    model = run("votes", instances_of(votes, scores), labels).model
+    before = model.scores(instances_of(votes, scores))
+    lately = model.engine.top.running.lately
+    unit = float(lately.weight[0])
+    assert unit == pytest.approx(0.999**-TRIALS)
+    confusions.rescale(lately)
+    assert lately.weight.tolist() == [1.0, pytest.approx(1.0 / 0.999)]
+    assert lately.labels.sum() == pytest.approx((1.0 - 0.999**TRIALS) / 0.001 * 0.999)
+    np.testing.assert_allclose(model.scores(instances_of(votes, scores)), before)
 
 
 @pytest.mark.small

@@ -73,7 +73,7 @@ def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:
 
 def test_a_voter_that_got_better_is_found_again() -> None:
     table, labels = votes(400)
-    later, later_labels = votes(2000, seed=1, good=(0, 1, 2, 11))
+    later, later_labels = votes(1300, seed=1, good=(0, 1, 2, 11))
     later[NAMES[11]] = later_labels  # always right from now on
     fusion = linmax.VoteFusion().fit(table, labels)
     asked = []
@@ -256,3 +256,20 @@ def test_a_label_never_met_is_learned_by_the_model_of_all() -> None:
     fusion.partial_fit({name: [vote] for name, vote in told.items()}, ["new"])
     assert "new" in fusion.classes_
     assert fusion.ask({}) is not None
+
+
+def test_thresholds_of_the_fusion_are_those_of_its_panels() -> None:
+    random = np.random.default_rng(0)
+    labels = np.where(random.random(400) < 0.95, "often", "seldom")
+    noise = {name: np.where(random.random(400) < 0.5, "often", "seldom") for name in ("one", "two", "three")}
+    right = []
+    for thresholds in (False, True):
+        fusion = linmax.VoteFusion("A-perceptron", classes=["seldom", "often"], thresholds=thresholds)
+        fusion.fit(noise, labels)
+        right.append(fusion.panel()[0].accuracy)
+        details = fusion.report().details
+        assert details is not None
+        assert details.panel is not None
+        assert details.panel.to_dict() == fusion.panel().to_dict()
+    assert right[0] < 0.8
+    assert right[1] > 0.9

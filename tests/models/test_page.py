@@ -124,3 +124,10 @@ def test_what_is_dark_or_narrow_is_for_the_screen_and_paper_has_all_colours_of_t
     paper = style[1][style[1].index("@media print") :]
     for rule in ("overflow:visible", "break-inside:avoid", "break-after:avoid", "table-header-group"):
         assert rule in paper  # nothing is cut, no heading stands alone, tables have their head on every page
+    for what in (
+        "h2+p",
+        "p:has(+svg)",
+        "p:has(+.scroll)",
+        "tr:nth-child(-n+3)",
+    ):  # nor with no more than its first words
+        assert what in paper.split("{break-after:avoid}")[0]

@@ -202,3 +202,60 @@ def test_a_fusion_of_models_learns_from_right_or_wrong() -> None:
     fusion.partial_fit(X[100:], given[100:], wrong=wrong[100:])
     assert fusion._model.trials == before + 200
     assert np.mean(fusion.predict(X) == labels) > 0.8
+
+
+def blobs(size: int, k: int) -> tuple[list[list[float]], list[int]]:
+    """Attributes of many classes: two clouds of points a class, so that no linear rule is enough."""
+    random = np.random.default_rng(4)
+    centres = 2.5 * random.normal(size=(2 * k, 6))
+    places = random.integers(2 * k, size=size)
+    return (centres[places] + random.normal(size=(size, 6))).tolist(), (places % k).tolist()
+
+
+def told_right_or_wrong(learner: linmax.Learner, rows: list[list[float]], labels: list[int]) -> np.ndarray:
+    """Whether each answer was wrong."""
+    wrong = []
+    for row, label in zip(rows, labels, strict=True):
+        answer = learner.explore(row)
+        wrong.append(answer != label)
+        learner.learn(row, **({"wrong": answer} if answer != label else {"label": label}))
+    return np.array(wrong)
+
+
+@pytest.mark.parametrize("learner", ["auto", "B(gamma=0)-auto", "B(gamma=0)-attributes"])
+def test_attributes_of_many_classes_are_learned_from_right_or_wrong(learner: str) -> None:
+    rows, labels = blobs(1500, 12)
+    full = linmax.Learner(classes=range(12))
+    late = np.array([full.learn(row, label) != label for row, label in zip(rows, labels, strict=True)])[-500:]
+    wrong = told_right_or_wrong(linmax.Learner(learner, classes=range(12)), rows, labels)
+    assert wrong[:100].mean() > 0.5  # nobody told it anything
+    assert wrong[-500:].mean() < late.mean() + 0.08
+
+
+def test_what_was_denied_is_saved_merged_and_leaves_labels_alone(tmp_path: Path) -> None:
+    rows, labels = blobs(300, 12)
+    learner = linmax.Learner(classes=range(12))
+    told_right_or_wrong(learner, rows[:200], labels[:200])
+    learner.save(tmp_path / "one.linmax")
+    again = linmax.Learner.load(tmp_path / "one.linmax")
+    assert (
+        told_right_or_wrong(learner, rows[200:], labels[200:]).tolist()
+        == told_right_or_wrong(again, rows[200:], labels[200:]).tolist()
+    )
+    assert [learner.predict(row) for row in rows] == [again.predict(row) for row in rows]
+    assert learner.model.pool is not None
+    assert learner.model.pool.denied == -1
+
+
+def test_words_of_many_classes_are_learned_from_right_or_wrong() -> None:
+    random = np.random.default_rng(0)
+    learner, wrong = linmax.Learner(classes=range(8)), []
+    for label in random.integers(8, size=600).tolist():
+        words = {
+            f"word {8 * int(random.integers(20)) + (label if i < 4 else int(random.integers(8)))}": 1.0
+            for i in range(6)
+        }
+        answer = learner.predict(words)
+        wrong.append(answer != label)
+        learner.learn(words, **({"wrong": answer} if answer != label else {"label": label}))
+    assert np.mean(wrong[-200:]) < 0.3

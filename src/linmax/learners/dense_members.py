@@ -26,7 +26,7 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling import standardise
 from linmax.jit.compiling import kernel
-from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task, best_rival
+from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
 from linmax.learners.mixing import Mixture, Placement, Spot, mix_by_precision, spot_of
 from linmax.rules.scw import shrinkage, step_size
 
@@ -59,11 +59,51 @@ def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray
 
 
 @kernel()
+def deny_dense(
+    x: np.ndarray, one: float, wrong: int, known: int, trials: float, weight: float, cells: np.ndarray,
+    scores: np.ndarray,
+) -> None:  # fmt: skip
+    """One step of each member that lets this class fall behind its best other one, which itself stays as it is."""
+    other = best_rival(scores[TRACK], wrong, known)
+    if other < 0:
+        return
+    loss = 1.0 - (scores[TRACK, other] - scores[TRACK, wrong])
+    if loss > 0.0:
+        square = one * one
+        for f in range(1, x.size):
+            square += x[f] * x[f]
+        step = np.float32(min(weight, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
+        cells[0, TRACK, wrong] -= step * one
+        for f in range(1, x.size):
+            cells[f, TRACK, wrong] -= step * x[f]
+    other = best_rival(scores[FIRM], wrong, known)
+    margin, v = scores[FIRM, other] - scores[FIRM, wrong], 0.0
+    for f in range(x.size):
+        v += x[f] * x[f] * cells[f, DOUBT, wrong]
+    if v > 0.0 and PHI * math.sqrt(v) > margin:
+        wide = step_size(margin, v, PHI, weight)
+        a, b = np.float32(wide), np.float32(shrinkage(wide, v, PHI))
+        for f in range(x.size):
+            along = cells[f, DOUBT, wrong] * x[f]
+            cells[f, FIRM, wrong] -= a * along
+            cells[f, DOUBT, wrong] -= b * along * along
+    other = best_rival(scores[QUICK], wrong, known)
+    if scores[QUICK, wrong] >= scores[QUICK, other]:
+        lag, steps = np.float32(trials), np.float32(min(weight, 1.0))
+        for f in range(x.size):
+            cells[f, QUICK, wrong] -= steps * x[f]
+            cells[f, PAST, wrong] -= lag * steps * x[f]
+
+
+@kernel()
 def learn_dense(
     x: np.ndarray, one: float, label: int, known: int, trials: float, weight: float, cells: np.ndarray,
     scores: np.ndarray,
 ) -> None:  # fmt: skip
     """One step of each member against its own best rival; a weight is the C of PA and SCW."""
+    if label < 0:
+        deny_dense(x, one, DENIED - label, known, trials, weight, cells, scores)
+        return
     rival = best_rival(scores[TRACK], label, known)
     if rival < 0:
         return

@@ -8,6 +8,7 @@ import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout, cut, no_instances, widen
+from linmax.learners.members import renamed
 from linmax.learners.mixing import Mixture, Placement
 
 __all__ = ["LAST", "FirstTrials"]
@@ -126,7 +127,7 @@ class FirstTrials:
             dense = np.zeros((len(kept.dense), int(part.dense.max(initial=-1)) + 1))
             dense[:, part.dense[: kept.dense.shape[1]]] = kept.dense
             indices = part.sparse[kept.indices].astype(np.int32)
-            own = part.classes[labels].astype(np.int32)
+            own = renamed(labels, part.classes)
             self.keep(np.zeros(KNOWN + 1, np.int64), kept._replace(dense=dense, indices=indices), own, weights)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ Each member's scores of the known classes are centred, divided by their root mea
 [0, 1] by softmax. The shares are sub-experts x_m with weights w, all 1 at first, for AROW with a full matrix S, I at
 first: with z = x^label - x^rival, if w.z < 1 then b = 1/(z'Sz + 10/h), w <- w + (1 - w.z) b Sz,
 S <- S - b Sz (Sz)' + 10^-4 I, h the weight of the trial, at most 10. What is added keeps it
-tracking.
+tracking. Of a trial that denies a class, z = x^best other - x^wrong.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numba import boolean, float32, int32, types
 from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
+from linmax.learners.members import DENIED
 from linmax.learners.mixing import Mixture, mix_matrices
 
 __all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
@@ -148,7 +149,12 @@ def fuse(
             continue
         trials[0] += 1.0
         label = labels[t]
-        if label >= known:
+        if label < 0:
+            wrong = DENIED - label
+            other = second if first == wrong else first
+            if other >= 0:
+                learn_weights(votes[t], other, wrong, importances[t], weights, matrix, room[0], room[1])
+        elif label >= known:
             shape[KNOWN] = label + 1
             if first >= 0:
                 learn_weights(votes[t], label, first, importances[t], weights, matrix, room[0], room[1])

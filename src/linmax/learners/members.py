@@ -16,7 +16,19 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Mixture
 
-__all__ = ["Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival"]
+__all__ = [
+    "DENIED",
+    "Group",
+    "Single",
+    "SingleCube",
+    "SingleMatrix",
+    "Task",
+    "WeightedLabels",
+    "best_rival",
+    "renamed",
+]
+
+DENIED = -2  # less a class, in the place of a label: all that is known is that it is not this class
 
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
@@ -24,7 +36,7 @@ SingleCube = float32[:, :, ::1]
 
 
 class WeightedLabels(NamedTuple):
-    """Labels, and how much each counts."""
+    """Labels, some of them perhaps `DENIED`, and how much each counts."""
 
     labels: np.ndarray
     weights: np.ndarray
@@ -102,6 +114,19 @@ class Group:
     def mix(self, mixture: Mixture, width: int) -> None:
         """Become the mixture of groups that learned apart; this one has seen nothing."""
         raise NotImplementedError
+
+
+def renamed(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels, and classes denied, with the places of their classes elsewhere.
+
+    Examples
+    --------
+    >>> renamed(np.array([0, DENIED - 0, DENIED - 1]), np.array([5, 7])).tolist()
+    [5, -7, -9]
+    """
+    denied = labels <= DENIED
+    places = classes[np.where(denied, DENIED - labels, labels)]
+    return np.where(denied, DENIED - places, places).astype(np.int32)
 
 
 @kernel()

@@ -3,7 +3,8 @@
 With D_i the distance of row i, the sum of squared differences over dense attributes, each divided by its variance, it
 speaks for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
 when its label has less than `SURE_SHARE` of what is said; of rows with a weight below 1, only that share of them. When
-there is no room, the oldest row is forgotten.
+there is no room, the oldest row is forgotten. A row that denies a class speaks against it by as much, and is remembered
+if the class has more than 1 - `SURE_SHARE`.
 
 Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 """
@@ -21,7 +22,7 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling import STEADY
 from linmax.jit.compiling import kernel
-from linmax.learners.members import Group, Single, SingleCube, SingleMatrix, Task
+from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, renamed
 from linmax.learners.mixing import Mixture
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
@@ -74,7 +75,7 @@ def measure(
 
 @kernel()
 def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, near: float, scores: np.ndarray) -> None:
-    """What the rows say for each class, as shares."""
+    """What the rows say for each class, or against it, as shares."""
     for c in range(scores.size):
         scores[c] = 0.0
     best, said = np.float32(least + near), np.float32(0.0)
@@ -84,7 +85,10 @@ def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, n
             part *= part
             part *= part
             part *= part
-            scores[classes[i]] += part
+            if classes[i] >= 0:
+                scores[classes[i]] += part
+            else:
+                scores[DENIED - classes[i]] -= part
             said += part
     if said > 0.0:
         for c in range(scores.size):
@@ -124,7 +128,11 @@ def play_nearest(
             label = labels[begin + t]
             known = max(known, label + 1)
             kept = weights[t] >= 1.0 or stats.shape[0] == 0 or (stats[0, 0] * GOLDEN) % 1.0 < weights[t]
-            if kept and scores[label] < np.float32(SURE_SHARE):
+            if label < 0:
+                unsure = scores[DENIED - label] > np.float32(1.0 - SURE_SHARE)
+            else:
+                unsure = scores[label] < np.float32(SURE_SHARE)
+            if kept and unsure:
                 for f in range(rows.shape[1]):
                     memory[f, places[NEXT]] = np.float32(rows[t, f] - stats[f, 3])
                 classes[places[NEXT]] = label
@@ -221,7 +229,7 @@ class NearestRows(Group):
             rows = np.zeros((columns, latest.size))
             rows[part.dense[: len(own.stats)]] = own.memory[:, latest]
             memory.append(rows + (table[:, 3] - self.stats[:, 3])[:, None])
-            classes.append(part.classes[own.classes[latest]])
+            classes.append(renamed(own.classes[latest], part.classes))
         stored = np.concatenate(memory, axis=1)[:, -room:]
         self._set_room(stored, np.concatenate(classes)[-room:], room)
         self.places[:] = stored.shape[1], stored.shape[1] % room

@@ -19,7 +19,7 @@ from numba import boolean, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.jit.compiling import kernel
-from linmax.learners.members import SingleCube, SingleMatrix
+from linmax.learners.members import DENIED, SingleCube, SingleMatrix, best_rival
 
 __all__ = ["ACTIVE", "MEAN", "MOST_BINS", "VARIANCE", "place_keys", "play_pairs"]
 
@@ -164,14 +164,18 @@ def learn_pairs(
     cells: np.ndarray, rows: np.ndarray, many: int, label: int, known: int, weight: float, scores: np.ndarray,
     steps: np.ndarray,
 ) -> None:  # fmt: skip
-    """One step of AROW for each class, r over the weight."""
+    """One step of AROW for each class, r over the weight; a class that is denied falls behind the best other one."""
     active, width = False, scores.shape[1]
     x, noise = np.float32(1.0 / math.sqrt(many)), np.float32(AROW / weight)
     for c in range(width):
         steps[0, c] = steps[1, c] = 0.0
+    wrong = DENIED - label if label < 0 else -1
+    ahead = scores[MEAN, best_rival(scores[MEAN], wrong, known)] if wrong >= 0 else np.float32(0.0)
     for c in range(known):
+        if wrong >= 0 and c != wrong:
+            continue
         sign = np.float32(1.0 if c == label else -1.0)
-        loss = np.float32(1.0) - sign * scores[MEAN, c]
+        loss = np.float32(1.0) - sign * (scores[MEAN, c] - ahead)
         if loss > 0.0:
             steps[1, c] = x * x / (scores[VARIANCE, c] + noise)
             steps[0, c] = sign * loss * steps[1, c] / x

@@ -81,7 +81,10 @@ PairRoomT = types.NamedTuple(
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
-    """Bins of each attribute; they are ranked by what they tell about the labels (mutual information)."""
+    """Bins of each attribute; they are ranked by what they tell about the labels (mutual information).
+
+    Of trials that only deny a class the values are looked at, and nothing else.
+    """
     (size, columns), ordered = rows.shape, np.sort(rows, axis=0)
     edges, many = np.full((columns, bins - 1), np.inf), np.zeros(columns, np.int64)
     quantiles = np.zeros(columns, np.bool_)
@@ -89,22 +92,25 @@ def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
         own, quantiles[f] = edges_of(ordered[:, f], bins)
         many[f] = own.size
         edges[f, : own.size] = own
-    _, classes = np.unique(labels, return_inverse=True)
-    k = int(classes.max(initial=0)) + 1
+    told = labels >= 0
+    _, classes = np.unique(labels[told], return_inverse=True)
+    k, many_told = int(classes.max(initial=0)) + 1, max(1, int(told.sum()))
     places = (rows[:, :, None] >= edges).sum(axis=2) + bins * np.arange(columns)
-    joint = np.bincount((places * k + classes[:, None]).ravel(), minlength=columns * bins * k) / size
+    joint = np.bincount((places[told] * k + classes[:, None]).ravel(), minlength=columns * bins * k) / many_told
     joint = joint.reshape(columns, bins, k)
-    shares = joint.sum(axis=2)
+    seen = shares = joint.sum(axis=2)
+    if many_told < size:
+        shares = np.bincount(places.ravel(), minlength=columns * bins).reshape(columns, bins) / size
     silent = np.where(shares.max(axis=1, initial=0.0) > 0.5, shares.argmax(axis=1), -1)
     levels = np.zeros((columns, bins))
     levels[:, 1:] = np.where(np.arange(bins - 1) < many[:, None], np.cumsum(shares, axis=1)[:, :-1], 0.0)
     levels[:, 0] = many
     levels[~quantiles] = 0.0
-    apart = shares[:, :, None] * joint.sum(axis=1)[:, None]
+    apart = seen[:, :, None] * joint.sum(axis=1)[:, None]
     met = joint > 0.0
-    told = np.log(np.divide(joint, apart, out=np.ones_like(joint), where=met))
-    spurious = (np.count_nonzero(shares, axis=1) - 1) * (k - 1) / (2.0 * size)
-    telling = (joint * told).sum(axis=(1, 2)) - spurious
+    surprise = np.log(np.divide(joint, apart, out=np.ones_like(joint), where=met))
+    spurious = (np.count_nonzero(seen, axis=1) - 1) * (k - 1) / (2.0 * many_told)
+    telling = (joint * surprise).sum(axis=(1, 2)) - spurious
     return Bins(edges, levels, silent, np.argsort(-telling, kind="stable"))
 
 

@@ -40,7 +40,8 @@ def play_recent(
             table[t - begin, c] = recent[c]
             recent[c] *= decay
         predictions[t - begin] = top_two(table[t - begin], shape)[0]
-        recent[labels[t]] += 1.0
+        if labels[t] >= 0:
+            recent[labels[t]] += 1.0
         shape[KNOWN] = max(shape[KNOWN], labels[t] + 1)
 
 

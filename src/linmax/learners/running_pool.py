@@ -6,6 +6,8 @@ data (`attribute_kinds`), and how they are fused is in `member_fusion`. Nothing 
 The first trials are kept (`first_trials`). At trials 1, 2, 4, ... 512 what is known about the attributes by then is
 looked at; where that changes what the members do, all of them begin anew and learn the trials kept once more.
 
+A trial may say only that a class is wrong (`DENIED`): the members let it fall behind the best other class.
+
 A trial of weight w counts w times: PA-I and SCW-I have C = w, AROW has r / w, and naive Bayes counts w.
 """
 
@@ -25,7 +27,7 @@ from linmax.learners.at_large import AtLarge, fusion_at_large, pool_at_large
 from linmax.learners.attribute_kinds import DENSE, MIXED, UNDECIDED, Kinds
 from linmax.learners.first_trials import LAST, FirstTrials
 from linmax.learners.member_fusion import MemberFusion
-from linmax.learners.members import Group, Task, WeightedLabels
+from linmax.learners.members import DENIED, Group, Task, WeightedLabels
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes, width_of
@@ -69,6 +71,7 @@ class RunningPool(Running):
 
     def __init__(self, kind: int = UNDECIDED, registry: Registry = REGISTRY) -> None:
         self.registry = registry
+        self.denied = -1  # a class that the next trial played only says to be wrong, whatever its label
         self.kinds, self.first, self.at_large = Kinds(kind), FirstTrials(), AtLarge()
         self._begin()
 
@@ -147,7 +150,11 @@ class RunningPool(Running):
             raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
         if self.kinds.begin(instances):
             self._meet_both(shape, k)
-        self.at_large.keep(instances, labels, begin, end)
+        if self.denied >= 0:
+            labels = labels.copy()
+            labels[begin] = DENIED - self.denied
+        else:
+            self.at_large.keep(instances, labels, begin, end)
         given = WeightedLabels(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST_ROW))
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)

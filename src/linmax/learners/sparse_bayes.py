@@ -181,7 +181,8 @@ def play_bayes(
 ) -> None:
     """Scores of naive Bayes and log odds at trials begin..end, and learning: |x| times the trial's weight is counted.
 
-    The last of ``totals`` is how many attributes were met. x of all trials is left in ``scaled``.
+    The last of ``totals`` is how many attributes were met. x of all trials is left in ``scaled``. Of a trial that
+    denies a class nothing but the trial is counted.
     """
     at, width = 0, counts.shape[1]
     for t in range(begin, end):
@@ -195,7 +196,9 @@ def play_bayes(
             rest = everything - totals[c] + SMOOTHING * totals[-1]
             votes[t - begin, member, c] = room.scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
             votes[t - begin, member + 1, c] = room.odds[c]
-        if learn:
+        if learn and labels[t] < 0:
+            trials[0] += 1.0
+        elif learn:
             first, label, weight = instances.indptr[t], labels[t], np.float32(weights[t - begin])
             known = max(known, label + 1)
             for j in range(size):

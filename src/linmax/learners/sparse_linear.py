@@ -19,7 +19,7 @@ from numba import boolean, int64, types
 from linmax.core.contract import Indices, Instances, InstancesT, Labels, Vector
 from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_rows, shrink_row
-from linmax.learners.members import SingleCube, SingleMatrix, best_rival
+from linmax.learners.members import DENIED, SingleCube, SingleMatrix, best_rival
 from linmax.learners.sparse_bayes import PLAIN, TELLING, attributes_of, fetch_row
 
 __all__ = ["LINEAR", "MEAN", "PA", "VARIANCE", "LinearRoom", "play_linear"]
@@ -118,6 +118,39 @@ def learn_linear(
             shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], room.steps)
 
 
+@kernel()
+def deny_linear(
+    indices: np.ndarray,
+    first: int,
+    size: int,
+    wrong: int,
+    known: int,
+    weight: float,
+    cells: np.ndarray,
+    room: LinearRoom,
+) -> None:
+    """One step of PA and of AROW that lets this class fall behind the best other one, which itself stays as it is."""
+    scores, told, plain = room.scores, room.factors[TELLING], room.factors[PLAIN]
+    other = best_rival(scores[0], wrong, known)
+    if other < 0:
+        return
+    square = np.float32(0.0)
+    for j in range(size):
+        square += told[j] * told[j]
+    loss = np.float32(1.0) - (scores[0, other] - scores[0, wrong])
+    step = np.float32(0.0)
+    if loss > 0.0 and square > 0.0:
+        step = min(np.float32(weight), loss / (np.float32(2.0) * square))
+    loss = np.float32(1.0) - (scores[1, best_rival(scores[1], wrong, known)] - scores[1, wrong])
+    shrink = np.float32(1.0) / (scores[2, wrong] + np.float32(AROW / weight)) if loss > 0.0 else np.float32(0.0)
+    for j in range(size):
+        column = indices[first + j - 1] + 1 if j else 0
+        cells[column, PA, wrong] -= step * told[j]
+        along = cells[column, VARIANCE, wrong] * plain[j]
+        cells[column, MEAN, wrong] -= loss * shrink * along
+        cells[column, VARIANCE, wrong] -= shrink * along * along
+
+
 @kernel(
     types.void(
         InstancesT, Labels, Vector, int64, int64, int64, SingleCube, SingleMatrix, RoomT, boolean, SingleCube, int64
@@ -148,5 +181,8 @@ def play_linear(
         if learn:
             known = max(known, labels[t] + 1)
             first, weight = instances.indptr[t], weights[t - begin]
-            learn_linear(instances.indices, first, size, labels[t], known, weight, cells, room)
+            if labels[t] < 0:
+                deny_linear(instances.indices, first, size, DENIED - labels[t], known, weight, cells, room)
+            else:
+                learn_linear(instances.indices, first, size, labels[t], known, weight, cells, room)
         at += size

@@ -1,8 +1,12 @@
-"""Learning from "not this class": another class is drawn in its stead, as probable as the model holds it to be.
+"""Learning from "not this class": most learners draw another class in its stead, as probable as they hold it to be.
 
 If P(j) are the model's probabilities and the class c is known to be wrong, the likelihood of that event is 1 - P(c),
 and its gradient is the mean of the gradients of log P(j) over j drawn from P(j) / (1 - P(c)), j not c. So learning the
 label that was drawn follows the likelihood of the event in the mean.
+
+The pool for attributes is told the class that is wrong: its members let it fall behind the best other class. What is
+drawn is no label to them, since their scores are no probabilities, and a wrong label teaches them more than an event.
+There the class that was drawn is only what a mistake is counted by.
 """
 
 from __future__ import annotations
@@ -28,15 +32,23 @@ WRONG_STREAM = 2  # of the draws of other classes
 
 @contextmanager
 def denied(model: Model, place: int) -> Iterator[None]:
-    """Let the next trial say that this class is wrong, and no more, to a learner that looks only at that."""
+    """Let the next trial say that this class is wrong, and no more, to a learner that can learn from that.
+
+    With two classes it is the label that is told.
+    """
     top = model.engine.top
+    pool = top.weighing if len(model.known) > 2 else None
     if isinstance(top, Exploring):
         top.deny(place)
+    if pool is not None:
+        pool.denied = place
     try:
         yield
     finally:
         if isinstance(top, Exploring):
             top.undeny()
+        if pool is not None:
+            pool.denied = -1
 
 
 def mask_of(wrong: Any, size: int) -> np.ndarray:

@@ -149,7 +149,12 @@ class Exploring(Host):
             answers[t], label = self._label(int(chunk.seen[t]), prediction, row[:known])
             if label < 0:
                 continue
+            pool = inner.top.weighing if 2 < known > label != answers[t] else None  # another class was drawn
+            if pool is not None:
+                pool.denied = int(answers[t])
             changed[t] = self.taught(chunk, t, label)
+            if pool is not None:
+                pool.denied = -1
             if changed[t] or not self.steady or inner.state.shape[KNOWN] != known:
                 return t + 1
         return first + len(found)
@@ -178,9 +183,10 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     Notes
     -----
     B learns the label of a trial if the class tried was right, and with two classes in any case. A wrong class among
-    more teaches a rule nothing. A pool learns another class in its stead, drawn with the probability that its scores
-    give it, so that in the mean it follows the likelihood of "not this class". Where the two best scores are equal, a
-    rule learns from a right class only if it was drawn.
+    more teaches a rule nothing. The pool for attributes lets it fall behind the others. The pool for votes learns
+    another class in its stead, drawn with the probability that its scores give it, so that in the mean it follows the
+    likelihood of "not this class". Where the two best scores are equal, a rule learns from a right class only if it was
+    drawn.
 
     In a combination each B-B tries a class of its own, is told about that one, and is followed for what it tried, draws
     included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.

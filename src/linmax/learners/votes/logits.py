@@ -69,8 +69,7 @@ def forget(kept: float, ridge: float, precision: np.ndarray) -> None:
 @kernel()
 def curve_together(
     store: Store,
-    plain: int,
-    whole: int,
+    ends: np.ndarray,
     known: int,
     shares: np.ndarray,
     informed: np.ndarray,
@@ -80,25 +79,25 @@ def curve_together(
 ) -> None:
     """Add the curvature of a trial to the precision of each logit m, whose classes had the probabilities ``shares[m]``.
 
-    Those that are ``informed`` see ``whole`` ratings, the others ``plain``. The pairs of ratings of one class are the
-    same for all, and are gone through once. ``means`` has a row for each logit and is 0 before and after.
+    The ratings that logit m sees end at ``ends[informed[m]]``. The pairs of ratings of one class are the same for all,
+    and are gone through once. ``means`` has a row for each logit and is 0 before and after.
     """
     last, count = chain[0], len(means)  # of each class, the rating met last
     for c in range(known):
         last[c] = -1
-    for a in range(whole):
+    for a in range(ends[-1]):
         place, of, value = store.places[a], store.of[a], store.values[a]
         chain[1, a] = last[of]
         last[of] = a
         for m in range(count):
-            if a < plain or informed[m]:
+            if a < ends[informed[m]]:
                 means[m, place] += shares[m, of] * value
         b = a
         while b >= 0:
             other, product = store.places[b], value * store.values[b]
             row, column = max(place, other), min(place, other)
             for m in range(count):
-                if a < plain or informed[m]:
+                if a < ends[informed[m]]:
                     precisions[m, row, column] += shares[m, of] * product
             b = chain[1, b]
     for m in range(count):

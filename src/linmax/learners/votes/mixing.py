@@ -33,7 +33,7 @@ from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
 from linmax.learners.softmax_state import blas, symmetric
 from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
-from linmax.learners.votes.confusions import Confusions, PlacedConfusions, join_confusions
+from linmax.learners.votes.confusions import KEPT, Confusions, PlacedConfusions, join_confusions
 from linmax.learners.votes.growth import (
     GUESSES,
     OTHERS,
@@ -121,7 +121,8 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     scales = _scales(mixture, blocks.raters)
     parts, shares = [_placed(part, blocks, scales) for part in mixture.parts], mixture.shares
     base = None if mixture.base is None else _placed(mixture.base, blocks, scales)
-    target.confusions = _confusions(parts, base, blocks, mixture.k)
+    target.confusions = _confusions(parts, base, blocks, mixture.k, 1.0)
+    target.lately = _confusions(parts, base, blocks, mixture.k, KEPT)
     learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
     if len(learned) <= 1:
         _take(target, (learned or parts)[0], blocks, mixture.k)
@@ -298,11 +299,27 @@ def _mixed(
 # -- the rest -----------------------------------------------------------------------------------------------------
 
 
-def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int) -> Confusions:
-    """What voters named, in all trials."""
-    counted = [*((part, 1.0) for part in parts), *([] if base is None else [(base, 1.0 - len(parts))])]
-    placed = [PlacedConfusions(part.running.confusions, part.voters, part.classes, times) for part, times in counted]
-    return join_confusions(placed, blocks.voters, k)
+def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int, kept: float) -> Confusions:
+    """What voters named: in all trials, or lately where ``kept`` is less than 1; forgotten as logits forget."""
+    before = 0 if base is None else base.trials
+    fresh = [part.trials - before for part in parts]
+    total = sum(fresh)
+    # of the only one that learned, all counts for what it did, to the last bit
+    times = [
+        _remembered(total, kept) * count / total / _remembered(count, kept) if 0 < count < total else float(count > 0)
+        for count in fresh
+    ]
+    counted = list(zip(parts, times, strict=True))
+    if base is not None:
+        old = sum(often * kept**count for often, count in zip(times, fresh, strict=True))
+        counted.append((base, kept**total - old))
+    placed = [
+        PlacedConfusions(
+            part.running.confusions if kept == 1.0 else part.running.lately, part.voters, part.classes, often
+        )
+        for part, often in counted
+    ]
+    return join_confusions(placed, blocks.voters, k, kept)
 
 
 def _members(parts: Sequence[PoolPart], shares: np.ndarray, full: bool) -> np.ndarray:

@@ -24,7 +24,7 @@ from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_sha
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
 from linmax.learners.votes.logits import curve_together, forget, step_by_diagonal, step_by_matrix
-from linmax.learners.votes.trial import VOTERS, write_trial
+from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, VOTERS, write_trial
 
 __all__ = ["FULL_PRECISION", "LOGITS", "MixtureRoom", "Pool", "play_votes"]
 
@@ -32,9 +32,9 @@ RIDGE = np.array([1.0, 10.0, 10.0, 10.0, 10.0, 10.0])
 MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
 TRUST = 0.03
 LOGITS = RIDGE.size
-INFORMED = np.array([True, False, False, False, False, False])  # which logit sees the evidence of `confusions`
+INFORMED = np.array([2, 0, 0, 0, 0, 0])  # which logit sees what voters confuse: 1 in all trials, 2 also lately
 STEADY, AGREED = 1, 5  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
-OUTSET = np.array([1.0, 1.0, 0.0])  # the first weights of the raters made of all votes
+OUTSET = np.array([1.0, 1.0, 0.0, 0.0])  # the first weights of the raters made of all votes
 FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.0, 0.001])
 RATE = 1e-3  # of the fixed share
 LEAST_PROBABILITY = 1e-9  # least probability by which a member is judged
@@ -73,10 +73,29 @@ class MixtureRoom(NamedTuple):
     scores: np.ndarray  # (k,)
     vectors: np.ndarray  # (6, max(n, k)), where n is the size of a factor
     means: np.ndarray  # (LOGITS, n): 0 between trials
+    ends: np.ndarray  # int64 (3,): where the ratings of the trial end: without evidence, with one, with both
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
-RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, Matrix, IntTable), MixtureRoom)
+RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, Matrix, Indices, IntTable), MixtureRoom)
+
+
+@kernel()
+def write_all(
+    pool: Pool,
+    confusions: Confusions,
+    lately: Confusions,
+    instances: Instances,
+    t: int,
+    known: int,
+    learn: bool,
+    room: MixtureRoom,
+) -> None:
+    """Write the ratings of instance t, and then what those who speak tell by what they named before, and lately."""
+    store, ends = room.store, room.ends
+    ends[0] = write_trial(instances, t, known, pool.scales, learn, store, room.scores)
+    ends[1] = write_evidence(confusions, instances, t, known, CONFUSED, store, ends[0], room.scores)
+    ends[2] = write_evidence(lately, instances, t, known, CONFUSED_LATELY, store, ends[1], room.scores)
 
 
 @kernel()
@@ -148,17 +167,12 @@ def predict(
     pool: Pool,
     agreement: Agreement,
     instances: Instances,
-    plain: int,
-    whole: int,
     known: int,
     given: np.ndarray,
     room: MixtureRoom,
     mixed: np.ndarray,
 ) -> None:
-    """Probabilities of the classes: of each member, without its guesses, and of the mixture.
-
-    There are ``plain`` ratings without the evidence, and ``whole`` with it.
-    """
+    """Probabilities of the classes: of each member, without its guesses, and of the mixture."""
     members = pool.mixture.size
     for c in range(known):
         mixed[c] = 0.0
@@ -167,7 +181,7 @@ def predict(
             continue
         shares = room.shares[m]
         if m < LOGITS:
-            score(pool, agreement, m, instances, whole if INFORMED[m] else plain, room.store, room.scores)
+            score(pool, agreement, m, instances, room.ends[INFORMED[m]], room.store, room.scores)
             to_shares(room.scores, known, shares)
         else:
             to_shares(given[m - LOGITS], known, shares)
@@ -208,9 +222,7 @@ def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
 
 
 @kernel()
-def learn_trial(
-    pool: Pool, instances: Instances, plain: int, whole: int, known: int, label: int, room: MixtureRoom
-) -> None:
+def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: MixtureRoom) -> None:
     """One step of each logit."""
     n = pool.weights.shape[1]
     fresh = pool.counts[AGE] == 0
@@ -223,11 +235,11 @@ def learn_trial(
             if MEMORIES[m] < 1.0:
                 forget(MEMORIES[m], RIDGE[m], pool.precision[m])
         curve_together(
-            room.store, plain, whole, known, room.shares, INFORMED, room.means[:working_logits], room.chain,
+            room.store, room.ends, known, room.shares, INFORMED, room.means[:working_logits], room.chain,
             pool.precision,
         )  # fmt: skip
     for m in range(working_logits):
-        weights, count = pool.weights[m], whole if INFORMED[m] else plain
+        weights, count = pool.weights[m], room.ends[INFORMED[m]]
         if full:
             step_by_matrix(
                 room.store, count, label, room.shares[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m], weights,
@@ -256,6 +268,7 @@ def learn_trial(
         PoolT,
         AgreementT,
         ConfusionsT,
+        ConfusionsT,
         RoomT,
         Cube,
         boolean,
@@ -273,6 +286,7 @@ def play_votes(
     pool: Pool,
     agreement: Agreement,
     confusions: Confusions,
+    lately: Confusions,
     room: MixtureRoom,
     given: np.ndarray,
     learn: bool,
@@ -289,10 +303,9 @@ def play_votes(
         labelled = learn and labels[t] >= 0
         fresh_label = labelled and labels[t] >= known
         # with a new class the prediction comes first; the rest of the trial knows it
-        plain = write_trial(instances, t, known, pool.scales, labelled and not fresh_label, room.store, room.scores)
-        whole = write_evidence(confusions, instances, t, known, room.store, plain, room.scores)
+        write_all(pool, confusions, lately, instances, t, known, labelled and not fresh_label, room)
         if known:
-            predict(pool, agreement, instances, plain, whole, known, given[t - origin], room, mixed)
+            predict(pool, agreement, instances, known, given[t - origin], room, mixed)
         for c in range(known):
             mixed[c] = math.log(mixed[c])
         predictions[t - origin] = top_two(mixed, shape)[0]
@@ -304,12 +317,12 @@ def play_votes(
             continue
         if fresh_label:
             known = shape[KNOWN] = labels[t] + 1
-            plain = write_trial(instances, t, known, pool.scales, True, room.store, room.scores)
-            whole = write_evidence(confusions, instances, t, known, room.store, plain, room.scores)
-            predict(pool, agreement, instances, plain, whole, known, given[t - origin], room, room.vectors[5])
-        welcome(pool, agreement, instances, plain, room.store)
+            write_all(pool, confusions, lately, instances, t, known, True, room)
+            predict(pool, agreement, instances, known, given[t - origin], room, room.vectors[5])
+        welcome(pool, agreement, instances, room.ends[0], room.store)
         weigh_members(pool, labels[t], known, room.shares)
-        learn_trial(pool, instances, plain, whole, known, labels[t], room)
+        learn_trial(pool, instances, known, labels[t], room)
         note_trial(confusions, instances, t, known, labels[t])
+        note_trial(lately, instances, t, known, labels[t])
         pool.counts[TRIALS] += 1
     return end

@@ -14,6 +14,7 @@ from linmax.learners.mixing import Mixture
 from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symmetric
 from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, no_agreement
 from linmax.learners.votes.confusions import (
+    KEPT,
     Confusions,
     PlacedConfusions,
     join_confusions,
@@ -38,7 +39,7 @@ from linmax.learners.votes.mixture import (
     Pool,
     play_votes,
 )
-from linmax.learners.votes.trial import CONFUSED, COPIED, SHARE, VOTERS
+from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, SHARE, VOTERS
 from linmax.util.names import apart
 
 __all__ = ["RunningVotes", "VotesPool"]
@@ -61,7 +62,7 @@ class RunningVotes(Running):
         self.signs = np.zeros(0)  # of the voters
         self.pool = new_pool()
         self.agreement = no_agreement()
-        self.confusions = new_confusions(0, 0)
+        self.confusions, self.lately = new_confusions(0, 0), new_confusions(0, 0, KEPT)
         self.room: MixtureRoom | None = None
 
     @property
@@ -71,6 +72,7 @@ class RunningVotes(Running):
         }
         own |= {f"agreement.{name}": array for name, array in self.agreement._asdict().items()}
         own |= {f"confusions.{name}": array for name, array in self.confusions._asdict().items()}
+        own |= {f"lately.{name}": array for name, array in self.lately._asdict().items()}
         return own | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -78,7 +80,7 @@ class RunningVotes(Running):
         self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
         self.pool, self.room = with_factors(Pool(**parts["pool"])), None
         self.agreement = Agreement(**parts["agreement"])
-        self.confusions = Confusions(**parts["confusions"])
+        self.confusions, self.lately = Confusions(**parts["confusions"]), Confusions(**parts["lately"])
         self.refitted.restore(parts["refitted"])
 
     def _fits(self, instances: Instances, k: int) -> bool:
@@ -110,8 +112,9 @@ class RunningVotes(Running):
 
     def _count_confusions(self, voters: int, k: int) -> None:
         """Make room to count what so many voters name, unless they are too many."""
-        own = PlacedConfusions(self.confusions, np.arange(self.blocks[0]), np.arange(k), 1.0)
-        self.confusions = join_confusions([own], voters, k)
+        places = np.arange(self.blocks[0]), np.arange(k)
+        self.confusions = join_confusions([PlacedConfusions(self.confusions, *places, 1.0)], voters, k)
+        self.lately = join_confusions([PlacedConfusions(self.lately, *places, 1.0)], voters, k, KEPT)
 
     def _compare_voters(self, voters: int, k: int) -> None:
         """Make room to count how so many voters agree, unless they are too many."""
@@ -135,6 +138,7 @@ class RunningVotes(Running):
                 np.zeros(k),
                 np.zeros((6, max(blocked(n), k))),
                 np.zeros((LOGITS, n)),
+                np.zeros(3, np.int64),
                 np.zeros((2, max(k, most)), np.int64),
             )
         return self.room
@@ -159,7 +163,7 @@ class RunningVotes(Running):
         t, room = begin, self._room(k)
         while t < end:
             t = play_votes(
-                instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, room,
+                instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, self.lately, room,
                 given[:, None], True, predictions, table,
             )  # fmt: skip
             if due(self.agreement, int(shape[KNOWN])):
@@ -176,7 +180,7 @@ class RunningVotes(Running):
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
-            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self._room(k),
+            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately, self._room(k),
             given[:, None], False, predictions, table,
         )  # fmt: skip
         return predictions, table
@@ -243,9 +247,9 @@ class RunningVotes(Running):
                 firsts[AGREED] = self.agreement.trust[0, :-1] + self.agreement.trust[1, :-1] * new[AGREED]
             weights[:, first:last] += np.where(silent, firsts, 0.0)
         if len(self.confusions.votes):
-            weights[:, : self.blocks[0]] += np.outer(
-                pool.weights[:, CONFUSED], np.where(self.signs == 1.0, log_odds(self.confusions), 0.0)
-            )
+            for place, counted in ((CONFUSED, self.confusions), (CONFUSED_LATELY, self.lately)):
+                told = np.where(self.signs == 1.0, log_odds(counted), 0.0)
+                weights[:, : self.blocks[0]] += np.outer(pool.weights[:, place], told)
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
         weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])

@@ -1,8 +1,8 @@
 """One trial of voters and raters as ratings of the known classes, and more raters made of all votes.
 
 Coordinates: 0 is the share of all votes that a class has; 1 is 1 for a class that any voter names; 2 is what those who
-speak tell by what they named before (`linmax.learners.votes.confusions`). Then come the voters, the raters and, where
-instances have a constant, one threshold for each class.
+speak tell by what they named before (`linmax.learners.votes.confusions`), and 3 the same by what they named lately.
+Then come the voters, the raters and, where instances have a constant, one threshold for each class.
 
 A rater's scores are centred over the known classes and divided by their root mean square so far, so that its unit does
 not matter; one that rates all classes alike is silent. In the share of votes a rater counts as one voter who divides
@@ -19,10 +19,10 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import Store
 
-__all__ = ["CONFUSED", "COPIED", "NAMED", "SHARE", "VOTERS", "write_trial"]
+__all__ = ["CONFUSED", "CONFUSED_LATELY", "COPIED", "NAMED", "SHARE", "VOTERS", "write_trial"]
 
-SHARE, NAMED, CONFUSED = 0, 1, 2  # coordinates: the share of votes, whether there is any, evidence
-VOTERS = 3  # the first voter's
+SHARE, NAMED, CONFUSED, CONFUSED_LATELY = range(4)  # coordinates: the share of votes, whether there is any, evidence
+VOTERS = 4  # the first voter's
 COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is learned a quarter as fast as a voter
 SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
 

@@ -13,6 +13,7 @@ import numpy as np
 from linmax.models.asking import order_by_worth
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.fusion.panel import VoterPanels, panel_of
+from linmax.models.model import Model
 
 __all__ = ["Change", "Details"]
 
@@ -42,14 +43,16 @@ class Details:
     learner: Any
     weights: np.ndarray
     scored: bool
+    thresholds: bool
 
     @classmethod
-    def of(cls, tally: Tally, voters: Sequence[str], recent: Any, learner: Any, weights: Any, scored: bool) -> Details:
+    def of(cls, tally: Tally, voters: Sequence[str], recent: Any, model: Model, weights: Any, scored: bool) -> Details:
         """Take copies."""
         times = np.unique(np.linspace(0, tally.trials, min(STRETCHES, tally.trials) + 1).astype(int))
         points, counts = tally.points()
         table = np.array([np.interp(times, points, column) for column in counts.T]).T
-        return cls(tuple(voters), tally.leader, times, table, recent.rows(), learner, np.asarray(weights), scored)
+        taken = tuple(voters), tally.leader, times, table, recent.rows(), model.learner, np.asarray(weights)
+        return cls(*taken, scored, bool(model.layout.constant))
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
@@ -92,7 +95,8 @@ class Details:
         if self.scored or len(self.rows[1]) < 50 or len(self.voters) < 2:
             return None
         costs = np.ones(len(self.voters))
-        return panel_of(self.learner, self.rows, order_by_worth(self.weights, costs), costs, self.voters)
+        order = order_by_worth(self.weights, costs)
+        return panel_of(self.learner, self.rows, order, costs, self.voters, self.thresholds)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

@@ -155,7 +155,8 @@ class Frugal:
         if self._panel is not None and self._panel[1] == key and state.tally.trials < self._panel[0] * (1.0 + STALE):
             return self._panel[2]
         order = order_by_worth(voter_weights(state), costs)
-        found = panel_of(state.model.learner, state.recent.rows(), order, costs, state.voters)
+        model = state.model
+        found = panel_of(model.learner, state.recent.rows(), order, costs, state.voters, bool(model.layout.constant))
         self._panel = state.tally.trials, key, found
         return found
 

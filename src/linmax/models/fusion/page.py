@@ -58,7 +58,8 @@ tr.chosen td{font-weight:700}.beats{color:var(--good)}.loses{color:var(--bad)}fo
 border-top:1px solid var(--rule);padding-top:.8rem}
 @media screen and (max-width:30rem){.wide,.rare{display:none}h1{font-size:1.3rem}svg text{font-size:19px}}
 @media print{@page{margin:1.6cm 1.5cm}:root{--ink:#000;--soft:#444;--rule:#bbb;color-scheme:light}
-body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead{break-after:avoid}
+body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead,h2+p,p:has(+svg),p:has(+.scroll),tr:nth-child(-n+3){break-after:avoid}
+tr:nth-last-child(-n+2){break-before:avoid}
 h2{margin-top:1.2rem;padding-top:.6rem}p{orphans:3;widows:3}
 figure,svg,tr,.tile,.legend,.heat{break-inside:avoid}thead{display:table-header-group}.scroll{overflow:visible}
 svg{max-height:8cm}svg+.legend,figcaption{break-before:avoid}.tile{border:1px solid var(--rule)}

@@ -83,13 +83,18 @@ def latest_rows(rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.nda
 
 
 def panel_of(
-    learner: Any, rows: tuple[np.ndarray, np.ndarray], order: np.ndarray, costs: np.ndarray, names: Sequence[str]
+    learner: Any,
+    rows: tuple[np.ndarray, np.ndarray],
+    order: np.ndarray,
+    costs: np.ndarray,
+    names: Sequence[str],
+    thresholds: bool,
 ) -> VoterPanels:
-    """Run the learner afresh on the votes of the first m voters in this order."""
+    """Run the learner afresh, with thresholds or without, on the votes of the first m voters in this order."""
     votes, labels = latest_rows(rows)
     size, n = len(labels), len(order)
     numbers = numbers_tried(n)
-    right = {m: _right(learner, votes[:, order[:m]], labels) for m in numbers}
+    right = {m: _right(learner, votes[:, order[:m]], labels, thresholds) for m in numbers}
     late = slice(size // 5, None)  # when they have learned something
     lines = []
     for m in numbers:
@@ -108,9 +113,9 @@ def panel_of(
     return VoterPanels(tuple(lines), size - size // 5)
 
 
-def _right(learner: Any, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _right(learner: Any, votes: np.ndarray, labels: np.ndarray, thresholds: bool) -> np.ndarray:
     k = int(max(votes.max(initial=0), labels.max(initial=0))) + 1
-    instances = experts(votes=votes.astype(np.int32), classes=range(max(k, 2)), abstain=-1, thresholds=False)
+    instances = experts(votes=votes.astype(np.int32), classes=range(max(k, 2)), abstain=-1, thresholds=thresholds)
     model = ExpertsModel(learner, instances.layout, list(range(max(k, 2))), Settings())
     return ~model.run(instances, labels.astype(np.int64)).wrong
 

@@ -14,6 +14,7 @@ __all__ = ["RECENT_TRIALS", "Recent"]
 
 RECENT_TRIALS = 2000  # trials kept
 FORGET = 0.97  # of a voter's record, at each of its votes
+FADE = 0.998  # of all records, at each trial that is not kept: who is asked seldom is judged by what was lately heard
 PACE = 0.05  # at which the usual number of votes follows
 RIGHT, SPOKE = 0, 1
 NEXT, SIZE, PASSED = range(3)
@@ -117,6 +118,7 @@ class Recent:
     def note(self, votes: np.ndarray, label: int) -> None:
         """Count who was right in one trial that is not kept."""
         spoke = np.flatnonzero(votes >= 0)
+        self.lately *= FADE
         self.lately[:, spoke] *= FORGET
         self.lately[RIGHT, spoke] += votes[spoke] == label
         self.lately[SPOKE, spoke] += 1.0

@@ -130,7 +130,7 @@ class Telling(Frugal):
         sides, model = side_lines(state, bool(weights)), state.model
         judged = (model.reliability, test_reliability, model.coverage)
         details = Details.of(
-            state.tally, state.voters, state.recent, model.learner, voter_weights(state), state.normaliser is not None
+            state.tally, state.voters, state.recent, model, voter_weights(state), state.normaliser is not None
         )
         return Report(str(model.learner), online, test, lines, kinds, sides, *judged, details)
 

@@ -218,7 +218,8 @@ class Learner(NamedAnswers):
         been given candidates wants them with every instance.
 
         With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
-        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted.
+        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted. The pool
+        for attributes learns the wrong class itself.
 
         With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
         out.
@@ -274,6 +275,15 @@ class Learner(NamedAnswers):
                 if predicted is not REFUSED:
                     return predicted
             return self._learn(given, label, weight=weight)
+
+    def _learn_alone(self, blocks: Mapping[str, Any], label: Hashable) -> Any:
+        """Learn an instance with a label whose class is known, beside the one-trial path."""
+        played = self._at_once(**blocks)
+        if played is not None:
+            return self._play(played, self._known[label])
+        given = self._reading.read(**blocks, label=label)
+        with self._unharmed(given):
+            return self._learn(given, label)
 
     def _learn_kept(self, id: Hashable, blocks: Blocks, label: Hashable, weight: float) -> Any:
         """Learn the instance that was kept under an id."""

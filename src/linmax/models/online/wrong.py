@@ -48,4 +48,8 @@ def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: H
     if label is None:
         return learner.predict(**given)
     with denied(learner.model, place):
-        return learner.learn(label=label, **given) if id is None else learner.learn(id=id, label=label)
+        if id is not None:
+            return learner.learn(id=id, label=label)
+        if candidates is not None:
+            return learner.learn(label=label, **given)
+        return learner._learn_alone(blocks, label)
