@@ -54,13 +54,13 @@ def listed(entries: tuple[str, ...]) -> set[str]:
 @pytest.mark.parametrize(
     ("command", "entries"),
     [
-        (["demo", "--no-plot", "--trials", "3000"], demo.COMPILED),
-        (["fuse", "votes.csv"], fuse.COMPILED),
-        (["learn", "rows.csv", "--label", "class"], learn.COMPILED["csv"]),
-        (["learn", "rows.svm"], learn.COMPILED["svmlight"]),
-        (["learn", "rows.vw"], learn.COMPILED["vw"]),
-        (["learn", "rows.tsv", "--format", "text"], learn.COMPILED["text"]),
-        (["learn", "rows.jsonl"], learn.COMPILED["jsonl"]),
+        (["demo", "--no-plot", "--trials", "3000"], demo.DEMO_KERNELS),
+        (["fuse", "votes.csv"], fuse.FUSE_KERNELS),
+        (["learn", "rows.csv", "--label", "class"], learn.LEARN_KERNELS["csv"]),
+        (["learn", "rows.svm"], learn.LEARN_KERNELS["svmlight"]),
+        (["learn", "rows.vw"], learn.LEARN_KERNELS["vw"]),
+        (["learn", "rows.tsv", "--format", "text"], learn.LEARN_KERNELS["text"]),
+        (["learn", "rows.jsonl"], learn.LEARN_KERNELS["jsonl"]),
     ],
     ids=["demo", "fuse", "csv", "svmlight", "vw", "text", "jsonl"],
 )

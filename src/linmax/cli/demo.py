@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto")
-COMPILED = (
+DEMO_KERNELS = (
     "learners.votes.mixture:play_votes",
     "engine.plain_loop:play_plain",
     "learners.softmax_trials:walk learners.softmax_trials:survey",
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     screen = console(arguments)
     start = time.perf_counter()
     problem = majority_problem(**_description(arguments))
-    compile_beside(COMPILED)
+    compile_beside(DEMO_KERNELS)
     entrants = _watch(screen, problem) if screen.is_terminal else _race_through(problem)
     seconds = time.perf_counter() - start
 

@@ -47,7 +47,7 @@ __all__ = ["configure", "run"]
 
 LEARNER = "auto"
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
-COMPILED = (
+FUSE_KERNELS = (
     "learners.votes.mixture:play_votes",
     "learners.softmax_trials:walk learners.softmax_trials:survey",
     "models.calibration:likeliest",
@@ -164,7 +164,7 @@ def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np
 
     labels = objects(trials.labels)
     if str(fusion.learner) == LEARNER:
-        compile_beside(COMPILED)
+        compile_beside(FUSE_KERNELS)
     with _progress(screen, len(learned)) as advance:
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]

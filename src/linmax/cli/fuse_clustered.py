@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["PIPED", "fuse_on_cluster"]
 
 PIPED = 120  # characters a line, without a terminal
-SERIAL_ONLY = ("shuffle", "test_fraction", "ask", "costs", "wrong", "predictions", "plot", "reliability", "abstain")
+SERIAL_FUSE_OPTIONS = (
+    "shuffle",
+    "test_fraction",
+    "ask",
+    "costs",
+    "wrong",
+    "predictions",
+    "plot",
+    "reliability",
+    "abstain",
+)
 
 
 def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None) -> None:
@@ -61,7 +71,7 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
 
 
 def _refuse_serial(arguments: argparse.Namespace) -> None:
-    for name in SERIAL_ONLY:
+    for name in SERIAL_FUSE_OPTIONS:
         if getattr(arguments, name) is not None:
             option = name.replace("_", "-")
             raise ValueError(f"--{option} needs one table in order; leave out --cluster, or --{option}")

@@ -47,7 +47,7 @@ DENSE = (
     "learners.attribute_kinds:gather",
     "io.name_table:mixed_words",
 )  # what it needs for tables besides
-COMPILED = {
+LEARN_KERNELS = {
     "csv": ("io.parsers.table:parse_table io.name_table:number_names", *DENSE, *LEARNED),
     "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *LEARNED),
     "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *LEARNED, "io.name_table:refill"),
@@ -144,7 +144,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
     source, kind = open_source(first, arguments.format)
     source.close()
-    compile_beside(COMPILED.get(kind, ()))
+    compile_beside(LEARN_KERNELS.get(kind, ()))
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -15,9 +15,9 @@ from linmax.cluster.shards import State
 
 __all__ = ["StateDifference", "difference_of", "state_bytes"]
 
-BLOCK = 64  # bytes
-SMALL = 1024  # bytes below which an array is sent whole
-WORTH = 0.5  # of the bytes of the whole: where more would differ, all of it is sent
+BLOCK_BYTES = 64
+SENT_WHOLE = 1024  # bytes below which an array is sent whole
+MOST_CHANGED = 0.5  # of the bytes of the whole: where more would differ, all of it is sent
 
 
 class ChangedBlocks(NamedTuple):
@@ -73,12 +73,12 @@ def difference_of(state: State, base: State) -> State | StateDifference:
         else:
             whole[name] = array
     found = StateDifference(state[0], whole, changed)
-    return found if found.nbytes < WORTH * state_bytes(state) else state
+    return found if found.nbytes < MOST_CHANGED * state_bytes(state) else state
 
 
 def _comparable(array: np.ndarray, base: np.ndarray | None) -> bool:
     """Whether one may be the beginning of the other: the same but for the number of rows."""
-    if base is None or array.nbytes < SMALL:
+    if base is None or array.nbytes < SENT_WHOLE:
         return False
     return array.dtype == base.dtype and array.ndim > 0 and array.shape[1:] == base.shape[1:]
 
@@ -90,7 +90,7 @@ def _flat(array: np.ndarray) -> np.ndarray:
 def _changed(array: np.ndarray, base: np.ndarray) -> ChangedBlocks:
     own, before = _flat(array), _flat(base)
     common = _whole_blocks(own.size, before.size)
-    blocks = own[:common].view(np.uint64).reshape(-1, BLOCK // 8)
+    blocks = own[:common].view(np.uint64).reshape(-1, BLOCK_BYTES // 8)
     differs = (blocks != before[:common].view(np.uint64).reshape(blocks.shape)).any(axis=1)
     places = np.flatnonzero(differs).astype(np.uint32)
     rest = own[common:]
@@ -106,10 +106,10 @@ def _applied(one: ChangedBlocks, base: np.ndarray) -> np.ndarray:
     own, before = made.reshape(-1).view(np.uint8), _flat(base)
     common = _whole_blocks(own.size, before.size)
     own[:common] = before[:common]
-    own[:common].view(np.uint64).reshape(-1, BLOCK // 8)[one.places] = one.blocks
+    own[:common].view(np.uint64).reshape(-1, BLOCK_BYTES // 8)[one.places] = one.blocks
     own[common:] = one.rest if one.rest.size else before[common : own.size]
     return made
 
 
 def _whole_blocks(size: int, other: int) -> int:
-    return min(size, other) // BLOCK * BLOCK
+    return min(size, other) // BLOCK_BYTES * BLOCK_BYTES

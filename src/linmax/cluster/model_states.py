@@ -14,12 +14,12 @@ from linmax.models.streams import StreamModel
 __all__ = ["ShardModel", "is_fusion", "model_of", "settings_of_model", "state_of"]
 
 ShardModel = StreamModel | OnLineFusion
-FUSION = "fusion"  # in the description: whether it is to be an estimator of scikit-learn
+IS_ESTIMATOR = "estimator"  # in the description of a fusion alone: whether it is to be an estimator of scikit-learn
 
 
 def is_fusion(state: State) -> bool:
     """Whether this is the state of a fusion."""
-    return FUSION in state[0]
+    return IS_ESTIMATOR in state[0]
 
 
 def state_of(model: ShardModel) -> State:
@@ -28,7 +28,7 @@ def state_of(model: ShardModel) -> State:
         return model.state()
     parameters = {name: getattr(model, name) for name in signature(OnLineFusion).parameters}
     description, arrays = fusion_state(parameters, getattr(model, "_state", None))
-    return description | {FUSION: type(model) is not OnLineFusion}, arrays
+    return description | {IS_ESTIMATOR: type(model) is not OnLineFusion}, arrays
 
 
 def model_of(state: State, *, at_work: bool = False) -> ShardModel:
@@ -36,7 +36,7 @@ def model_of(state: State, *, at_work: bool = False) -> ShardModel:
     if not is_fusion(state):
         return StreamModel.from_state(*state)
     make: type[OnLineFusion] = OnLineFusion
-    if state[0][FUSION] and not at_work:
+    if state[0][IS_ESTIMATOR] and not at_work:
         from linmax.models.fusion.estimator import VoteFusion
 
         make = VoteFusion

@@ -10,7 +10,7 @@ import numpy as np
 
 from linmax.cluster.addresses import TableFile, opened
 from linmax.cluster.differences import StateDifference
-from linmax.cluster.model_states import FUSION, model_of, state_of
+from linmax.cluster.model_states import IS_ESTIMATOR, model_of, state_of
 from linmax.cluster.shards import Refused, ShardCounts, State, why
 from linmax.data.blocks import missing
 from linmax.data.matching import written
@@ -24,7 +24,7 @@ from linmax.util.checks import one_of
 __all__ = ["HeldFusion", "checked_votes_reading", "columns_of_votes", "label_among"]
 
 Columns = dict[str, Any]
-OPTIONS = ("label", "ignore", "format", "others")
+TABLE_OPTIONS = ("label", "ignore", "format", "others")
 OTHERS = ("refuse", "abstain")  # what votes for other classes than the fusion's are
 
 
@@ -32,8 +32,8 @@ def checked_votes_reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
     """Options of reading tables of votes as a dict, refused if they are none."""
     options = dict(reading or {})
     for name in options:
-        if name not in OPTIONS:
-            raise TypeError(f"reading: tables of votes have no option {name!r}; there are {', '.join(OPTIONS)}")
+        if name not in TABLE_OPTIONS:
+            raise TypeError(f"reading: tables of votes have no option {name!r}; there are {', '.join(TABLE_OPTIONS)}")
     ignored = options.get("ignore", ())
     if isinstance(ignored, str):
         raise TypeError(f"reading: ignore must be a list of columns, got {ignored!r}; try {[ignored]!r}")
@@ -66,7 +66,7 @@ class HeldFusion:
     def state_of(self, fusion: OnLineFusion) -> State:
         """Its state, of the kind that this one is."""
         description, arrays = state_of(fusion)
-        return description | {FUSION: self.state[0][FUSION]}, arrays
+        return description | {IS_ESTIMATOR: self.state[0][IS_ESTIMATOR]}, arrays
 
     def learn(self, source: Any, reading: Mapping[str, Any], by_rows: bool) -> tuple[State, ShardCounts] | Refused:  # noqa: ARG002
         """Go through one shard, once."""

@@ -15,7 +15,7 @@ from linmax.io.formats import make_format
 from linmax.io.formats.base import LineFormat
 from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import REASONS, Work
-from linmax.io.refusals import KEPT, Refusals
+from linmax.io.refusals import REFUSALS_KEPT, Refusals
 from linmax.io.scan import PADDING, last_line_end
 from linmax.io.sources import BOM, Source, refuse_encoding
 from linmax.io.vocabulary import Vocabulary
@@ -59,7 +59,7 @@ class LineReader:
             state=np.zeros(parsing.WIDTH, np.int64),
             **parsing.room_for_tokens(1024),
             classes=self.classes.numbers,
-            refusals=np.zeros((KEPT, 4), np.int64),
+            refusals=np.zeros((REFUSALS_KEPT, 4), np.int64),
             reasons=np.zeros(len(REASONS), np.int64),
             answers=np.zeros((16, 2)),
             tens=tens,
@@ -224,7 +224,7 @@ class LineReader:
         if not count:
             return
         assert self.format is not None
-        kept = work.refusals[: min(count, KEPT)]
+        kept = work.refusals[: min(count, REFUSALS_KEPT)]
         for line, reason, begin, end in kept.tolist():
             blamed = self.format.blamed(self._block, begin, end) if reason in parsing.WITH_VALUE else None
             self._refused(line, reason, blamed)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["KEPT", "Refusals"]
+__all__ = ["REFUSALS_KEPT", "Refusals"]
 
-KEPT = 20  # refused lines that are remembered
+REFUSALS_KEPT = 20  # refused lines that are remembered
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Refusals:
     def add(self, file: str, line: int, reason: str, told: str | None = None) -> None:
         """Count one; ``told`` is the reason with what was given in the line."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
-        if len(self.first) < KEPT:
+        if len(self.first) < REFUSALS_KEPT:
             self.first.append((file, line, told or reason))
 
     def copy(self) -> Refusals:
