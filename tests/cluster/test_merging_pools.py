@@ -128,7 +128,7 @@ def test_what_the_pool_counts_is_that_of_the_whole(kind):
             assert sorted(group.frequency[: group.used - 1]) == sorted(other.frequency[: other.used - 1])
             assert group.totals[-1] == other.totals[-1]
             # Each part weighs words by how rare they were in it, so that counts are those of the whole but for that.
-            assert np.allclose(sorted(group.totals[:-1]), sorted(other.totals[:-1]), rtol=0.02)
+            assert np.allclose(sorted(group.totals[:-1]), sorted(other.totals[:-1]), rtol=0.05)
             sums = [np.sort(one.counts[: one.used].sum(axis=1)) for one in (group, other)]
             assert np.allclose(*sums, rtol=0.2)
 
