@@ -11,7 +11,7 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from local import Local
 
 from linmax.models.columns import Columns
-from linmax.service import probing
+from linmax.service import probing, weighing
 
 M = "/v1/models/m"
 RAIN = {"attributes": {"rain": 1.0, "wind": 0.5}}
@@ -108,3 +108,25 @@ def test_a_learner_without_weights_is_not_asked_each_time(tmp_path, monkeypatch)
 def test_names_as_json_holds_them():
     found = Columns(voters=["ann", "bob"], raters=[("a", 1), "b"], attributes={"x": 0, 3: 1}).plain()
     assert found == [["ann", "bob"], [{"tuple": ["a", 1]}, "b"], ["x", 3]]
+
+
+def test_the_largest_weights_are_sought_once_for_all_who_look(tmp_path, monkeypatch):
+    monkeypatch.setattr("linmax.service.weighing.QUICK", -1.0)
+    sought = []
+    plain = weighing._largest
+    monkeypatch.setattr(weighing, "_largest", lambda *given: sought.append(given[-1]) or plain(*given))
+    with Local(tmp_path) as local:
+        make(local)
+        for label in "xy":
+            assert local.call("POST", f"{M}/learn", RAIN | {"label": label}).status == 200
+        shown = [local.call("GET", f"{M}/weights?limit={most}").body for most in (5, 5, 6, 5)]
+        assert sought == [5, 6]
+        assert shown[0] == shown[1] == shown[3]
+        monkeypatch.setattr("linmax.service.weighing.COPY_LIFETIME", 0.0)
+        local.service.models["m"].weighing._good_until = 0.0  # long after
+        assert local.call("POST", f"{M}/learn", {"attributes": {"snow": 1.0}, "label": "x"}).status == 200
+        later = local.call("GET", f"{M}/weights?limit=5").body
+        assert sought == [5, 6, 5]
+        assert {weight["name"] for weight in later["attributes"]} > {
+            weight["name"] for weight in shown[0]["attributes"]
+        }

@@ -26,6 +26,7 @@ SMALL_STATE = 2**18  # bytes of a state: the weights of a smaller one are found 
 MOST_BEHIND = 1000  # weights of a kind in an explanation
 QUICK = 0.001  # seconds: what takes less may be done each time
 COPY_LIFETIME = 20.0
+MOST_VIEWS = 8  # kept of the same weights
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):
@@ -60,28 +61,45 @@ class WeightsCache:
         self._applied = -1
         self._good_until = 0.0
         self._turn = asyncio.Lock()
+        self._views: dict[int, WeightsView] = {}  # of these arrays, by how many weights were wanted
 
     async def arrays(self, learner: Learner, applied: int) -> WeightArrays:
         """The weights after this event, or a moment before; ValueError when a learner has none to show."""
         async with self._turn:
-            began = time.monotonic()
-            if self._arrays is None or (applied != self._applied and began > self._good_until):
-                try:
-                    self._arrays = await _weights(learner)
-                except ValueError as error:  # as good as an answer: it is not asked again at once
-                    self._arrays = error.with_traceback(None)
-                ended, self._applied = time.monotonic(), applied
-                self._good_until = ended + COPY_LIFETIME * (ended - began) if ended - began > QUICK else 0.0
-            found = self._arrays
-        if isinstance(found, ValueError):
-            raise ValueError(str(found))
-        return found
+            return await self._found(learner, applied)
+
+    async def _found(self, learner: Learner, applied: int) -> WeightArrays:
+        began = time.monotonic()
+        if self._arrays is None or (applied != self._applied and began > self._good_until):
+            self._views.clear()
+            try:
+                self._arrays = await _weights(learner)
+            except ValueError as error:  # as good as an answer: it is not asked again at once
+                self._arrays = error.with_traceback(None)
+            self._applied, self._good_until = applied, 0.0
+            self._rest_after(began)
+        if isinstance(self._arrays, ValueError):
+            raise ValueError(str(self._arrays))
+        return self._arrays
+
+    def _rest_after(self, began: float) -> None:
+        """What has been found in the time since then is good for a multiple of it."""
+        ended = time.monotonic()
+        if ended - began > QUICK:
+            self._good_until = max(self._good_until, ended) + COPY_LIFETIME * (ended - began)
 
     async def largest(self, learner: Learner, applied: int, most: int) -> WeightsView:
         """The largest weights of each kind; ValueError when a learner has none to show."""
-        arrays, columns = await self.arrays(learner, applied), learner.model.columns
-        names = (columns.voters, columns.raters, columns.attributes)
-        return await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
+        async with self._turn:
+            arrays, columns = await self._found(learner, applied), learner.model.columns
+            if most not in self._views:
+                began, names = time.monotonic(), (columns.voters, columns.raters, columns.attributes)
+                found = await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
+                if len(self._views) == MOST_VIEWS:
+                    self._views.clear()
+                self._views[most] = found
+                self._rest_after(began)
+            return self._views[most]
 
     async def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
         """The largest weights of what an instance holds; none where a learner has none to show."""
