@@ -251,31 +251,27 @@ if JIT:
 
         return types.void(float64[::1], float64[::1], float64, int64), codegen
 
-    @intrinsic
-    def factorise(_, factor, least):  # type: ignore[no-untyped-def]
-        """See `plain_factorise`."""
+    def _on_square(name: str, write):  # type: ignore[no-untyped-def]
+        """What calls own code with the data and size of a square array, and the data of a row as long."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             data, size = _square(context, builder, sig.args[0], args[0])
             inside_array(context, builder, sig.args[1], args[1], integer(0), size)
-            bounds = array_struct(context, builder, sig.args[1], args[1]).data
-            call_own(builder, "linmax_factorise", VOID, _write_factorise, data, size, bounds)
+            row = array_struct(context, builder, sig.args[1], args[1]).data
+            call_own(builder, name, VOID, write, data, size, row)
             return context.get_dummy_value()
 
         return types.void(float64[:, ::1], float64[::1]), codegen
+
+    @intrinsic
+    def factorise(_, factor, least):  # type: ignore[no-untyped-def]
+        """See `plain_factorise`."""
+        return _on_square("linmax_factorise", _write_factorise)
 
     @intrinsic
     def solve_blocks(_, factor, x):  # type: ignore[no-untyped-def]
         """See `plain_solve_blocks`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            data, size = _square(context, builder, sig.args[0], args[0])
-            inside_array(context, builder, sig.args[1], args[1], integer(0), size)
-            to = array_struct(context, builder, sig.args[1], args[1]).data
-            call_own(builder, "linmax_solve_blocks", VOID, _write_solve, data, size, to)
-            return context.get_dummy_value()
-
-        return types.void(float64[:, ::1], float64[::1]), codegen
+        return _on_square("linmax_solve_blocks", _write_solve)
 
 else:
     add_times, factorise, solve_blocks = plain_add_times, plain_factorise, plain_solve_blocks
