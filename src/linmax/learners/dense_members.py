@@ -58,6 +58,15 @@ def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray
             past[c] += value * row[PAST, c]
 
 
+@kernel(hot=True)
+def passive_step(x: np.ndarray, one: float, loss: float, weight: float) -> np.float32:
+    """How far PA-I moves two classes apart; ``one`` is what stands for 1 in the place of the first attribute."""
+    square = one * one
+    for f in range(1, x.size):
+        square += x[f] * x[f]
+    return np.float32(min(weight, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
+
+
 @kernel()
 def deny_dense(
     x: np.ndarray, one: float, wrong: int, known: int, trials: float, weight: float, cells: np.ndarray,
@@ -69,10 +78,7 @@ def deny_dense(
         return
     loss = 1.0 - (scores[TRACK, other] - scores[TRACK, wrong])
     if loss > 0.0:
-        square = one * one
-        for f in range(1, x.size):
-            square += x[f] * x[f]
-        step = np.float32(min(weight, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
+        step = passive_step(x, one, loss, weight)
         cells[0, TRACK, wrong] -= step * one
         for f in range(1, x.size):
             cells[f, TRACK, wrong] -= step * x[f]
@@ -109,10 +115,7 @@ def learn_dense(
         return
     loss = 1.0 - (scores[TRACK, label] - scores[TRACK, rival])
     if loss > 0.0:
-        square = one * one
-        for f in range(1, x.size):
-            square += x[f] * x[f]
-        step = np.float32(min(weight, loss / (2.0 * square))) if square > 0.0 else np.float32(0.0)
+        step = passive_step(x, one, loss, weight)
         cells[0, TRACK, label] += step * one
         cells[0, TRACK, rival] -= step * one
         for f in range(1, x.size):
