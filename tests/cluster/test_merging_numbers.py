@@ -96,7 +96,7 @@ def test_bins_stay_what_they_were_at_the_start():
             assert np.allclose(cells[0][met], (pull[met] / sum(gained)[met]), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.small
+@pytest.mark.skipif(not JIT, reason="needs many trials")
 def test_edges_that_all_share_keep_their_bits():
     """Those of an attribute that was met late are 0 and the next number, of which no mean can be taken."""
     random = np.random.default_rng(3)
@@ -115,7 +115,7 @@ def test_edges_that_all_share_keep_their_bits():
     assert own.silent[2] == 1
 
 
-@pytest.mark.small
+@pytest.mark.skipif(not JIT, reason="needs many trials")
 def test_the_only_one_with_a_share_is_taken_as_it_is():
     start, parts = continued()
     merged = merge_since(start, parts, [0.0, 1.0])
@@ -140,7 +140,7 @@ def remembered(model):
     return sorted((*row, c) for row, c in zip(rows.tolist(), classes, strict=True))
 
 
-@pytest.mark.small
+@pytest.mark.skipif(not JIT, reason="needs many trials")
 def test_rows_of_the_start_are_remembered_once_and_new_ones_are_added():
     start, parts = continued(3)
     merged = merge_since(start, parts)
