@@ -106,6 +106,14 @@ def average_scores(view: MemberView, scratch: Scratch, instances: Instances, t: 
     return top_two(scratch.spare, view.shape)[0]
 
 
+@kernel()
+def move_lanes(lanes: np.ndarray, towards: np.ndarray, shares: np.ndarray) -> None:
+    """Move the scores of each lane by a share of the way."""
+    for row in range(lanes.shape[0]):
+        for lane in range(LANES):
+            lanes[row, lane] += shares[lane] * (towards[row, lane] - lanes[row, lane])
+
+
 @kernel(hot=True)
 def judge_by_average(
     view: MemberView,
@@ -156,9 +164,8 @@ def judge_by_average(
         lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.slopes)
         for lane in range(LANES):
             ahead = averages.coming(max(0, block * LANES + lane - begin), fade, age) * slope
-            share = ahead / (size + ahead)
-            for row in range(scratch.lanes.shape[0]):
-                scratch.lanes[row, lane] = (1.0 - share) * scratch.lanes[row, lane] + share * scratch.slopes[row, lane]
+            scratch.leads[lane] = ahead / (size + ahead)
+        move_lanes(scratch.lanes, scratch.slopes, scratch.leads)
         lane_leads(scratch.lanes, scratch.leads)
         for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
             if scratch.leads[t % LANES] > slack:

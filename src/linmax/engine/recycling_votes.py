@@ -254,7 +254,9 @@ def aimed(view: MemberView, scratch: Scratch, unit: float) -> tuple[float, float
     A unit that still does is kept: then nothing waits for the sum of the magnitudes. Without tables both are 0.
     """
     steps = whole_steps(scratch.tables.size // TABLE)
-    total, off = fill_tables(view.weights, unit, scratch.tables)
+    total, off = 0.0, 0.0
+    if unit > 0.0:
+        total, off = fill_tables(view.weights, unit, scratch.tables)
     if not LEAST_SHARE * steps < total < steps:
         total = magnitude(view.weights)
         if not 0.0 < total < np.inf:

@@ -91,7 +91,8 @@ def plain_fill_tables(weights: np.ndarray, unit: float, tables: np.ndarray) -> t
     """
     groups = tables.size // TABLE
     steps, bits = np.zeros(4 * groups, np.int16), digit_bits(groups)
-    steps[: weights.size] = (weights * unit + (ABOVE + 0.5)).astype(np.int32) - ABOVE
+    with np.errstate(invalid="ignore"):  # weights that outgrow the tables
+        steps[: weights.size] = (weights * unit + (ABOVE + 0.5)).astype(np.int32) - ABOVE
     subsets = np.arange(LANES)[:, None] >> np.arange(4) & 1
     for group in range(groups):
         sums = (subsets * steps[4 * group : 4 * group + 4]).sum(axis=1).astype(np.int16)
