@@ -56,7 +56,8 @@ class Frugal:
         costs
             What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
         tolerance
-            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer.
+            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer,
+            whatever they say: a class, one that nobody has named before unless ``classes`` were given, or nothing.
             Otherwise voters are asked until the best class leads so far that more votes are not worth their cost: the
             leads are chosen on the trials with the votes of all, by how often those asked so far would have answered
             otherwise, and how probable each answer was.
