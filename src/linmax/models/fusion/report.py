@@ -125,8 +125,9 @@ class Report(_Shown):
         True
         """
         from linmax.models.fusion.page import page_of
-        from linmax.util.outputs import replace_file
+        from linmax.util.outputs import check_output, replace_file
 
+        check_output(path)
         replace_file(Path(path), page_of(self).encode())
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +164,7 @@ class Report(_Shown):
             learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
             yield from _compared(learned, "best voter so far", self.learner, self.online, options.ascii_only)
         else:
-            yield from _unlabelled()
+            yield from _unlabelled(len({voter.weight for voter in self.voters}) > 1 or len(self.voters) == 1)
         if self.test is not None:
             held = f"Held out: {_counted(self.test.trials, 'trial')}"
             yield from _compared(held, "best voter on-line", self.learner, self.test, options.ascii_only)
@@ -221,7 +222,8 @@ class Report(_Shown):
             yield Text(f"Weight by normalisation: {told}")
         if any(side.weights for side in self.sides):
             yield from self._sides(ascii_only)
-        yield Text("An abstention counts as a mistake; ties of plurality go to the first class.", style="dim")
+        if self.online.trials or self.test is not None:
+            yield Text("An abstention counts as a mistake; ties of plurality go to the first class.", style="dim")
 
     def _sides(self, ascii_only: bool) -> Iterator[RenderableType]:
         from rich.text import Text
@@ -237,12 +239,13 @@ class Report(_Shown):
             yield Text(f"and {_counted(len(self.sides) - TABLE_ROWS, 'more value')} with fewer trials", style="dim")
 
 
-def _unlabelled() -> Iterator[RenderableType]:
-    """In the place of a comparison before the first label."""
+def _unlabelled(trusted: bool) -> Iterator[RenderableType]:
+    """In the place of a comparison before the first label; ``trusted`` says whether rows without one have taught."""
     from rich.text import Text
 
     yield Text("No label yet", style="bold")
-    yield Text("How often the fusion is right is not known; voters are trusted as far as they agree.")
+    told = "voters are trusted as far as they agree" if trusted else "this learner needs labels, and trusts all alike"
+    yield Text(f"How often the fusion is right is not known; {told}.")
     yield Text("")
 
 
@@ -296,7 +299,7 @@ def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
     if told["unclear"]:
         clauses.append(f"does not differ clearly from {_listed(told['unclear'])}")
     worst = next(verdict for verdict in ("loses to", "unclear", "beats") if told[verdict])
-    return Text(f"Fusion {_listed(clauses)}.", VERDICT_COLOURS[worst])
+    return Text(f"Fusion {', and '.join(clauses)}.", VERDICT_COLOURS[worst])
 
 
 def _listed(parts: Sequence[str]) -> str:
