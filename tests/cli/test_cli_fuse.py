@@ -110,7 +110,7 @@ def test_votes_that_name_no_label(tmp_path, capsys):
     path.write_text("v,w,y\n" + "a,?,a\nb,n/a,b\nx,b,b\n" * 5, encoding="utf-8")
     assert main(["fuse", str(path), "--label", "y", "--learner", "winnow(1.2)", "--abstain", "?", "--json", "-"]) == 0
     said = capsys.readouterr()
-    assert "10 votes name something that is never a label, 'n/a' (5), 'x' (5); they count as abstentions." in said.err
+    assert "10 votes name something that is never a label, 'x' (5), 'n/a' (5); they count as abstentions." in said.err
     assert json.loads(said.out)["voters"]["w"]["spoke"] == pytest.approx(1 / 3)
     assert main(["fuse", str(path), "--label", "y", "--classes", "a,b", "--abstain", "?"]) == 2
     assert "voted for" in capsys.readouterr().err
