@@ -162,7 +162,7 @@ def _objects(rows: Sequence[Any]) -> np.ndarray:
                 "[[vote], [vote], ...]"
             )
         for i, vote in enumerate(row):
-            table[t, i] = vote
+            table[t, i] = None if vote is np.ma.masked else vote
     return table
 
 
