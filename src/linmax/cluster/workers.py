@@ -269,11 +269,24 @@ class OnDask(Workers):
             if order is None:
                 continue
             function, arguments, name = order
+            self._revive(arguments)
             again = self.submit(function, *arguments, name=name, again=False)
             wait(again)
             (found[place],) = self._outcomes([again])
             again.release()
         return found
+
+    def _revive(self, arguments: Sequence[Any]) -> None:
+        """Compute again, one by one, arguments that were blamed for dead workers, which others may have killed."""
+        from distributed import Future, wait
+
+        for argument in arguments:
+            if isinstance(argument, list):
+                self._revive(argument)
+            elif isinstance(argument, Future) and argument.status == "error" and self._failed(argument).error == DIED:
+                with self._answered():
+                    argument.retry()
+                    wait(argument)
 
     def _outcomes(self, tasks: Sequence[Any]) -> list[TaskOutcome]:
         """Of tasks that have ended; results are fetched together, those that died with a worker once they are back."""
