@@ -21,6 +21,7 @@ SERIAL_FUSE_OPTIONS = (
     "test_fraction",
     "ask",
     "costs",
+    "tolerance",
     "wrong",
     "predictions",
     "plot",

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.data.labels import as_array, label_array, labels_with_gaps
-from linmax.data.matching import labels_meant, matched
+from linmax.data.matching import ROWS_OF_IDS, labels_meant, matched, tell_strangers
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -116,6 +116,8 @@ class OnLineFusion(Telling):
         distinct, inverse = labels_with_gaps(labels)
         known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
         ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
+        if state is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
+            tell_strangers(ballots, distinct, self.abstain)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
         if unknown:

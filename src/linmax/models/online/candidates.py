@@ -13,6 +13,7 @@ import numpy as np
 
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
+from linmax.data.labels import no_label
 from linmax.engine.engine import Settings
 from linmax.models.columns import Columns
 from linmax.models.model import Model
@@ -51,9 +52,9 @@ __all__ = [
 class NeedsCandidates(Reading):
     """The reading of a learner that chooses among candidates: there are no other classes."""
 
-    def check_label(self, label: Hashable) -> Never:
+    def check_label(self, label: Hashable, what: str = "label") -> Never:
         """Refuse a label without candidates."""
-        raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
+        raise ValueError(f"this learner chooses among candidates; give candidates= beside {what}={label!r}")
 
     def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Never:  # noqa: ARG002
         """Refuse an instance without candidates."""
@@ -74,6 +75,9 @@ def read_candidates(candidates: Candidates) -> list[Any]:
         raise TypeError(f"candidates must be hashable, got {names!r}; use text, numbers or tuples") from None
     if len(seen) < len(names):
         raise ValueError(f"candidates: {twice!r} is given twice; give each once")
+    nobody = next((name for name in names if no_label(name)), UNSET)
+    if nobody is not UNSET:
+        raise ValueError(f"candidates: {nobody!r} names nobody; leave it out")
     return names
 
 
@@ -203,9 +207,9 @@ def check_choice(learner: NamedAnswers, candidates: Candidates, label: Hashable,
     in_places(learner, names, *blocks)
 
 
-def place_of(label: Hashable, candidates: Sequence[Any]) -> int:
+def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") -> int:
     """The place of a label, which must be one of the candidates."""
     check_given(label)
     if label not in candidates:
-        raise ValueError(f"label: {label!r} is not among the candidates {list(candidates)!r}")
+        raise ValueError(f"{what}: {label!r} is not among the candidates {list(candidates)!r}")
     return candidates.index(label)
