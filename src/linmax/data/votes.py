@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linmax.core.contract import HUGE
 from linmax.data.rank_scores import checked_scores
 from linmax.util.checks import refuse_masked
 
@@ -161,7 +162,7 @@ def _objects(rows: Sequence[Any]) -> np.ndarray:
                 "[[vote], [vote], ...]"
             )
         for i, vote in enumerate(row):
-            table[t, i] = vote
+            table[t, i] = None if vote is np.ma.masked else vote
     return table
 
 
@@ -181,4 +182,14 @@ def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
         )
     if not len(table) or not table.shape[1]:
         raise ValueError(f"votes must have at least one trial and one voter, got shape {table.shape}")
-    return Ballots(checked_scores(table, 3) if table.ndim == 3 else table, names)
+    if table.ndim == 2:
+        return Ballots(table, names)
+    scores = checked_scores(table, 3)
+    if np.abs(scores).max() > HUGE:
+        t, i = np.argwhere(np.abs(scores) > HUGE)[0, :2].tolist()
+        rater = repr(names[i]) if names is not None else i
+        raise ValueError(
+            f"scores must be at most {HUGE:g} in magnitude, got {np.abs(scores[t, i]).max():g} at trial {t}, rater "
+            f"{rater}; scale them down"
+        )
+    return Ballots(scores, names)

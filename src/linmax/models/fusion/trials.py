@@ -18,6 +18,8 @@ from linmax.util.checks import at_least
 if TYPE_CHECKING:
     from linmax.models.fusion.state import FusionState
 
+BLOCKS = (list, np.ndarray)  # of votes, which are no vote
+
 __all__ = [
     "VoteBatch",
     "in_order",
@@ -38,6 +40,21 @@ class Options(Protocol):
     abstain: Any
     thresholds: bool
     by: Any
+
+
+@dataclass(frozen=True)
+class NamedVotes:
+    """A table of votes with its voters, as `experts` takes a DataFrame."""
+
+    table: np.ndarray
+    columns: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def to_numpy(self) -> np.ndarray:
+        """The votes."""
+        return self.table
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,8 @@ def make_batch(
     table = ballots.aligned(voters, named)
     places = sides.places(read_sides(sides.names, ballots.sides), len(table))
     if normaliser is None:
-        instances = experts(table, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
+        told = NamedVotes(table, voters)
+        instances = experts(told, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
         return VoteBatch(instances, instances.votes, instances.names, places)
     if fixed is None or table.shape[2] != len(fixed):
         raise ValueError(
@@ -163,6 +181,9 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
     elif isinstance(instance, Mapping):
         rows = {name: [vote] for name, vote in instance.items()}
+        several = next((n for n, v in instance.items() if state.normaliser is None and isinstance(v, BLOCKS)), None)
+        if several is not None:
+            raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
     else:
         wanted = 1 if state.normaliser is None else 2
         rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
