@@ -373,7 +373,7 @@ def blamed(folder, value):
 
 def test_what_tasks_share_is_computed_again_when_its_workers_died(tmp_path, doomed):
     workers = cluster.workers.OnDask(doomed)
-    model = workers.hold(dask.delayed(blamed)(str(tmp_path), 40))
+    (model,) = workers.hold([dask.delayed(blamed)(str(tmp_path), 40)])
     tasks = [workers.submit(operator.add, model, more, name="sum") for more in (1, 2)]
     tasks.append(workers.submit(operator.concat, [model], [2], name="list"))
     assert [found.result for found in workers.gather(tasks)] == [41, 42, [40, 2]]

@@ -20,7 +20,6 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
-from linmax.models.asking import Question
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
 from linmax.models.fusion.stopping import stopping_leads
@@ -94,18 +93,18 @@ class Few:
         others = np.delete(spoke, own, axis=1)
         return np.asarray(spoke[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
-    def next(self, question: Question) -> int | None:
+    def next(self, votes: np.ndarray, asked: np.ndarray) -> int | None:
         """Whom of them to ask next, or None when the answer leads enough."""
         for voter in self.risen:
-            if not question.asked[voter]:
+            if not asked[voter]:
                 return voter
-        heard = question.asked[self.members]
+        heard = asked[self.members]
         if heard.all():
             return None
         size = int(np.argmin(heard))
         if size in self.sizes:
             step = self.sizes.index(size)
-            if judged(self.models[step], question.votes[None, self.columns(step)])[1][0] >= self.leads[step]:
+            if judged(self.models[step], votes[None, self.columns(step)])[1][0] >= self.leads[step]:
                 return None
         return self.members[size]
 

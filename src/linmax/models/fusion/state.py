@@ -13,6 +13,8 @@ from linmax.data.experts import Experts
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
+from linmax.engine.engine import Engine
+from linmax.models.asking import newcomer
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
@@ -45,6 +47,7 @@ class FusionState:
     logit: LogitRival = field(default_factory=LogitRival)
     few: Few | None = None  # where voters are asked one by one and some accuracy may be given up
     _reader: RowReader | None = field(default=None, init=False)
+    _newcomer: Engine | None = field(default=None, init=False)  # until something is learned
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it as plain data and arrays."""
@@ -123,6 +126,7 @@ class FusionState:
 
         The model of a few knows no weights: with them, the model of all learns every trial.
         """
+        self._newcomer = None
         told = labels_with_gaps(labels)[1] >= 0
         known = np.isin(labels, self.model.known) if self.few is not None else told
         few = self._of_few(batch) & told & known & (weights is None)
@@ -169,6 +173,7 @@ class FusionState:
         codes = reader.codes(votes) if 0 <= place < known else None
         if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
+        self._newcomer = None
         labels = np.array([place], np.int32)
         few = self.few if self.few is not None and self.few.fits(self.model) else None
         if few is not None and few.asked(codes >= 0)[0]:
@@ -260,7 +265,7 @@ class FusionState:
     def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
         """The prediction set of each trial."""
         found: list[tuple[Any, ...]] = [()] * len(batch)
-        for trials, model, part in self._parts(batch):
+        for trials, model, part in self.parts_of(batch):
             scores = model.rates(part)
             for t, names in zip(trials, chosen(scores, model.sets(scores, coverage), model.classes), strict=True):
                 found[t] = names
@@ -269,7 +274,7 @@ class FusionState:
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
         found = np.empty(len(batch), dtype=object)
-        for trials, model, part in self._parts(batch):
+        for trials, model, part in self.parts_of(batch):
             found[trials] = model.predict(part).tolist()
         return as_array(found.tolist())
 
@@ -297,12 +302,12 @@ class FusionState:
         """What the model says of each of `classes` for each trial."""
         classes = self.classes
         table = np.zeros((len(batch), len(classes)))
-        for trials, model, part in self._parts(batch):
+        for trials, model, part in self.parts_of(batch):
             place = {name: i for i, name in enumerate(model.classes)}
             table[trials] = judge(model, part)[:, [place[name] for name in classes]]
         return table
 
-    def _parts(self, batch: VoteBatch) -> Iterator[tuple[np.ndarray, ExpertsModel, Experts]]:
+    def parts_of(self, batch: VoteBatch) -> Iterator[tuple[np.ndarray, ExpertsModel, Experts]]:
         """Trials as the model knows them, as many at a time as there is room for.
 
         Where votes name classes that are not yet known, a guest takes its place that has met these.
@@ -328,6 +333,14 @@ class FusionState:
             names, trials = [batch.names[vote] for vote in votes], np.array(places)
             guest = self.model.visited(self.model.layout, names, names)
             yield trials, guest, self.known(self.laid_out(batch.taken(trials)), names)
+
+    def newcomer(self, model: ExpertsModel) -> Engine:
+        """Like the engine of the model, with one more class that a vote has named; kept until something is learned."""
+        if model is not self.model:
+            return newcomer(model, model.layout)
+        if self._newcomer is None:
+            self._newcomer = newcomer(model, model.layout)
+        return self._newcomer
 
     def held(self, places: np.ndarray) -> dict[str, Any]:
         """The values of the side columns at one trial; None for one that is missing or was never met."""
