@@ -14,7 +14,7 @@ from linmax.core.contract import HUGE
 from linmax.data.rank_scores import checked_scores
 from linmax.util.checks import refuse_masked
 
-__all__ = ["Ballots", "read_ballots"]
+__all__ = ["Ballots", "ballots_of", "read_ballots"]
 
 
 IS_LEFT_OUT = np.frompyfunc(partial(operator.is_, ...), 1, 1)  # whether a vote is ``...``
@@ -190,6 +190,23 @@ def _distinct(names: Any) -> tuple[str, ...]:
     return told
 
 
+def ballots_of(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
+    """A table of votes, of which those that are ``...`` are of voters who were not asked.
+
+    Examples
+    --------
+    >>> given = ballots_of(np.array([["x", ...], ["y", None]], dtype=object), ("ann", "bob"))
+    >>> given.table.tolist(), given.asked(["ann", "bob"], True).tolist()
+    ([['x', None], ['y', None]], [[True, False], [True, True]])
+    """
+    skipped = IS_LEFT_OUT(table).astype(bool) if table.dtype == object else np.zeros(0, bool)
+    if not skipped.any():
+        return Ballots(table, names)
+    table = table.copy()
+    table[skipped] = None
+    return Ballots(table, names, (), skipped)
+
+
 def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
     if table.ndim not in (2, 3):
         raise ValueError(
@@ -199,12 +216,7 @@ def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
     if not len(table) or not table.shape[1]:
         raise ValueError(f"votes must have at least one trial and one voter, got shape {table.shape}")
     if table.ndim == 2:
-        skipped = IS_LEFT_OUT(table).astype(bool) if table.dtype == object else np.zeros(0, bool)
-        if not skipped.any():
-            return Ballots(table, names)
-        table = table.copy()
-        table[skipped] = None
-        return Ballots(table, names, (), skipped)
+        return ballots_of(table, names)
     scores = checked_scores(table, 3)
     if np.abs(scores).max() > HUGE:
         t, i = np.argwhere(np.abs(scores) > HUGE)[0, :2].tolist()
