@@ -32,7 +32,7 @@ def states(monkeypatch: pytest.MonkeyPatch, learner: str, votes: np.ndarray, lab
     instances = linmax.experts(votes=votes, abstain=-1, classes=classes, **asked)
     by_bits = linmax.run(learner, instances, labels, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(first_state, "form_of", lambda run, tracked: 0)
+        patch.setattr(first_state, "form_of", lambda run, tracked, votes: 0)
         plain = linmax.run(learner, instances, labels, **options)
     assert not plain.model.engine.members.forms.any()
     return by_bits, plain
@@ -91,7 +91,7 @@ def test_what_goes_by_bits() -> None:
     def form(rule: Any, recycling: tuple[int, int, int, int] = (100, 5, 10**9, 0), averaging: int = 1) -> int:
         run = Run(rule)
         run.recycling, run.averaging = recycling, averaging
-        return form_of(run, True)
+        return form_of(run, True, True)
 
     passes = linmax.recycle("perceptron").numbers[2]
     kept = (100, 5, passes, 0)

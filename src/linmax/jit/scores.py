@@ -16,6 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import CHECKED, JIT, inside_array
+from linmax.jit.selection import bits_of_values
 from linmax.jit.vectors import (
     DOUBLE,
     FLOAT,
@@ -26,6 +27,7 @@ from linmax.jit.vectors import (
     broadcast,
     call_own,
     data_pointer,
+    each_bit,
     integer,
     loop,
     prefetch_pointer,
@@ -36,12 +38,15 @@ __all__ = [
     "WeightedRows",
     "add_dense",
     "add_rows",
+    "check_rows",
     "dense_tail",
     "plain_add_dense",
     "plain_add_rows",
     "plain_start_dense",
     "plain_start_rows",
+    "sparse_tail",
     "start_dense",
+    "start_dense_skipping",
     "start_rows",
     "write_pass",
 ]
@@ -115,6 +120,7 @@ class WeightedRows(NamedTuple):
     values: Any
     count: Any
     within: Any  # how many row numbers may be read, those of later instances included
+    skips: bool = False  # whether stretches of values that are all 0 are passed over, which changes no sum
 
 
 def write_pass(
@@ -149,7 +155,7 @@ def write_pass(
         def body(j: Any, sums: list[Any]) -> list[Any]:
             if together > 1 and streamed:
                 prefetch_stream(j)
-            if rows.numbers is not None and together > 1 and lanes > 2:  # rows of one or two numbers gain nothing
+            if rows.numbers is not None and together > 1 and lanes > 1:  # rows of one number gain nothing
                 prefetch_weights(j)
             updated = []
             for way in range(together):
@@ -167,7 +173,20 @@ def write_pass(
     multiple = broadcast(builder, factor, lanes)
     first = [builder.load(vector_pointer(builder, start, place, lanes), align=align) for place in places]
     sums = [builder.fmul(multiple, begin) for begin in first] + [ir.Constant(vector, None)] * (parts * (ways - 1))
-    j, *sums = loop(builder, integer(0), ways, rows.count, sums, add(ways))
+    if rows.skips:
+        j = builder.and_(rows.count, integer(-ways))
+
+        def some(begin: Any, sums: list[Any]) -> list[Any]:
+            bits = bits_of_values(builder, builder.gep(rows.values, [begin]), builder.sub(j, begin))
+            for shift in (1, 2)[: ways // 2]:  # the lowest bit of a stretch stands for all of them
+                bits = builder.or_(bits, builder.lshr(bits, integer(shift)))
+            heads = builder.and_(bits, integer(sum(1 << bit for bit in range(0, 64, ways))))
+            return each_bit(builder, heads, sums, lambda bit, sums: add(ways)(builder.add(begin, bit), sums))
+
+        blocks = builder.and_(builder.add(j, integer(63)), integer(-64))
+        _, *sums = loop(builder, integer(0), 64, blocks, sums, some)
+    else:
+        j, *sums = loop(builder, integer(0), ways, rows.count, sums, add(ways))
     while len(sums) > parts:
         half = len(sums) // 2
         sums = [builder.fadd(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
@@ -176,7 +195,7 @@ def write_pass(
         builder.store(total, vector_pointer(builder, scores, place, lanes), align=align)
 
 
-def _write_scores(sparse: bool) -> Callable[..., None]:
+def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
     """The writer of the function that adds up rows, sparse or dense: a pass for every block of classes."""
 
     def write(builder: Any, *arguments: Any) -> None:
@@ -185,7 +204,7 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
 
         def block(first: Any, step: Any, shape: tuple[int, int, int]) -> None:
             to, of, begin = [builder.gep(pointer, [first]) for pointer in (scores, weights, start)]
-            write_pass(builder, to, begin, factor, WeightedRows(of, step, numbers, values, count, within), shape)
+            write_pass(builder, to, begin, factor, WeightedRows(of, step, numbers, values, count, within, skips), shape)
 
         other = builder.append_basic_block("other")
         choice = builder.switch(stride, other)
@@ -210,38 +229,44 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
     return write
 
 
-def _check_scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> None:
-    """In the checked mode: all rows are in the weights, and the scores have room for one."""
-    base, stride = args[2:4]
-    inside_array(context, builder, kinds[0], args[0], integer(0), stride)
-    if constant is not None:
-        inside_array(context, builder, kinds[1], args[1], builder.sub(base, stride), stride)
+def check_rows(context: Any, builder: Any, kinds: Any, args: Any, tail: list[Any], before: bool) -> None:
+    """In the checked mode: all rows are in the weights, which ``args`` begin with, and so is that ``before`` the first.
+
+    After the weights come the first place and the stride; the last arguments are those of `sparse_tail`, or
+    `dense_tail`.
+    """
+    base, stride = args[1:3]
+    if before:
+        inside_array(context, builder, kinds[0], args[0], builder.sub(base, stride), stride)
     if len(tail) == 2:
-        inside_array(context, builder, kinds[1], args[1], base, builder.mul(tail[1], stride))
+        inside_array(context, builder, kinds[0], args[0], base, builder.mul(tail[1], stride))
         return
     for kind, array in zip(kinds[-4:-2], args[-4:-2], strict=True):
         inside_array(context, builder, kind, array, args[-2], tail[1])
     with cgutils.for_range_slice(builder, integer(0), tail[1], integer(1), intp=I64) as (j, _):
         row = builder.sext(builder.load(builder.gep(tail[2], [j])), I64)
-        inside_array(context, builder, kinds[1], args[1], builder.add(base, builder.mul(row, stride)), stride)
+        inside_array(context, builder, kinds[0], args[0], builder.add(base, builder.mul(row, stride)), stride)
 
 
-def _scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> Any:
+def _scores(
+    context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any], skips: bool = False
+) -> Any:
     """Call the function that adds up rows; ``tail`` holds its arguments from ``values`` on."""
     if CHECKED:
-        _check_scores(context, builder, kinds, args, constant, tail)
+        inside_array(context, builder, kinds[0], args[0], integer(0), args[3])
+        check_rows(context, builder, kinds[1:], args[1:], tail, constant is not None)
     scores = data_pointer(context, builder, kinds[0], args[0])
     weights, stride = data_pointer(context, builder, kinds[1], args[1], args[2]), args[3]
     start, factor = scores, ir.Constant(DOUBLE, 1.0)
     if constant is not None:
         start, factor = builder.gep(weights, [builder.neg(stride)]), constant
     sparse = len(tail) > 2
-    name = "linmax_rows" if sparse else "linmax_dense"
-    call_own(builder, name, VOID, _write_scores(sparse), scores, weights, stride, start, factor, *tail)
+    name = "linmax_rows" if sparse else "linmax_dense_skipping" if skips else "linmax_dense"
+    call_own(builder, name, VOID, _write_scores(sparse, skips), scores, weights, stride, start, factor, *tail)
     return context.get_dummy_value()
 
 
-def _sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
+def sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
     """The values, their number, the row numbers and how many of these may be read."""
     (rows, values, lo, hi), (rows_kind, values_kind) = args[-4:], kinds[-4:-2]
     table = array_struct(context, builder, rows_kind, rows)
@@ -262,7 +287,7 @@ if JIT:
         """See `plain_add_rows`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _sparse_tail(context, builder, sig.args, args)
+            tail = sparse_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, None, tail)
 
         return types.void(scores, weights, int64, int64, int32[::1], float64[::1], int64, int64), codegen
@@ -272,7 +297,7 @@ if JIT:
         """See `plain_start_rows`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _sparse_tail(context, builder, sig.args, args)
+            tail = sparse_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, args[4], tail)
 
         return types.void(scores, weights, int64, int64, float64, int32[::1], float64[::1], int64, int64), codegen
@@ -297,5 +322,16 @@ if JIT:
 
         return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
 
+    @intrinsic
+    def start_dense_skipping(_, scores, weights, base, stride, constant, values):  # type: ignore[no-untyped-def]
+        """`start_dense` for a row with many zeros: stretches of them are not added up. The sums are the same."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            tail = dense_tail(context, builder, sig.args, args)
+            return _scores(context, builder, sig.args, args, args[4], tail, skips=True)
+
+        return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
+
 else:
     add_rows, add_dense, start_rows, start_dense = plain_add_rows, plain_add_dense, plain_start_rows, plain_start_dense
+    start_dense_skipping = plain_start_dense
