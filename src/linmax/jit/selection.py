@@ -72,7 +72,7 @@ def plain_leads(scores: np.ndarray, known: int, label: int, reach: float) -> boo
 
     By a number: where there is a nan or an infinity it does not lead. ``scores`` has room for whole vectors of 8.
     """
-    return all(reach < scores[label] - scores[j] < math.inf for j in range(known) if j != label)
+    return all(reach < float(scores[label]) - float(scores[j]) < math.inf for j in range(known) if j != label)
 
 
 def plain_nonzero_bits(values: np.ndarray, first: int) -> int:
