@@ -116,7 +116,7 @@ def test_infinite_and_missing_weights_keep_their_meaning() -> None:
     assert scores[1] == 3.0
 
 
-@pytest.mark.parametrize("stride", STRIDES)
+@pytest.mark.parametrize("stride", [2, 4, 8])
 def test_zeros_that_are_skipped_leave_the_same_bits(stride: int) -> None:
     for length in (*LENGTHS, 64, 67, 131):
         for share in (0.0, 0.05, 0.5, 1.0):

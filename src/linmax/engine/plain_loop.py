@@ -61,10 +61,10 @@ def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
 
 @kernel()
 def mostly_zeros(instances: Instances, shape: np.ndarray) -> bool:
-    """Whether there are dense attributes alone, and in the first rows most stretches of four of them are 0."""
+    """Whether there are dense attributes alone, up to eight classes, and in the first rows most fours of them are 0."""
     dense, stretches = instances.dense, instances.dense.shape[1] // 4
     rows, empty = min(SAMPLE, dense.shape[0]), 0
-    if rows < SAMPLE or instances.indptr.size or shape[EXPERTS]:
+    if rows < SAMPLE or instances.indptr.size or shape[EXPERTS] or not 2 <= shape[STRIDE] <= 8:
         return False
     for t in range(rows):
         for part in range(stretches):

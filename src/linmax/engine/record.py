@@ -148,13 +148,6 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
 @kernel(int64(RecordT, Labels, int64))
 def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
     """Count trials whose scores would be overwritten anyway; returns how many classes are known after them."""
-    highest, told = -1, 0
-    for t in range(labels.size):
-        highest = max(highest, labels[t])
-        told += labels[t] >= 0
-    if highest < known:  # as a rule
-        record.counts[JUDGED] += told
-        return known
     for t in range(labels.size):
         if labels[t] >= known:
             known = labels[t] + 1

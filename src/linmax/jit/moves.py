@@ -1,7 +1,7 @@
 """Adding a multiple of an instance to the weights of one class and taking it from those of another, row by row.
 
-Of a row all weights are written that a vector holds, not just the two that move: then the scores of the next instance,
-which are added up by vectors, need not wait until the two have reached the cache. The functions ``plain_...`` define
+Of a row all weights are written that a vector holds, not just the one that moves: then the scores of the next instance,
+which are added up by vectors, need not wait until it has reached the cache. The functions ``plain_...`` define
 the results; they run when the compiler is off.
 """
 
@@ -37,8 +37,7 @@ from linmax.jit.vectors import (
 
 __all__ = ["move_dense", "move_rows", "plain_move_dense", "plain_move_rows"]
 
-_BLOCK = 4  # lanes of the parts of a long row
-_WHOLE = (2, 4, 8)  # lengths of rows that are one vector
+_BLOCK = 4  # lanes of the parts of a row; one that is longer than two is so many whole blocks
 
 
 def plain_move_rows(
@@ -133,15 +132,12 @@ def _write_moves(builder: Any, arguments: Any, lanes: int, blocks: list[Any]) ->
 
 
 def _write(builder: Any, *arguments: Any) -> None:
-    """Rows that are one vector as a whole, of others the block or the two blocks that hold the classes."""
+    """Rows of two weights as a whole; of others the block, or the two blocks, that hold the classes."""
     stride, first, second = arguments[1:4]
-    other, apart, together = (builder.append_basic_block(name) for name in ("other", "apart", "together"))
-    choice = builder.switch(stride, other)
-    for lanes in _WHOLE:
-        case = builder.append_basic_block("case")
-        choice.add_case(integer(lanes), case)
-        builder.position_at_end(case)
-        _write_moves(builder, arguments, lanes, [integer(0)])
+    short, other, apart, together = (builder.append_basic_block(name) for name in ("short", "other", "apart", "one"))
+    builder.cbranch(builder.icmp_signed("==", stride, integer(2)), short, other)
+    builder.position_at_end(short)
+    _write_moves(builder, arguments, 2, [integer(0)])
     builder.position_at_end(other)
     blocks = [builder.and_(cls, integer(-_BLOCK)) for cls in (first, second)]
     builder.cbranch(builder.icmp_signed("==", *blocks), together, apart)

@@ -55,6 +55,7 @@ __all__ = [
 # of 1, 2, 4, 8 and 24 are one pass with the stride as a constant; others are passes over 16 classes, then over 8.
 # Vectors have at most 8 lanes: LLVM splits longer ones badly.
 _SHAPES = ((1, 1, 4), (2, 1, 4), (4, 1, 4), (8, 1, 4), (8, 3, 2))
+_SKIPPING = _SHAPES[1:4]
 _WIDE, _NARROW = (8, 2, 4), (8, 1, 4)
 _ROWS_AHEAD = 16  # rows prefetched, the next instance's included: its first misses would otherwise stall every trial
 _VALUES_AHEAD = 256  # row numbers and values prefetched: the hardware's own prefetching stops at the end of every page
@@ -173,14 +174,14 @@ def write_pass(
     multiple = broadcast(builder, factor, lanes)
     first = [builder.load(vector_pointer(builder, start, place, lanes), align=align) for place in places]
     sums = [builder.fmul(multiple, begin) for begin in first] + [ir.Constant(vector, None)] * (parts * (ways - 1))
-    if rows.skips:
+    if rows.skips:  # in fours, the ways of all shapes that skip
         j = builder.and_(rows.count, integer(-ways))
 
         def some(begin: Any, sums: list[Any]) -> list[Any]:
             bits = bits_of_values(builder, builder.gep(rows.values, [begin]), builder.sub(j, begin))
-            for shift in (1, 2)[: ways // 2]:  # the lowest bit of a stretch stands for all of them
+            for shift in (1, 2):  # the lowest bit of four stands for all of them
                 bits = builder.or_(bits, builder.lshr(bits, integer(shift)))
-            heads = builder.and_(bits, integer(sum(1 << bit for bit in range(0, 64, ways))))
+            heads = builder.and_(bits, integer(0x1111111111111111))
             return each_bit(builder, heads, sums, lambda bit, sums: add(ways)(builder.add(begin, bit), sums))
 
         blocks = builder.and_(builder.add(j, integer(63)), integer(-64))
@@ -208,7 +209,7 @@ def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
 
         other = builder.append_basic_block("other")
         choice = builder.switch(stride, other)
-        for shape in _SHAPES:
+        for shape in _SKIPPING if skips else _SHAPES:
             length = integer(shape[0] * shape[1])
             case = builder.append_basic_block("case")
             choice.add_case(length, case)
@@ -216,6 +217,9 @@ def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
             block(integer(0), length, shape)
             builder.ret_void()
         builder.position_at_end(other)
+        if skips:
+            builder.unreachable()
+            return
         done = integer(0)
         for shape in (_WIDE, _NARROW):
 
@@ -324,7 +328,10 @@ if JIT:
 
     @intrinsic
     def start_dense_skipping(_, scores, weights, base, stride, constant, values):  # type: ignore[no-untyped-def]
-        """`start_dense` for a row with many zeros: stretches of them are not added up. The sums are the same."""
+        """`start_dense` for a row with many zeros: stretches of four are not added up. The sums are the same.
+
+        For strides of 2, 4 and 8.
+        """
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             tail = dense_tail(context, builder, sig.args, args)

@@ -184,8 +184,8 @@ def _write_leads(builder: Any, scores: Any, known: Any, label: Any, reach: Any) 
 
 
 def bits_of_values(builder: Any, values: Any, count: Any) -> Any:
-    """A mask of those of ``count`` numbers that are not 0, but no more than the first 64."""
-    return call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, values, count, how="alwaysinline")
+    """A mask of those of the first 64 of ``count`` numbers that are not 0."""
+    return call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, values, count)
 
 
 def _write_nonzero_bits(builder: Any, values: Any, count: Any) -> None:
