@@ -120,3 +120,13 @@ def test_masks_of_voters() -> None:
 @pytest.mark.parametrize("bits", [0, 1, 0b1011, 2**62, 2**63 - 1, 0x5A5A5A5A5A5A5A5A])
 def test_bits_set(bits: int) -> None:
     assert bits_set(bits) == bits.bit_count()
+
+
+@pytest.mark.small
+def test_a_member_that_does_not_recycle_beside_one_that_does() -> None:
+    """Nothing is averaged or logged, so nothing goes by bits."""
+    votes, labels = problem(80, 5, 3, 0.2)
+    instances = linmax.experts(votes=votes, abstain=-1, classes=range(3))
+    both = linmax.run("combine(R(s=10)-perceptron, perceptron, how=wma)", instances, labels)
+    assert len(both) == 80
+    assert both.model.engine.members.recycler == 0
