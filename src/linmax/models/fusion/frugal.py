@@ -11,7 +11,6 @@ import numpy as np
 from linmax.data.blocks import missing
 from linmax.data.votes import Ballots
 from linmax.models.asking import Question, order_by_worth, order_to_settle, read_costs
-from linmax.models.fusion.comparison import FIRST_VOTER
 from linmax.models.fusion.few import Few
 from linmax.models.fusion.panel import VoterPanels, panel_of
 from linmax.models.fusion.shares import voter_weights
@@ -25,7 +24,7 @@ __all__ = ["Frugal"]
 AGAINST = 0.5  # with side columns: share of the weight not yet asked that may speak against the answer
 FURTHER = 2  # likewise: voters beyond a panel that is enough, who are asked where it is in doubt
 STALE = 0.1  # growth of the trials after which panels are compared afresh
-TRIED = 8.0  # votes of late after which a voter who does better than the panel may join it
+TRIED = 8.0  # questions of late after which a voter who does better than the panel may join it
 GAIN_ERRORS = 1.0  # standard errors by which it does better; who joins by chance leaves again
 
 
@@ -68,7 +67,8 @@ class Frugal:
         Notes
         -----
         Learn from such a trial with the votes that there are: ``partial_fit({name: [vote] for ...}, [label])``. A voter
-        that is not among the columns has not been asked; it keeps its weight. With a tolerance, instances with the
+        that is not among the columns has not been asked, nor one whose vote is ``...`` (in a table of many trials); it
+        keeps its weight. One that is there with None was asked, and abstained. With a tolerance, instances with the
         votes of the panel alone are answered, and learned, by models of its first voters; without one by that of all.
 
         Examples
@@ -187,8 +187,8 @@ def _explored(state: FusionState, outside: Sequence[int], asked: np.ndarray) -> 
     if not outside or asked[outside].any():
         return None
     if drawn(4, state.tally.trials) < 0.5:
-        spoke = state.tally.spoke[FIRST_VOTER:]
-        return min(outside, key=lambda voter: (spoke[voter], voter))
+        ever = state.recent.ever
+        return min(outside, key=lambda voter: (ever[voter], voter))
     right = state.recent.accuracy_lately()
     return max(outside, key=lambda voter: (right[voter], -voter))
 
@@ -198,12 +198,12 @@ def _risen(state: FusionState, chosen: Sequence[int], joined: Sequence[int] = ()
 
     Who has joined for that reason stays as long as it is not behind.
     """
-    spoke = state.recent.lately[1]
-    right = state.recent.lately[0] / np.maximum(spoke, 1.0)
+    asked = state.recent.lately[1]
+    right = state.recent.lately[0] / np.maximum(asked, 1.0)
     best = right[list(chosen)].max(initial=0.0)
-    sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(spoke, 1.0))
+    sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
     stays = [voter for voter in joined if right[voter] >= best]
-    found = np.flatnonzero(sure & (spoke >= TRIED)).tolist()
+    found = np.flatnonzero(sure & (asked >= TRIED)).tolist()
     return [*stays, *(voter for voter in found if voter not in chosen and voter not in joined)]
 
 

@@ -147,7 +147,7 @@ class FusionState:
             return np.zeros(len(batch), bool)
         met = set(self.model.known)
         strange = np.array([name not in met for name in batch.names] + [False])
-        return self.few.asked(batch.said >= 0) & ~strange[batch.said].any(axis=1)
+        return self.few.asked(batch.asked) & ~strange[batch.said].any(axis=1)
 
     def _codes(self, batch: VoteBatch) -> np.ndarray:
         """Votes by the model's numbers."""
@@ -156,8 +156,8 @@ class FusionState:
 
     def _learn_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> np.ndarray:
         place = {name: i for i, name in enumerate(self.model.classes)}
-        trials = zip(self._codes(batch), labels.tolist(), strict=True)
-        return np.array([not few.learn(row, place[name]) for row, name in trials])
+        trials = zip(self._codes(batch), batch.asked, labels.tolist(), strict=True)
+        return np.array([not few.learn(row, asked, place[name]) for row, asked, name in trials])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.
@@ -170,18 +170,18 @@ class FusionState:
             self._reader = RowReader(self)
         reader, known = self._reader, int(self.model.engine.state.shape[KNOWN])
         place = reader.label(y)
-        codes = reader.codes(votes) if 0 <= place < known else None
-        if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
+        codes, asked = reader.codes(votes) if 0 <= place < known else (None, None)
+        if codes is None or asked is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
         self._newcomer = None
         labels = np.array([place], np.int32)
         few = self.few if self.few is not None and self.few.fits(self.model) else None
-        if few is not None and few.asked(codes >= 0)[0]:
-            right = np.array([few.learn(codes[0], place)])
-            self.recent.note(codes[0], place)
+        if few is not None and few.asked(asked)[0]:
+            right = np.array([few.learn(codes[0], asked[0], place)])
+            self.recent.note(codes[0], asked[0], place)
         else:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
-            self.recent.add(codes, labels)
+            self.recent.add(codes, labels, asked)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         self.logit.add_row(codes, labels, right)
         return True
@@ -213,9 +213,9 @@ class FusionState:
             place = {name: i for i, name in enumerate(self.model.classes)}
             said, told = self._codes(batch), np.array([place[name] for name in names], np.int64)
             few = np.zeros(len(told), bool) if few is None else few
-            self.recent.add(said[~few], told[~few])
-            for row, label in zip(said[few], told[few].tolist(), strict=True):
-                self.recent.note(row, label)
+            self.recent.add(said[~few], told[~few], batch.asked[~few])
+            for row, asked, label in zip(said[few], batch.asked[few], told[few].tolist(), strict=True):
+                self.recent.note(row, asked, label)
             self.logit.add(said, told, right, batch.logs)
 
     def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
@@ -294,7 +294,7 @@ class FusionState:
         """What answers one trial: a model, the trial as it takes it, and the voter of each of its columns."""
         if self.few is not None and self._of_few(batch)[0]:
             votes = self._codes(batch)
-            step = int(self.few.steps(votes)[0])
+            step = int(self.few.steps(batch.asked)[0])
             return self.few.models[step], self.few.instances(votes, step), np.array(self.few.columns(step))
         return self.model, self.known(self.laid_out(batch)), voter_of(self)
 
@@ -318,7 +318,7 @@ class FusionState:
         few = self._of_few(batch)
         if self.few is not None and few.any():
             trials, codes = np.flatnonzero(few), self._codes(batch.taken(few))
-            steps = self.few.steps(codes)
+            steps = self.few.steps(batch.asked[few])
             for step in np.unique(steps).tolist():
                 yield trials[steps == step], self.few.models[step], self.few.instances(codes[steps == step], step)
         usual = np.flatnonzero(~guests & ~few)
