@@ -21,7 +21,16 @@ from linmax.learners.votes.confusions import (
     log_odds,
     new_confusions,
 )
-from linmax.learners.votes.growth import blocked, new_pool, spread_agreement, spread_out, spread_pool, with_factors
+from linmax.learners.votes.growth import (
+    blocked,
+    narrowed,
+    new_pool,
+    restored,
+    silent_block,
+    spread_agreement,
+    spread_out,
+    spread_pool,
+)
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
@@ -29,14 +38,15 @@ from linmax.learners.votes.mixture import (
     INFORMED,
     LOGITS,
     MEMORIES,
+    NARROW,
     OUTSET,
     RIDGE,
+    SEES_CONFUSION,
     SPOKEN,
     STEADY,
     TRIALS,
     TRUST,
     MixtureRoom,
-    Pool,
     play_votes,
 )
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, SHARE, VOTERS
@@ -58,7 +68,7 @@ class RunningVotes(Running):
 
     def __init__(self) -> None:
         self.refitted = RunningSoftmax(REFITTED, True, 0)
-        self.blocks = np.zeros(3, np.int64)  # voters, raters, thresholds
+        self.blocks = np.zeros(4, np.int64)  # voters, raters, thresholds, voters by how many are silent
         self.signs = np.zeros(0)  # of the voters
         self.pool = new_pool()
         self.agreement = no_agreement()
@@ -77,8 +87,9 @@ class RunningVotes(Running):
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart({name: array.copy() for name, array in arrays.items()})
-        self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
-        self.pool, self.room = with_factors(Pool(**parts["pool"])), None
+        self.blocks, self.signs = np.zeros(4, np.int64), parts[""]["signs"]
+        self.blocks[: parts[""]["blocks"].size] = parts[""]["blocks"]
+        self.pool, self.room = restored(parts["pool"]), None
         self.agreement = Agreement(**parts["agreement"])
         self.confusions, self.lately = Confusions(**parts["confusions"]), Confusions(**parts["lately"])
         self.refitted.restore(parts["refitted"])
@@ -87,7 +98,7 @@ class RunningVotes(Running):
         """Whether there is room for these instances."""
         if self.confusions.labels.size < k:
             return False
-        return self.blocks.tolist() == [instances.signs.size, instances.scores.shape[1], k if instances.constant else 0]
+        return np.array_equal(self.blocks, blocks_of(instances, k))
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for the voters and raters of these instances and for k classes."""
@@ -96,16 +107,19 @@ class RunningVotes(Running):
         if np.array_equal(blocks, self.blocks):
             self.room = None
             return
+        if blocks[3] < self.blocks[3]:
+            self.pool, self.blocks[3] = narrowed(self.pool), 0
         starts = np.append(0, np.cumsum(blocks))
-        size = int(starts[-1])
-        places = np.concatenate([starts[b] + np.arange(self.blocks[b]) for b in range(3)]).astype(np.int64)
+        narrow, size = int(starts[3]), int(starts[4])
+        *given, silent = (starts[b] + np.arange(self.blocks[b]) for b in range(4))
+        places = np.concatenate(given).astype(np.int64)
         if places.size:
-            self.refitted.move(lambda array: spread_out(array, places, size))
+            self.refitted.move(lambda array: spread_out(array, places, narrow))
         else:
-            self.refitted = RunningSoftmax(REFITTED, True, size)
+            self.refitted = RunningSoftmax(REFITTED, True, narrow)
         raters = np.arange(len(self.pool.scales))
-        all_places = np.concatenate([np.arange(VOTERS), VOTERS + places])
-        self.pool = spread_pool(self.pool, all_places, VOTERS + size, raters, int(blocks[1]))
+        all_places = np.concatenate([np.arange(VOTERS), VOTERS + places, VOTERS + silent])
+        self.pool = spread_pool(self.pool, all_places, VOTERS + size, VOTERS + narrow, raters, int(blocks[1]))
         if self.agreement.trust.size:
             self._compare_voters(int(blocks[0]), k)
         self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
@@ -131,14 +145,14 @@ class RunningVotes(Running):
     def _room(self, k: int) -> MixtureRoom:
         """MixtureRoom for one trial; kept as long as nothing grows."""
         if self.room is None or self.room.scores.size != k:
-            n, most = self.pool.weights.shape[1], int(self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
+            n, most = self.pool.weights.shape[1], int(2 * self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
             self.room = MixtureRoom(
                 new_store(1, most),
                 np.zeros((FIRST_SHARES.size, k)),
                 np.zeros(k),
                 np.zeros((6, max(blocked(n), k))),
                 np.zeros((LOGITS, n)),
-                np.zeros(3, np.int64),
+                np.zeros(4, np.int64),
                 np.zeros((2, max(k, most)), np.int64),
             )
         return self.room
@@ -228,7 +242,8 @@ class RunningVotes(Running):
                 name = "logit that starts from how far voters agree"
             elif m < LOGITS:
                 memory = "all trials" if MEMORIES[m] == 1.0 else f"about {1.0 / (1.0 - MEMORIES[m]):,.0f} trials"
-                name = f"logit of {memory}, prior {RIDGE[m]:g}{', that sees what voters confuse' * bool(INFORMED[m])}"
+                confused = ", that sees what voters confuse" if INFORMED[m] >= SEES_CONFUSION else ""
+                name = f"logit of {memory}, prior {RIDGE[m]:g}{confused}"
             found[name] = found.get(name, 0.0) + share
         return found
 
@@ -238,7 +253,7 @@ class RunningVotes(Running):
         A voter or rater who has not spoken has the weight of a newcomer.
         """
         experts, mixture, pool = int(self.blocks[:2].sum()), self.pool.mixture, self.pool
-        weights = pool.weights[:, VOTERS:].copy()
+        weights = pool.weights[:, VOTERS : pool.counts[NARROW]].copy()
         for kind, (first, last) in enumerate([(0, int(self.blocks[0])), (int(self.blocks[0]), experts)]):
             new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
             silent = pool.seen[VOTERS + first : VOTERS + last] == 0
@@ -257,8 +272,9 @@ class RunningVotes(Running):
 
 
 def blocks_of(instances: Instances, k: int) -> np.ndarray:
-    """How many voters, raters and thresholds there are."""
-    return np.array([instances.signs.size, instances.scores.shape[1], k if instances.constant else 0])
+    """How many voters, raters and thresholds there are, and voters by how many are silent."""
+    voters, raters, thresholds = instances.signs.size, instances.scores.shape[1], k if instances.constant else 0
+    return np.array([voters, raters, thresholds, silent_block(voters, raters + thresholds)])
 
 
 def without_attributes(instances: Instances) -> Instances:
