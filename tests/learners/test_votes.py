@@ -222,7 +222,8 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
     votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
     trace = run("votes", experts(votes=votes, abstain=-1, classes=range(K)), labels)
     pool = trace.model.engine.top.running.pool
-    assert pool.counts[mixture.AGE] == 800 and pool.weights.shape[1] > mixture.OFTEN
+    assert pool.counts[mixture.AGE] == 800
+    assert pool.weights.shape[1] > mixture.OFTEN
     assert all(np.isfinite(array).all() for array in pool)
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
     assert trace.wrong.mean() <= np.mean(counts.argmax(axis=1) != labels) + 0.01
@@ -375,11 +376,13 @@ def test_with_too_many_voters_silence_is_no_longer_looked_at(monkeypatch: pytest
     model = run("votes", few, labels[:-1]).model
     running = model.engine.top.running
     old, narrow = running.pool, int(running.pool.counts[mixture.NARROW])
-    assert running.blocks[3] == 6 and old.weights[1, narrow:].any()
+    assert running.blocks[3] == 6
+    assert old.weights[1, narrow:].any()
     weights, precision = old.weights[2, :10].copy(), old.precision[2, :10, :10].copy()
     nobody = np.full((1, 9), -1)
     model.run(instances_of(nobody, scores[-1:], thresholds=True), [None], grow=True)
-    assert running.blocks[3] == 0 and running.pool.weights.shape[1] == narrow + 3
+    assert running.blocks[3] == 0
+    assert running.pool.weights.shape[1] == narrow + 3
     np.testing.assert_array_equal(running.pool.weights[2, :10], weights)
     np.testing.assert_array_equal(running.pool.precision[2, :10, :10], precision)
     model.run(instances_of(votes, scores), labels)

@@ -3,7 +3,7 @@
 Let s be how many of those who have spoken before are silent in a trial, and m and d its mean and deviation so far. Each
 voter has a second weight, which its vote counts with
 
-    UNIT * (s - m) / d, but at most FARTHEST deviations,
+    SILENCE_UNIT * (s - m) / d, but at most FARTHEST deviations,
 
 so that its trust is a line in s. The unit is small, so that it takes some hundred labels to learn such weights; and as
 long as s was always the same there is nothing to learn, and nothing is worked out. Negated voters and copies by side
@@ -23,7 +23,7 @@ from linmax.learners.votes.trial import VOTERS
 
 __all__ = ["count_silent", "note_silence", "silence_varies", "write_silence"]
 
-UNIT = 0.25  # rating of a vote one deviation from the mean: it is learned a sixteenth as fast as a voter
+SILENCE_UNIT = 0.25  # rating of a vote one deviation from the mean: it is learned a sixteenth as fast as a voter
 FARTHEST = 2.0  # deviations
 
 ROWS, SUM, SQUARES = range(3)  # of `silence`: trials, and of the numbers of silent voters the sum and that of squares
@@ -58,7 +58,7 @@ def write_silence(
         return at
     mean = silence[SUM] / silence[ROWS]
     deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
-    value = UNIT * max(-FARTHEST, min(FARTHEST, (count_silent(instances, t, seen) - mean) / deviation))
+    value = SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count_silent(instances, t, seen) - mean) / deviation))
     for i in range(instances.signs.size):
         vote = instances.votes[t, i]
         if 0 <= vote < known and instances.signs[i] == 1.0:
