@@ -110,7 +110,7 @@ def test_votes_that_name_no_label(tmp_path, capsys):
     path.write_text("v,w,y\n" + "a,?,a\nb,n/a,b\nx,b,b\n" * 5, encoding="utf-8")
     assert main(["fuse", str(path), "--label", "y", "--learner", "winnow(1.2)", "--abstain", "?", "--json", "-"]) == 0
     said = capsys.readouterr()
-    assert "10 votes name something that is never a label; they count as abstentions." in said.err
+    assert "10 votes name something that is never a label, 'x' (5), 'n/a' (5); they count as abstentions." in said.err
     assert json.loads(said.out)["voters"]["w"]["spoke"] == pytest.approx(1 / 3)
     assert main(["fuse", str(path), "--label", "y", "--classes", "a,b", "--abstain", "?"]) == 2
     assert "voted for" in capsys.readouterr().err
@@ -131,9 +131,9 @@ def test_a_terminal_gets_colours_and_no_folded_rows(votes, monkeypatch, capsys):
         (["missing.csv", "--label", "y"], "missing.csv"),
         ([".", "--label", "y"], "folder"),
         (["data.xyz", "--label", "y"], "'.xyz' is not known; known: .csv, .tsv, .parquet"),
-        (["data.csv"], "'id' never name a label such as 'p'; leave them out with --ignore id"),
+        (["data.csv"], "'id' does not vote for labels such as 'p'; leave it out with --ignore id"),
         (["data.csv", "--label", "z"], "no column 'z'; it has id, v, y"),
-        (["data.csv", "--label", "y"], "'id' never name a label such as 'p'; leave them out with --ignore id"),
+        (["data.csv", "--label", "y"], "'id' does not vote for labels such as 'p'; leave it out with --ignore id"),
         (["data.csv", "--label", "y", "--ignore", "id,w"], "no column 'w'"),
         (["data.csv", "--label", "y", "--ignore", "id,v"], "no column besides 'y'"),
         (["data.csv", "--label", "y", "--ignore", "id", "--learner", "percepton"], "did you mean 'perceptron'"),

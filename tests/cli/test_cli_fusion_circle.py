@@ -235,7 +235,122 @@ def test_what_the_circle_refuses_and_remarks(tmp_path, capsys) -> None:
     assert main(["fuse", str(tmp_path / "gaps.csv"), "--label", "right", "--learner", LEARNER]) == 0
     shown = capsys.readouterr().out
     assert "a: '1.0' is taken for the label '1'." in shown
-    assert "1 vote names something that is never a label; it counts as an abstention." in shown
+    assert "1 vote names something that is never a label, '3' (1); it counts as an abstention." in shown
     (tmp_path / "one.csv").write_text("a,right\nx,x\n")
     assert main(["fuse", str(tmp_path / "one.csv"), "--label", "right", "--learner", LEARNER]) == 0
     assert "one.csv: 1 row, 1 voter, 1 class;" in capsys.readouterr().out
+
+
+def test_voters_and_classes_may_join_with_a_later_table(tmp_path, capsys) -> None:
+    first, second = tmp_path / "one.csv", tmp_path / "two.csv"
+    first.write_text("ann,bob,label\n" + "cat,dog,cat\ndog,dog,dog\n" * 5)
+    second.write_text("zed,ann,label\n" + "owl,owl,owl\ndog,cat,dog\n" * 5)
+    model = str(tmp_path / "fusion.linmax")
+    assert main(["fuse", str(first), "--learner", LEARNER, "--model", model]) == 0
+    capsys.readouterr()
+    assert main(["fuse", str(second), "--start", model, "--model", model]) == 0
+    shown = capsys.readouterr().out
+    assert "Voters new, and trusted like an average one at first: zed." in shown
+    assert "Voters absent, and abstain: bob." in shown
+    found = linmax.VoteFusion.load(model)
+    one = linmax.VoteFusion(LEARNER).fit({"ann": ["cat", "dog"] * 5, "bob": ["dog"] * 10}, ["cat", "dog"] * 5)
+    one.partial_fit({"zed": ["owl", "dog"] * 5, "ann": ["owl", "cat"] * 5}, ["owl", "dog"] * 5)
+    assert found.report().to_dict() == one.report().to_dict()
+    assert found.classes_.tolist() == ["cat", "dog", "owl"]
+    second.write_text("ann,bob,zed\nfox,fox,fox\n")
+    assert main(["predict", model, str(second)]) == 0
+    assert capsys.readouterr().out.split() == ["fox"]  # a class that a vote names, as VoteFusion.predict has it
+
+
+def test_scores_go_on_in_the_order_of_the_classes_of_the_fusion(tmp_path, capsys) -> None:
+    random = np.random.default_rng(2)
+    labels, scores = random.integers(0, 2, 60), random.random((60, 2))
+    scores[np.arange(60), labels] += 0.5
+    text = ["cat", "dog"]
+    rows = [f"{cat},{dog},{text[y]}" for (cat, dog), y in zip(scores.tolist(), labels, strict=True)]
+    turned = [f"{dog},{cat},{text[y]}" for (cat, dog), y in zip(scores.tolist(), labels, strict=True)]
+    whole, head, tail = (tmp_path / name for name in ("whole.csv", "head.csv", "tail.csv"))
+    whole.write_text("\n".join(["r:cat,r:dog,label", *rows]))
+    head.write_text("\n".join(["r:cat,r:dog,label", *rows[:30]]))
+    tail.write_text("\n".join(["r:dog,r:cat,label", *turned[30:]]))
+    models = [str(tmp_path / name) for name in ("whole.linmax", "parts.linmax")]
+    assert main(["fuse", str(whole), "--learner", LEARNER, "--model", models[0]]) == 0
+    assert main(["fuse", str(head), "--learner", LEARNER, "--model", models[1]]) == 0
+    assert main(["fuse", str(tail), "--start", models[1], "--model", models[1]]) == 0
+    one, other = (linmax.VoteFusion.load(model).report().to_dict() for model in models)
+    assert one == other
+    capsys.readouterr()
+    tail.write_text("r:dog,label\n0.5,dog\n")
+    assert main(["fuse", str(tail), "--start", models[1]]) == 2
+    assert (
+        main(["fuse", str(write(tmp_path / "votes.csv", *problem(30))), "--label", "right", "--start", models[1]]) == 2
+    )
+    assert "votes.csv has no columns rater:class, such as r:cat" in capsys.readouterr().err
+
+
+def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(["id,v,w,label", *[f"{t},{t % 3},{(t + t % 5) % 3},{t % 3}" for t in range(40)]]))
+    assert main(["fuse", str(path)]) == 2
+    assert "'id' does not vote for labels such as '0'; leave it out with --ignore id" in capsys.readouterr().err
+    for option, told in (
+        (["--wrong", "label"], "--wrong label is the column of labels; name the one that says true or false"),
+        (["--costs", "costs.json"], "--costs goes with --ask; add --ask ROWS"),
+        (["--tolerance", "0.1"], "--tolerance goes with --ask"),
+        (["--ask", "40"], "--ask must be 2 or more and leave rows to ask about one by one, got 40 of 40 rows"),
+        (["--ask", "10", "--tolerance", "-1"], "--tolerance must be >= 0"),
+    ):
+        assert main(["fuse", str(path), "--ignore", "id", *option]) == 2
+        shown = capsys.readouterr()
+        assert told in shown.err
+        assert not shown.out  # before anything is learned
+    for costs, told in (
+        ({"v": 1}, "'w' has none; give one to every voter"),
+        ({"v": 1, "w": -2}, "costs of 'w' must be >= 0, got -2"),
+        ([1], "an object {voter: number} is needed, got [1]"),
+    ):
+        (tmp_path / "costs.json").write_text(json.dumps(costs))
+        asked = ["--ask", "10", "--costs", str(tmp_path / "costs.json")]
+        assert main(["fuse", str(path), "--ignore", "id", *asked]) == 2
+        shown = capsys.readouterr()
+        assert f"costs.json: {told}" in shown.err or f"costs.json: costs: {told}" in shown.err
+        assert not shown.out
+
+
+def test_rows_that_say_only_what_is_wrong_are_told_apart(tmp_path, capsys) -> None:
+    rows, labels = problem(40)
+    path = tmp_path / "votes.csv"
+    marked = [f"{','.join(row)},{label},{t % 4 == 1}" for t, (row, label) in enumerate(zip(rows, labels, strict=True))]
+    path.write_text("\n".join([",".join([*NAMES, "label", "bad"]), *marked]))
+    assert main(["fuse", str(path), "--learner", LEARNER, "--wrong", "bad"]) == 0
+    assert (
+        "10 rows with a label that is wrong: of them, figures count the classes drawn instead."
+        in capsys.readouterr().out
+    )
+
+
+def test_answers_in_an_object_of_their_own_are_votes(tmp_path, capsys) -> None:
+    rows, labels = problem(60)
+    said = [
+        {name: None if t % 7 == 3 else vote for name, vote in zip(NAMES, row, strict=True)}
+        for t, row in enumerate(rows)
+    ]
+    flat, nested, new = (tmp_path / name for name in ("flat.jsonl", "nested.jsonl", "new.jsonl"))
+    pairs = list(zip(said, labels, strict=True))
+    flat.write_text("".join(json.dumps(row | {"right": label}) + "\n" for row, label in pairs))
+    nested.write_text("".join(json.dumps({"answers": row, "right": label}) + "\n" for row, label in pairs))
+    new.write_text("".join(json.dumps({"answers": row}) + "\n" for row, _ in pairs))
+    found = []
+    for path in (flat, nested):
+        model = str(tmp_path / "fusion.linmax")
+        assert main(["fuse", str(path), "--label", "right", "--learner", LEARNER, "--model", model]) == 0
+        fusion = linmax.VoteFusion.load(model)
+        found.append((fusion.voters_, fusion.report().to_dict()))
+    assert found[0] == found[1]
+    capsys.readouterr()
+    assert main(["predict", model, str(new)]) == 0
+    votes = {name: [row[name] for row in said] for name in NAMES}
+    assert capsys.readouterr().out.split() == fusion.predict(votes).tolist()
+    nested.write_text('{"answers": {"ann": "x"}, "ann": "y", "right": "x"}\n')
+    assert main(["fuse", str(nested), "--label", "right"]) == 2
+    assert '\'answers\' is {"ann": "x"}, neither text, a number' in capsys.readouterr().err

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -359,6 +360,24 @@ def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
         finally:
             for process in started:
                 process.kill()
+
+
+def blamed(folder, value):
+    """A value whose workers die three times, then Dask gives up; as if something else had killed them."""
+    for death in range(3):
+        with suppress(FileExistsError):
+            (Path(folder) / str(death)).touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+    return value
+
+
+def test_what_tasks_share_is_computed_again_when_its_workers_died(tmp_path, doomed):
+    workers = cluster.workers.OnDask(doomed)
+    (model,) = workers.hold([dask.delayed(blamed)(str(tmp_path), 40)])
+    tasks = [workers.submit(operator.add, model, more, name="sum") for more in (1, 2)]
+    tasks.append(workers.submit(operator.concat, [model], [2], name="list"))
+    assert [found.result for found in workers.gather(tasks)] == [41, 42, [40, 2]]
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):

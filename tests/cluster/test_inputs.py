@@ -10,7 +10,7 @@ import pytest
 
 import linmax
 from linmax import cluster
-from linmax.cluster import beforehand
+from linmax.cluster import versions
 from linmax.cluster.addresses import listed, parts_of
 from linmax.cluster.workers import Here, OnDask
 
@@ -95,12 +95,12 @@ def test_folders_named_by_values_are_columns(tmp_path):
     parts = parts_of(
         ["x/k=1/a.parquet", "x/k=two%20b/a.parquet", "x/k=__HIVE_DEFAULT_PARTITION__/a.parquet", "x/a.csv"]
     )
-    assert [part.columns for part in parts[:3]] == [(("k", "1"),), (("k", "two b"),), (("k", None),)]
-    assert parts[3] == "x/a.csv"
+    assert [part.columns for (part,) in parts[:3]] == [(("k", "1"),), (("k", "two b"),), (("k", None),)]
+    assert parts[3] == ["x/a.csv"]
     (tmp_path / "k=1").mkdir()
     (tmp_path / "k=1" / "a.csv").write_text("x,y\n1,2\n")
     with pytest.raises(cluster.ShardError, match="need Parquet or Arrow files"):
-        learned(tmp_path / "k=1")
+        learned(f"{tmp_path}/k=*/*.csv")
 
 
 @pytest.mark.parametrize("scale", ["none", "max", "standard"])
@@ -187,8 +187,8 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path, monkeypatch):
     with pytest.raises(cluster.ShardError, match="cannot be read: .*missing.svm: No such file") as caught:
         cluster.fit("perceptron", [missing], client=Refusing())
     assert list(caught.value.shards) == [missing]
-    monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": beforehand.versions() | {"numpy": "1.0"}})
-    with pytest.raises(ValueError, match=f"worker tcp://far has numpy 1.0, this process {np.__version__}"):
+    monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": versions.versions() | {"numpy": "1.0"}})
+    with pytest.raises(ValueError, match=f"worker tcp://far has numpy 1.0, the driver {np.__version__}"):
         cluster.fit("perceptron", [["1 1:1"]], client=Refusing())
     monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": ModuleNotFoundError("No module linmax")})
     with pytest.raises(ValueError, match="worker tcp://far cannot run linmax: No module linmax"):
@@ -197,12 +197,10 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path, monkeypatch):
 
     def gone_at_first(*_):
         asked.append(len(asked))
-        return (
-            {"tcp://far": OSError("in connect: refused")} if len(asked) < 2 else {"tcp://near": beforehand.versions()}
-        )
+        return {"tcp://far": OSError("in connect: refused")} if len(asked) < 2 else {"tcp://near": versions.versions()}
 
     monkeypatch.setattr(Refusing, "everywhere", gone_at_first)
-    beforehand.refuse_other_versions(Refusing())
+    versions.refuse_other_versions(Refusing())
     assert len(asked) == 2
     monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": OSError("in connect: refused")})
     with pytest.raises(ConnectionError, match="worker tcp://far does not answer: in connect: refused; see whether"):
@@ -224,4 +222,4 @@ def test_a_broken_connection_to_the_scheduler_is_called_that():
                 raise error
 
         with pytest.raises(ConnectionError, match="the scheduler at tcp://far:8786 has gone away"):
-            beforehand.refuse_other_versions(OnDask(Broken()))
+            versions.refuse_other_versions(OnDask(Broken()))

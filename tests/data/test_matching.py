@@ -81,3 +81,99 @@ def test_nothing_is_learned_from_what_is_refused() -> None:
 def test_votes_that_name_other_classes_are_what_they_are() -> None:
     fusion = linmax.VoteFusion("perceptron").partial_fit([["a"]], ["b"])  # text for text: a class of its own
     assert sorted(fusion.classes_.tolist()) == ["a", "b"]
+
+
+def plain(trials: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(3)
+    labels = random.integers(0, 3, trials)
+    return np.where(random.random((trials, 3)) < 0.8, labels[:, None], random.integers(0, 3, (trials, 3))), labels
+
+
+def test_an_id_that_counts_from_0_is_no_voter_either() -> None:
+    votes, labels = plain()
+    frame = pd.DataFrame(votes, columns=["a", "b", "c"]).assign(id=np.arange(60))
+    for y in (labels, None):
+        with pytest.raises(ValueError, match="column 'id' has another value in every row, such as 3"):
+            linmax.VoteFusion("perceptron").fit(frame, y)
+    answers = [[f"answer {t}", f"answer {t}" if t % 3 == 0 else f"guess {t}"] for t in range(40)]
+    open_ended = linmax.VoteFusion("perceptron").fit(answers, [f"answer {t}" for t in range(40)])
+    assert open_ended.voters_ == ["0", "1"]  # another answer to every question, and a voter that is mostly wrong
+
+
+def test_what_is_refused_in_learning_is_refused_in_prediction() -> None:
+    votes, labels = plain()
+    fusion = linmax.VoteFusion("perceptron").fit(votes, labels)
+    with pytest.raises(ValueError, match="0.25 at trial 0, voter 0, is never a label"):
+        fusion.predict([[0.25, 0.5, 0.75]])
+    with pytest.raises(ValueError, match="votes: -1 is never a label; pass abstain=-1"):
+        fusion.predict_proba([[-1, 0, 1]])
+    with pytest.raises(ValueError, match="votes are text, such as 'cat'"):
+        fusion.predict([["cat", "cat", "dog"]])
+    text = linmax.VoteFusion("perceptron").fit(votes.astype(str), labels.astype(str))
+    with pytest.raises(ValueError, match="votes: '-1' is never a label; pass abstain='-1'"):
+        text.predict([["-1", "0", "1"]])
+    assert text.predict([["3", "3", "3"]]).tolist() == ["3"]  # a class that may be new
+
+
+def test_no_vote_is_asked_about_in_text() -> None:
+    votes, labels = plain()
+    for y in (labels.astype(str), labels, None):
+        with pytest.raises(ValueError, match="votes: '-1' is never a label; pass abstain='-1'"):
+            linmax.VoteFusion("perceptron").fit(np.where(votes == 2, -1, votes).astype(str), y)
+
+
+def test_classes_are_written_as_labels_are() -> None:
+    votes, labels = plain()
+    gaps = pd.DataFrame(votes).astype(float).mask(np.random.default_rng(1).random(votes.shape) < 0.1)
+    fusion = linmax.VoteFusion("perceptron").fit(gaps, labels)
+    assert list(map(type, fusion.classes_.tolist())) == [int, int, int]
+    assert fusion.predict(gaps).dtype.kind == "i"
+    truth = linmax.VoteFusion("perceptron").fit(votes > 0, (labels > 0).astype(int))
+    assert list(map(type, truth.classes_.tolist())) == [int, int]
+
+
+def test_spaces_around_a_class_are_not_meant() -> None:
+    rows, labels = [["yes ", "no"], ["no", " no"], ["yes", ""]], ["yes", "no", "  "]
+    with pytest.warns(UserWarning, match="votes: ' no' is taken for the label 'no', and so for 1 more"):
+        fusion = linmax.VoteFusion("perceptron").fit(rows, labels)
+    assert fusion.classes_.tolist() == ["no", "yes"]
+    assert fusion.report().online.trials == 2  # the third has no label, and its second voter abstains
+
+
+def test_votes_of_which_none_is_a_label() -> None:
+    votes, labels = plain()
+    said, told = np.array(["Yes", "No", "Perhaps"])[votes], np.array(["yes", "no", "perhaps"])[labels]
+    with pytest.raises(ValueError, match="no vote is ever a label; votes are such as 'No', and labels such as 'no'"):
+        linmax.VoteFusion("perceptron").fit(said, told)
+    frame = pd.DataFrame(said, columns=["a", "b", "c"]).assign(subject=["law", "physics"] * 30)
+    with pytest.warns(UserWarning, match="column 'subject' never names a label, but 'law', say; leave it out"):
+        linmax.VoteFusion("perceptron").fit(frame, np.array(["Yes", "No", "Perhaps"])[labels])
+
+
+def test_held_out_labels_are_matched_too() -> None:
+    votes, labels = plain()
+    fusion = linmax.VoteFusion("perceptron").fit(votes, labels)
+    with pytest.warns(UserWarning, match="is taken for the class"):
+        told = fusion.report(votes, labels.astype(str))
+    assert told.test is not None
+    assert told.test.accuracy == fusion.report(votes, labels).test.accuracy
+
+
+def test_what_is_no_class_at_all_is_refused_by_name() -> None:
+    fusion = linmax.VoteFusion("perceptron").fit({"ann": ["x", "y"], "bob": ["x", "x"]}, ["x", "y"])
+    with pytest.raises(TypeError, match="votes: {'x'} at trial 0, voter 'bob', is not hashable; a vote is one class"):
+        fusion.partial_fit({"ann": ["x"], "bob": [{"x"}]}, ["x"])
+    with pytest.raises(TypeError, match=r"this takes one trial; 'ann' has \['x', 'y'\] instead of one vote"):
+        fusion.wants_label({"ann": ["x", "y"]})
+    with pytest.raises(ValueError, match="voter 'bob' voted for 'z'"):
+        linmax.VoteFusion("perceptron", classes=["x", "y"]).fit({"ann": ["x"], "bob": ["z"]}, ["x"])
+    with pytest.raises(ValueError, match="scores must be at most 1e.100 in magnitude, got 1e.308 at trial 1, rater 0"):
+        linmax.VoteFusion("perceptron").fit([[[0.1, 0.2]], [[1e308, 0.0]]], [0, 1])
+
+
+def test_run_refuses_votes_and_labels_of_two_kinds() -> None:
+    with pytest.raises(ValueError, match="votes are text, such as '0', and labels are not, such as"):
+        linmax.run("perceptron", linmax.experts(votes=[["1", "0"], ["0", "0"]]), [1, 0])
+    instances = linmax.experts(votes=[["a", ""], ["b", "b"]])
+    assert (instances.names, instances.votes.tolist()) == (("a", "b"), [[0, -1], [1, 1]])
+    assert linmax.run("perceptron", instances, ["a", "b"]).model.classes == ["a", "b"]

@@ -133,7 +133,7 @@ def test_names():
     ("scores", "error", "said"),
     [
         ([[0.1, 0.2]], ValueError, "(trials, raters, classes), got shape (1, 2)"),
-        ([[[0.1, float("nan")]]], ValueError, "got nan at (0, 0, 1); equal scores abstain"),
+        ([[[0.1, float("nan")]]], ValueError, "got nan at (0, 0, 1); fill it in, or equal scores to abstain"),
         ([[["a", "b"]]], TypeError, "must be numbers"),
         (np.zeros((2, 2, 0)), ValueError, "at least one class"),
     ],

@@ -231,3 +231,42 @@ def test_a_learner_that_chooses_asks_too() -> None:
         learner.ask({}, candidates=["x", "x"])
     with pytest.raises(ValueError, match="voters: 'eve' is not a known voter"):
         learner.ask({}, candidates=["x", "y"], voters=["eve"])
+
+
+def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = trials(40)
+    objects, model = tmp_path / "trials.jsonl", str(tmp_path / "ranker.linmax")
+    expected, lines = linmax.Learner("perceptron"), []
+    for t, (names, scores, votes, label) in enumerate(given):
+        wrong = next(name for name in names if name != label)
+        told = {"wrong": wrong} if t % 2 else {"label": label}
+        expected.learn(candidates=names, scores=scores, votes=votes, **told)
+        lines.append(json.dumps({"candidates": names, "scores": scores, "votes": votes} | told) + "\n")
+    objects.write_text("".join(lines))
+    assert main(["learn", str(objects), "--candidates", "--learner", "perceptron", "--model", model]) == 0
+    assert linmax.Learner.load(model).weights["raters"] == expected.weights["raters"]
+    capsys.readouterr()
+    asked = [{"candidates": c, "scores": s, "votes": v} for c, s, v, _ in given]
+    assert main(["predict", model, str(objects)]) == 0
+    assert capsys.readouterr().out.split() == [expected.predict(**one) for one in asked]
+    assert main(["predict", model, str(objects), "--output", "scores", "--as", "jsonl"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["scores"] for row in found] == [expected.scores(**one) for one in asked]
+    assert main(["predict", model, str(objects), "--output", "scores", "--top", "1", "--as", "jsonl"]) == 0
+    for row in map(json.loads, capsys.readouterr().out.splitlines()):
+        assert list(row["scores"]) == [row["predicted"]]
+    for option, told in (
+        (["--output", "probabilities", "--as", "jsonl"], "candidates have scores, but no probabilities"),
+        (["--reject", "0.1"], "candidates have scores, but no probabilities"),
+        (["--output", "scores"], "write them --as jsonl"),
+    ):
+        assert main(["predict", model, str(objects), *option]) == 2
+        assert told in capsys.readouterr().err
+    for line, told in (
+        ({"candidates": ["x", "y"], "votes": {"v": "x"}, "label": "x", "wrong": "y"}, '"label" or "wrong", not both'),
+        ({"candidates": ["x", "y"], "score": {"r": [1, 2]}, "label": "x"}, '"votes" or "scores" must say something'),
+        ({"candidates": ["x", "y"], "votes": {"v": "x"}, "wrong": "z"}, "wrong: 'z' is not among the candidates"),
+    ):
+        objects.write_text(json.dumps(line) + "\n")
+        assert main(["learn", str(objects), "--candidates", "--learner", "perceptron"]) == 2
+        assert f"trials.jsonl, line 1: {told}" in capsys.readouterr().err

@@ -68,6 +68,25 @@ def test_what_cannot_be_meant_is_refused_and_not_learned(votes: Any, label: Any,
             learner.check(votes=votes, label=label)
 
 
+@pytest.mark.parametrize(
+    ("votes", "told"),
+    [
+        ({"a": 0.3, "b": 0.7}, "0.3 of 'a' is no class so far; numbers for classes go into scores="),
+        ({"a": -1, "b": 2}, "-1 of 'a' is no label so far; leave the voter out"),
+        ({"a": "x", "b": "y"}, "votes are text, such as 'x', and labels are not, such as 0"),
+    ],
+)
+def test_what_is_refused_in_learning_is_refused_in_prediction(votes: Any, told: str) -> None:
+    learner = linmax.Learner(LEARNER)
+    for label in (0, 1, 2):
+        learner.learn(votes={"a": label, "b": 2}, label=label)
+    for ask in (learner.predict, learner.predict_proba, learner.predict_set):
+        with pytest.raises(ValueError, match=told.replace("(", r"\(")):
+            ask(votes=votes)
+    assert learner.predict(votes={"a": 7, "b": 7}) == 7  # a class that may be new
+    assert learner.predict(votes={"a": "", "b": 2}) == learner.predict(votes={"b": 2})  # empty text is no vote
+
+
 def test_rows_of_probabilities_are_no_votes() -> None:
     with pytest.raises(TypeError, match="numbers for all classes go into scores="):
         linmax.Learner().learn(votes=np.array([[0.2, 0.8], [0.4, 0.6]]), label=1)

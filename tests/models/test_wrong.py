@@ -259,3 +259,73 @@ def test_words_of_many_classes_are_learned_from_right_or_wrong() -> None:
         wrong.append(answer != label)
         learner.learn(words, **({"wrong": answer} if answer != label else {"label": label}))
     assert np.mean(wrong[-200:]) < 0.3
+
+
+def bits(fusion: linmax.VoteFusion) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in fusion._state.parts()[1].items()}
+
+
+def test_a_class_that_nobody_has_met_tells_nothing_when_it_is_wrong() -> None:
+    table, labels = votes(60)
+    fusion = linmax.VoteFusion().fit(table, labels)
+    before = bits(fusion)
+    fusion.partial_fit(table[:1], ["zebra"], wrong=[True])
+    assert bits(fusion) == before
+
+
+def test_a_wrong_class_written_otherwise_is_matched() -> None:
+    table, labels = votes(60)
+    numbers, told = np.searchsorted(CLASSES, table), np.searchsorted(CLASSES, labels)
+    fusion, expected = linmax.VoteFusion().fit(numbers, told), linmax.VoteFusion().fit(numbers, told)
+    with pytest.warns(UserWarning, match="'2' is taken for the class 2"):
+        fusion.partial_fit(numbers[:1], ["2"], wrong=[True])
+    assert bits(fusion) == bits(expected.partial_fit(numbers[:1], [2], wrong=[True]))
+    learner, other = linmax.Learner(), linmax.Learner()
+    for one in (learner, other):
+        for row, label in zip(numbers.tolist(), told.tolist(), strict=True):
+            one.learn(votes=row, label=label)
+    with pytest.warns(UserWarning, match="'2' is taken for the class 2"):
+        learner.learn(votes=numbers[0], wrong="2")
+    other.learn(votes=numbers[0], wrong=2)
+    assert learner.weights["voters"] == other.weights["voters"]
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        (None, "wrong= says of which trials the class in y is wrong, and y is not given"),
+        (["a", None], "y: trial 1 is marked wrong, but has no class: None"),
+        (["a", ""], "y: trial 1 is marked wrong, but has no class: ''"),
+        (["a"], r"y must be one label per trial: 2 trials, got shape \(1,\)"),
+    ],
+)
+def test_a_mark_needs_a_class(y: Any, told: str) -> None:
+    table, labels = votes(60)
+    fusion = linmax.VoteFusion().fit(table, labels)
+    before = bits(fusion)
+    with pytest.raises(ValueError, match=told):
+        fusion.partial_fit(table[:2], y, wrong=[False, True])
+    assert bits(fusion) == before
+
+
+def test_a_learner_says_that_it_is_the_wrong_class_that_is_no_class() -> None:
+    learner = linmax.Learner("perceptron")
+    learner.learn(votes={"ann": "x", "bob": "y"}, label="x")
+    with pytest.raises(ValueError, match="wrong must be a class, got None"):
+        learner.learn(votes={"ann": "x"}, wrong=None)
+    among = linmax.Learner("perceptron")
+    with pytest.raises(ValueError, match=r"wrong: 'z' is not among the candidates \['x', 'y'\]"):
+        among.learn(candidates=["x", "y"], votes={"ann": "x"}, wrong="z")
+    with pytest.raises(ValueError, match="candidates: None names nobody; leave it out"):
+        among.predict(candidates=["x", None], votes={"ann": "x"})
+    assert among.trials == 0
+
+
+def test_estimators_refuse_a_wrong_class_of_another_kind() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 3)), random.integers(0, 3, 60)
+    model = linmax.LinearMaxClassifier("perceptron").partial_fit(X, y)
+    before = model.mistakes_
+    with pytest.raises(ValueError, match=r"y: '1' is of another kind than the classes \[0, 1, 2\]"):
+        model.partial_fit(X[:1], ["1"], wrong=[True])
+    assert model.mistakes_ == before

@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion.report import Report
     from linmax.models.fusion.simulation import Simulation
 
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
+TOLERANCE = 0.002  # of asking one by one
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 FUSE_KERNELS = (
     "learners.votes.mixture:play_votes",
@@ -72,13 +74,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--learner", metavar="TEXT", help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
+    add("--not-asked", metavar="VALUE", help="what stands where a voter was not asked; who abstained was")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
     add("--start", metavar="MODEL", help="continue with this fusion")
     add(
         "--ask", metavar="ROWS", type=int, help="simulate asking voters one by one, after this many rows with all votes"
     )
-    add("--tolerance", metavar="T", type=float, default=0.002, help="with --ask, how much accuracy may be given up")
+    add("--tolerance", metavar="T", type=float, help="with --ask, how much accuracy may be given up (default: 0.002)")
     add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to continue with it or to predict")
     add("--html", metavar="OUT", help="write the report as one page for the browser")
@@ -115,6 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
     fusion = _started(arguments)
     trials = read_trials(arguments, fusion)
     learned, held, unlabelled = _divided(arguments, trials.labels)
+    _check_asking(arguments, trials)
     start = time.perf_counter()
     fusion = fusion or _new(arguments, trials)
     with warnings.catch_warnings(record=True) as told_by_warning:
@@ -123,20 +127,17 @@ def run(arguments: argparse.Namespace) -> None:
         y = objects(trials.labels)
         told = fusion.report(*((trials.rows(held), y[held]) if len(held) else (None, None)))
     seconds = time.perf_counter() - start
-    screen.print(_headline(arguments, trials), soft_wrap=True, markup=False)
+    # Written before anything is printed: who reads the output may stop reading.
+    saved = _save(arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
+    if arguments.html is not None:
+        told.to_html(arguments.html)
+        saved.append(f"Page saved as {arguments.html}")
+    if arguments.predictions is not None:
+        saved.append(_predict(arguments.predictions, fusion, trials, unlabelled))
     remarks = [*trials.remarks, *(str(warning.message) for warning in told_by_warning)]
     if len(unlabelled) and arguments.predictions is None:
         remarks.append(f"{counted(len(unlabelled), 'row')} without a label; --predictions FILE predicts them.")
-    for remark in dict.fromkeys(remarks):
-        screen.print(remark, soft_wrap=True, markup=False, style="yellow")
-    screen.print()
-    screen.print(told)
-    _save(screen, arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
-    if arguments.html is not None:
-        told.to_html(arguments.html)
-        screen.print(f"Page saved as {arguments.html}", soft_wrap=True, markup=False)
-    if arguments.predictions is not None:
-        _predict(screen, arguments.predictions, fusion, trials, unlabelled)
+    _show(screen, _headline(arguments, trials), remarks, told, saved)
     labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
     asked = _asked(arguments, fusion, trials, np.concatenate([labelled, held]))
     if asked is not None:
@@ -147,6 +148,16 @@ def run(arguments: argparse.Namespace) -> None:
         figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
         figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
         outputs.write_json(figures, arguments.json)
+
+
+def _show(screen: Console, headline: str, remarks: Sequence[str], told: Report, saved: Sequence[str]) -> None:
+    screen.print(headline, soft_wrap=True, markup=False)
+    for remark in dict.fromkeys(remarks):
+        screen.print(remark, soft_wrap=True, markup=False, style="yellow")
+    screen.print()
+    screen.print(told)
+    for line in saved:
+        screen.print(line, soft_wrap=True, markup=False)
 
 
 def _refuse_several(arguments: argparse.Namespace) -> None:
@@ -188,9 +199,8 @@ def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
 def _new(arguments: argparse.Namespace, trials: FuseTable) -> OnLineFusion:
     from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
 
-    # Votes alone do not tell all classes; the columns of scores do.
-    told = arguments.classes or trials.scores is not None or any(label is not None for label in trials.labels)
-    classes = trials.classes if told else None
+    # More may join with later tables, unless they are named; the columns of scores name them.
+    classes = trials.classes if arguments.classes or trials.scores is not None else None
     return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=list(trials.sides) or None)
 
 
@@ -200,8 +210,6 @@ def _asked(
     """What asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
-    if trials.scores is not None:
-        raise ValueError("--ask is about votes, and these are scores; leave it out")
     from linmax.models.fusion.online import OnLineFusion
     from linmax.models.fusion.simulation import simulate_asking
 
@@ -212,9 +220,34 @@ def _asked(
         objects(trials.labels)[rows],
         list(trials.voters),
         first=arguments.ask,
-        tolerance=arguments.tolerance,
+        tolerance=TOLERANCE if arguments.tolerance is None else arguments.tolerance,
         costs=_costs(arguments.costs),
     )
+
+
+def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
+    """Refuse now what the simulation of asking could not do later."""
+    if arguments.ask is None:
+        for option in ("tolerance", "costs"):
+            if getattr(arguments, option) is not None:
+                raise ValueError(f"--{option} goes with --ask; add --ask ROWS, or leave it out")
+        return
+    from linmax.models.asking import read_costs
+    from linmax.util.checks import at_least
+
+    if trials.scores is not None:
+        raise ValueError("--ask is about votes, and these are scores; leave it out")
+    rows = sum(label is not None for label in trials.labels)
+    if not 1 < arguments.ask < rows:
+        raise ValueError(
+            f"--ask must be 2 or more and leave rows to ask about one by one, got {arguments.ask} of "
+            f"{counted(rows, 'row')} with a label"
+        )
+    at_least("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance, 0.0, "0")
+    try:
+        read_costs(_costs(arguments.costs), list(trials.voters))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--costs {arguments.costs}: {error}") from None
 
 
 def _costs(path: str | None) -> dict[str, float] | None:
@@ -226,9 +259,9 @@ def _costs(path: str | None) -> dict[str, float] | None:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"--costs {path}: not JSON: {error}") from None
+        raise ValueError(f"not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError(f"--costs {path}: an object {{voter: number}} is needed, got {found!r}")
+        raise ValueError(f"an object {{voter: number}} is needed, got {found!r}")
     return found
 
 
@@ -250,21 +283,24 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
             outputs.check_output(path, plots.PLOT_FORMATS)
 
 
-def _save(screen: Console, arguments: argparse.Namespace, fusion: OnLineFusion, held: tuple[Any, Any] | None) -> None:
+def _save(arguments: argparse.Namespace, fusion: OnLineFusion, held: tuple[Any, Any] | None) -> list[str]:
+    """Write the model and the plots that are wanted; returns what to say of them."""
+    saved = []
     if arguments.model is not None:
         fusion.save(arguments.model)
-        screen.print(f"Model saved as {arguments.model}", soft_wrap=True, markup=False)
+        saved.append(f"Model saved as {arguments.model}")
     if arguments.plot is not None:
         fusion.plot(arguments.plot)
-        screen.print(f"Plot saved as {arguments.plot}", soft_wrap=True, markup=False)
+        saved.append(f"Plot saved as {arguments.plot}")
     if arguments.reliability is not None:
         votes, y = held or (None, None)
         fusion.plot_reliability(arguments.reliability, votes=votes, y=y)
-        screen.print(f"Reliability plot saved as {arguments.reliability}", soft_wrap=True, markup=False)
+        saved.append(f"Reliability plot saved as {arguments.reliability}")
+    return saved
 
 
-def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray) -> None:
-    """Write class and probabilities of rows without a label."""
+def _predict(path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray) -> str:
+    """Write class and probabilities of rows without a label; returns what to say of it."""
     import io
     from pathlib import Path
 
@@ -280,7 +316,7 @@ def _predict(screen: Console, path: str, fusion: OnLineFusion, trials: FuseTable
         writer.end(answers)
     content = target.getvalue()
     replace_file(Path(path), content)
-    screen.print(f"{counted(len(rows), 'prediction')} saved as {path}", soft_wrap=True, markup=False)
+    return f"{counted(len(rows), 'prediction')} saved as {path}"
 
 
 @contextmanager

@@ -21,11 +21,13 @@ SERIAL_FUSE_OPTIONS = (
     "test_fraction",
     "ask",
     "costs",
+    "tolerance",
     "wrong",
     "predictions",
     "plot",
     "reliability",
     "abstain",
+    "not_asked",
 )
 
 
@@ -43,7 +45,7 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
         screen.width = PIPED
     given = {"label": arguments.label, "ignore": cells_listed(arguments.ignore), "format": arguments.format}
     reading: dict[str, Any] = {name: value for name, value in given.items() if value}
-    parts = [part.source for path in arguments.votes for part in shards_of(path)]
+    parts = shards_of(arguments.votes)
     with connected(arguments.cluster, len(parts), 1, screen) as (client, bars):
         fusion = started
         if fusion is None:

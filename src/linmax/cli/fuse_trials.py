@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["FuseTable", "alike", "counted", "read_trials", "sorted_labels"]
+__all__ = ["FuseTable", "alike", "counted", "in_places", "read_trials", "some", "sorted_labels"]
+
+NAMES_SHOWN = 5  # names in a message
+ROWS_OF_IDS = 20  # in which a column of ids shows
+Tables = dict[str, "np.ndarray"]
 
 MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
     ("1", "1.0", "true", "yes"), True
@@ -66,23 +71,46 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> F
     labels = columns.pop(label) if label is not None else [None] * len(next(iter(columns.values())))
     sides = {column: columns[column] for column in by}
     voters = {column: cells for column, cells in columns.items() if column not in {*ignored, *by}}
-    wrong = _marked(arguments, voters)
+    wrong = _marked(arguments, voters, label)
+    said = _unlabelled(labels, label) + _of_wrong(wrong)
     if fusion is not None:
-        voters = {column: cells for column, cells in voters.items() if _known(column, fusion)}
+        voters, joining = _of_fusion(fusion, voters, name)
+        said += joining
     if not voters:
         raise ValueError(f"{name} has no column besides {label!r} that may be a voter")
     from linmax.data.score_columns import rated_columns
 
     scored = rated_columns(name, voters)
     if scored is not None and not by:
-        classes = list(fusion.classes_) if fusion is not None else alike(scored[1], labels)
-        return FuseTable({}, scored[0], {}, labels, classes, _unlabelled(labels, label), first, wrong)
+        classes = alike(scored[1], labels) if fusion is None else fusion.classes_.tolist()
+        tables = scored[0] if fusion is None else in_places(scored, classes, name)
+        return FuseTable({}, tables, {}, labels, classes, said, first, wrong)
     if arguments.abstain is not None:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
+    voters, skipped = _not_asked(arguments, voters)
     classes, remarks = _classes(arguments, voters, labels, fusion)
-    return FuseTable(voters, None, sides, labels, classes, _unlabelled(labels, label) + remarks, first, wrong)
+    for name, rows in skipped.items():
+        voters[name] = [... if skip else vote for vote, skip in zip(voters[name], rows, strict=True)]
+    return FuseTable(voters, None, sides, labels, classes, said + remarks, first, wrong)
+
+
+def _not_asked(arguments: argparse.Namespace, voters: Columns) -> tuple[Columns, dict[str, list[bool]]]:
+    """The votes without the mark of voters who were not asked, and for each who has it, in which rows."""
+    if arguments.not_asked is None:
+        return voters, {}
+    rows = {name: [str(vote) == arguments.not_asked for vote in votes] for name, votes in voters.items()}
+    skipped = {name: marks for name, marks in rows.items() if any(marks)}
+    if skipped and arguments.ask is not None:
+        name, marks = next(iter(skipped.items()))
+        raise ValueError(
+            f"--ask needs the votes of all, and {name!r} was not asked in row {marks.index(True) + 1}; leave it out"
+        )
+    left = {
+        name: [None if skip else vote for vote, skip in zip(voters[name], rows[name], strict=True)] for name in rows
+    }
+    return left, skipped
 
 
 def _label_among(columns: Columns, others: Collection[str]) -> str | None:
@@ -101,14 +129,18 @@ def _unlabelled(labels: Sequence[Any], column: str | None) -> list[str]:
     return [f"No row has a label ({where}): the fusion learns how far voters agree, and predicts by that."]
 
 
-def _marked(arguments: argparse.Namespace, voters: Columns) -> list[bool] | None:
+def _marked(arguments: argparse.Namespace, voters: Columns, label: str | None) -> list[bool] | None:
     """For each row whether its label is only known to be wrong, if there is a column that says so."""
     if arguments.wrong is None:
         return None
+    if arguments.wrong == label:
+        raise ValueError(f"--wrong {label} is the column of labels; name the one that says true or false of them")
     if arguments.test_fraction or arguments.ask:
         raise ValueError("--wrong leaves rows without their label; it does not go with --test-fraction or --ask")
     if arguments.wrong not in voters:
         raise ValueError(f"{shown_name(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}")
+    if label is None:
+        raise ValueError("--wrong says of labels that they are wrong, and there are none; name their column by --label")
     found = []
     for row, value in enumerate(voters.pop(arguments.wrong), start=1):
         said = MARKS.get("" if value is None else str(value).strip().lower())
@@ -118,9 +150,45 @@ def _marked(arguments: argparse.Namespace, voters: Columns) -> list[bool] | None
     return found
 
 
-def _known(column: str, fusion: OnLineFusion) -> bool:
-    """Whether a column is of a voter or rater of the fusion."""
-    return column in fusion.voters_ or column.rpartition(":")[0] in fusion.voters_
+def _of_wrong(wrong: Sequence[bool] | None) -> list[str]:
+    """What to say of rows whose label is only known not to be the one given."""
+    count = sum(wrong or ())
+    told = "it, figures count the class" if count == 1 else "them, figures count the classes"
+    return [f"{counted(count, 'row')} with a label that is wrong: of {told} drawn instead."] if count else []
+
+
+def _of_fusion(fusion: OnLineFusion, voters: Columns, name: str) -> tuple[Columns, list[str]]:
+    """The columns of voters or raters for a fusion to go on with, and what to say of those that join or are left."""
+    rated = {column: column.rpartition(":") for column in voters}
+    if fusion.model.layout.raters:
+        known = {str(label) for label in fusion.classes_.tolist()}
+        kept = {column: cells for column, cells in voters.items() if rated[column][2] in known and rated[column][0]}
+        if not kept:
+            raise ValueError(f"{name} has no columns rater:class, such as {fusion.voters_[0]}:{fusion.classes_[0]}")
+        met = list(dict.fromkeys(rated[column][0] for column in kept))
+    else:
+        kept, met = voters, list(voters)
+    new, left = [one for one in met if one not in fusion.voters_], [one for one in voters if one not in kept]
+    absent = [one for one in fusion.voters_ if one not in met]
+    told = [(new, "new, and trusted like an average one at first"), (absent, "absent, and abstain"), (left, "left out")]
+    return kept, [f"{'Columns' if names is left else 'Voters'} {what}: {some(names)}." for names, what in told if names]
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+
+
+def in_places(scored: tuple[Mapping[str, np.ndarray], list[str]], classes: Sequence[Any], name: str) -> Tables:
+    """The scores of each rater in the order of these classes."""
+    tables, found = scored
+    missing = next((str(label) for label in classes if str(label) not in found), None)
+    if missing is not None:
+        rater = next(iter(tables))
+        raise ValueError(f"{name} has no column '{rater}:{missing}', and the fusion has this class; add it")
+    places = [found.index(str(label)) for label in classes]
+    return {rater: table[:, places] for rater, table in tables.items()}
 
 
 def alike(classes: Sequence[str], labels: Sequence[Any]) -> list[Any]:
@@ -145,25 +213,39 @@ def _classes(
     strangers = [
         name for name, votes in voters.items() if not known.intersection(votes) and any(v is not None for v in votes)
     ]
+    strangers += [name for name, votes in voters.items() if name not in strangers and _counts_rows(votes, known)]
     if strangers:
+        do, them = ("does", "it") if len(strangers) == 1 else ("do", "them")
         raise ValueError(
-            f"{shown_name(arguments.votes)}: {', '.join(map(repr, strangers))} never name a label such as "
-            f"{classes[0]!r}; leave them out with --ignore {','.join([*cells_listed(arguments.ignore), *strangers])}"
+            f"{shown_name(arguments.votes)}: {', '.join(map(repr, strangers))} {do} not vote for labels such as "
+            f"{classes[0]!r}; leave {them} out with --ignore "
+            f"{','.join([*cells_listed(arguments.ignore), *strangers])}, or give a subject to --by"
         )
     if arguments.classes:
         return classes, remarks
-    outside = 0
+    outside: Counter[Any] = Counter()
     for name, votes in voters.items():
-        kept = [vote if vote in known else None for vote in votes]
-        outside += kept.count(None) - votes.count(None)
-        voters[name] = kept
-    if outside:
-        remarks.append(
-            "1 vote names something that is never a label; it counts as an abstention."
-            if outside == 1
-            else f"{outside:,d} votes name something that is never a label; they count as abstentions."
-        )
-    return classes, remarks
+        outside.update(vote for vote in votes if vote is not None and vote not in known)
+        voters[name] = [vote if vote in known else None for vote in votes]
+    return classes, remarks + _of_outside(outside)
+
+
+def _counts_rows(votes: Sequence[Any], labels: Collection[Any]) -> bool:
+    """Whether a column has another value in every row, most of them never a label: it is an id."""
+    if len(votes) < ROWS_OF_IDS or len(labels) > len(votes) / 2 or len(set(votes)) < len(votes):
+        return False
+    return sum(vote not in labels for vote in votes) > len(votes) / 2
+
+
+def _of_outside(outside: Counter[Any]) -> list[str]:
+    """What to say of votes that name no class."""
+    count = outside.total()
+    if not count:
+        return []
+    named = ", ".join(f"{vote!r} ({often:,d})" for vote, often in outside.most_common(3)) + ", ..." * (len(outside) > 3)
+    end = "it counts as an abstention" if count == 1 else "they count as abstentions"
+    name = "names" if count == 1 else "name"
+    return [f"{counted(count, 'vote')} {name} something that is never a label, {named}; {end}."]
 
 
 def _match(voters: Columns, classes: Sequence[Any]) -> list[str]:
@@ -171,14 +253,15 @@ def _match(voters: Columns, classes: Sequence[Any]) -> list[str]:
     from linmax.data.matching import written
 
     meant = {written(name): name for name in reversed(list(classes))}
-    known, remarks = set(classes), []
+    known = set(classes)
+    told: dict[str, list[str]] = {}
     for name, votes in voters.items():
         found = {vote for vote in set(votes) - known - {None} if written(vote) in meant}
         if found:
             voters[name] = [meant[written(vote)] if vote in found else vote for vote in votes]
             vote = min(found, key=str)
-            remarks.append(f"{name}: {vote!r} is taken for the label {meant[written(vote)]!r}.")
-    return remarks
+            told.setdefault(f"{vote!r} is taken for the label {meant[written(vote)]!r}", []).append(name)
+    return [f"{some(names)}: {what}." for what, names in told.items()]
 
 
 def sorted_labels(labels: Sequence[Any]) -> list[Any]:

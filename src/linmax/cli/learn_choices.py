@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linmax.cli.fuse_trials import counted
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD
 
@@ -20,6 +21,7 @@ OTHER_OPTIONS = (
     "scale hash_bits memory passes holdout delay checkpoint plot format weight ignore categorical text ngrams pairs "
     "cluster no_thresholds"
 )
+COUNTED = ("mistake", "trial", "rater", "voter")
 NOT_GIVEN = (None, "", False, 0, 1, "auto")
 
 
@@ -79,17 +81,19 @@ def _play(learner: Learner, data: list[str], label: str, predicted: list[str], *
     for path in data:
         source = Source.of(path)
         try:
-            for line, candidates, votes, scores, wanted in read_choices(source.lines(), label):
-                given: dict[str, Any] = {"candidates": candidates, "votes": votes, "scores": scores}
+            for trial in read_choices(source.lines(), label):
+                wanted, given = trial.label, trial.given
                 try:
                     if wanted is not None and learn:
                         answer = learner.learn(label=wanted, **given)
+                    elif trial.wrong is not None and learn:
+                        answer = learner.learn(wrong=trial.wrong, **given)
                     else:
                         answer = learner.predict(**given)
                 except (TypeError, ValueError) as error:
-                    raise ValueError(f"line {line}: {error}") from None
+                    raise ValueError(f"line {trial.line}: {error}") from None
                 predicted.append(str(answer))
-                unlabelled += wanted is None
+                unlabelled += wanted is None and trial.wrong is None
                 right += wanted is not None and answer == wanted
                 wrong += wanted is not None and answer != wanted
         except ValueError as error:
@@ -102,12 +106,14 @@ def _play(learner: Learner, data: list[str], label: str, predicted: list[str], *
 def _tell(arguments: argparse.Namespace, figures: dict[str, Any]) -> None:
     screen, error = console(arguments), figures["progressive_error"]
     told = "no labels" if error is None else f"progressive error {error:.4f}"
+    mistakes, trials, raters, voters = (counted(figures[f"{what}s"], what) for what in COUNTED)
     screen.print(
-        f"{figures['learner']}: {told}, {figures['mistakes']:,} mistakes in {figures['trials']:,} trials with "
-        f"candidates; {figures['raters']:,} raters, {figures['voters']:,} voters; {figures['seconds']:.1f} s",
+        f"{figures['learner']}: {told}, {mistakes} in {trials} with candidates; {raters}, {voters}; "
+        f"{figures['seconds']:.1f} s",
         soft_wrap=True,
     )
     if figures["unlabelled"]:
-        screen.print(f"{figures['unlabelled']:,} trials without a label were predicted only.")
+        were = "was" if figures["unlabelled"] == 1 else "were"
+        screen.print(f"{counted(figures['unlabelled'], 'trial')} without a label {were} predicted only.")
     if "test_error" in figures:
         screen.print(f"test error {figures['test_error']:.4f}")

@@ -9,6 +9,7 @@ the first; CSV, JSON lines and Parquet carry the number of the line.
   linmax predict model.linmax new.vw
   linmax predict fusion.linmax votes.csv --output probabilities
   linmax predict fusion.linmax votes.csv --reject 0.05 --sets 0.9
+  linmax predict ranker.linmax ranked.jsonl --output scores --as jsonl
   linmax predict model.linmax new.csv --id customer --top 3 --as csv --out predicted.csv
   zcat new.jsonl.gz | linmax predict model.linmax - --output probabilities --as jsonl
 """
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run", "target_of"]
 
 FUSION = "vote fusion"  # the kind of file that linmax fuse saves
+LEARNER = "learner"  # the kind that linmax learn --candidates saves
 WHAT = ("labels", "scores", "probabilities")
 FORM_NAMES = ("plain", "csv", "jsonl", "parquet")
 
@@ -91,7 +93,12 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util.files import kind_of
 
     with unbroken(), claimed([arguments.out]):
-        if kind_of(arguments.model) == FUSION:
+        kind = kind_of(arguments.model)
+        if kind == LEARNER:
+            from linmax.cli.predict_choices import predict_choices
+
+            predict_choices(arguments, what, form)
+        elif kind == FUSION:
             from linmax.cli.predict_fusion import predict_votes
 
             predict_votes(arguments, what, form)

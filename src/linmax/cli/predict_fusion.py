@@ -9,6 +9,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from linmax.cli.fuse_trials import in_places, some
 from linmax.cli.fusion_table import Columns, as_ballots, read_table
 from linmax.cli.reading import cells_listed, shown_name
 from linmax.util.checks import about
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from linmax.models.fusion.online import OnLineFusion
 
 __all__ = ["AnswerOptions", "predict_votes"]
-
-NAMES_SHOWN = 5  # names in a message
 
 
 @dataclass(frozen=True)
@@ -110,14 +109,11 @@ def _votes(
         )
     absent = [voter for voter in fusion.voters_ if voter not in present]
     if absent:
-        names = ", ".join([*absent[:NAMES_SHOWN], *["..."] * (len(absent) > NAMES_SHOWN)])
-        told = f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {names}"
+        told = f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {some(absent)}"
         screen.print(told, soft_wrap=True, markup=False)
     from linmax.data.score_columns import rated_columns
 
     scored = rated_columns(name, raters) if raters and not voters else None
     if scored is None:
         return as_ballots(voters, {side: columns[side] for side in by}, rows)
-    tables, classes = scored
-    places = [classes.index(str(label)) for label in fusion.classes_.tolist()]
-    return {rater: table[:, places] for rater, table in tables.items()}
+    return in_places(scored, fusion.classes_.tolist(), name)

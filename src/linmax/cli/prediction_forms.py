@@ -1,4 +1,4 @@
-"""The forms in which ``linmax predict`` writes: plain lines, CSV, JSON lines and ParquetForm."""
+"""The forms in which ``linmax predict`` writes: plain lines, CSV, JSON lines and Parquet."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class JsonLinesForm(Form):
 
 
 class ParquetForm(ColumnForm):
-    """A ParquetForm file."""
+    """A Parquet file."""
 
     writer: Any = None
 
@@ -168,7 +168,7 @@ class ParquetForm(ColumnForm):
             import pyarrow
             from pyarrow import parquet
         except ImportError:
-            raise ValueError("ParquetForm needs the package pyarrow; try pip install 'linmax[parquet]'") from None
+            raise ValueError("Parquet needs the package pyarrow; try pip install 'linmax[parquet]'") from None
         if self.writer is None:
             self.tagged |= answers.tags is not None
         names = self.names(answers)

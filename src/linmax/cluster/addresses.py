@@ -10,12 +10,13 @@ from __future__ import annotations
 import glob
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from linmax.cluster.partitions import as_read
 from linmax.io.formats import make_format
 from linmax.io.formats.base import TableFormat
 from linmax.io.options import ReadOptions
@@ -104,32 +105,67 @@ def _found(system: Any, path: str) -> list[str]:
     return [one for one, steps in below if not any(step[0] in HIDDEN for step in steps)]
 
 
-def parts_of(paths: Sequence[str]) -> list[str | TableFile]:
-    """Paths, and where folders are called ``name=value`` parts with these columns.
+def parts_of(given: Sequence[str]) -> list[list[str | TableFile]]:
+    """The files of each path, pattern, folder or address; where folders are called ``name=value`` with these columns.
 
-    Values are numbers if they are in all folders of this name.
+    These are the folders below one that is given, or from the first pattern on; for files given one by one, those
+    whose values differ. Values are numbers if they are in all folders of this name.
 
     Examples
     --------
-    >>> [part.columns for part in parts_of(["d/year=2024/a.parquet", "d/year=2025/a.parquet"])]
+    >>> parts = parts_of(["run=3/year=2024/a.parquet", "run=3/year=2025/a.parquet"])
+    >>> [part.columns for (part,) in parts]
     [(('year', 2024.0),), (('year', 2025.0),)]
     """
-    pairs = [[step.split("=", 1) for step in path.split("/")[:-1] if "=" in step] for path in paths]
-    values: dict[str, list[str]] = {}
-    for found in pairs:
-        for name, value in found:
-            values.setdefault(name, []).append(value)
-    numbers = {name for name, given in values.items() if all(v == HIVE_MISSING or is_number(v) for v in given)}
+    found = [(_root(path), listed(path)) for path in given]
+    alone = _values(_named(file) for root, files in found if root is None for file in files)
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for root, files in found:
+        for file in files:
+            pairs[file] = [(k, v) for k, v in _named(file, root or 0) if root is not None or len(alone[k]) > 1]
+    values = _values(pairs.values())
+    numbers = {name for name, texts in values.items() if all(v == HIVE_MISSING or is_number(v) for v in texts)}
 
     def value_of(name: str, text: str) -> str | float | None:
         if text == HIVE_MISSING:
             return None
         return float(text) if name in numbers else unquote(text)
 
-    return [
-        TableFile(path, tuple((name, value_of(name, text)) for name, text in found)) if found else path
-        for path, found in zip(paths, pairs, strict=True)
-    ]
+    def part(file: str) -> str | TableFile:
+        columns = tuple((name, value_of(name, text)) for name, text in pairs[file])
+        return TableFile(file, columns) if columns else file
+
+    return [[part(file) for file in files] for _, files in found]
+
+
+def _values(several: Iterable[list[tuple[str, str]]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, value in (pair for pairs in several for pair in pairs):
+        found.setdefault(name, set()).add(value)
+    return found
+
+
+def _steps(path: str) -> list[str]:
+    return [step for step in path.partition("://")[2 if _remote(path) else 0].split("/") if step]
+
+
+def _root(path: str) -> int | None:
+    """How many steps lead to a folder that is given, or to the first pattern; None for a file."""
+    path = path.removeprefix(FILE)
+    steps = _steps(path)
+    pattern = next((place for place, step in enumerate(steps) if PATTERN & set(step)), None)
+    if pattern is not None and (_remote(path) or not os.path.exists(path)):
+        return pattern
+    if _remote(path):
+        system, inside = _file_system(path)
+        return len(steps) if system.isdir(inside) else None
+    return len(steps) if os.path.isdir(path) else None
+
+
+def _named(file: str, root: int = 0) -> list[tuple[str, str]]:
+    """Names and values of the folders of a file, from step ``root`` on."""
+    pairs = [step.partition("=") for step in _steps(file)[root:-1] if "=" in step]
+    return [(name, value) for name, _, value in pairs]
 
 
 def fingerprint(path: str) -> list[Any] | None:
@@ -149,11 +185,20 @@ def fingerprint(path: str) -> list[Any] | None:
 
 
 def missing(paths: Sequence[str]) -> dict[int, str]:
-    """Those of the paths that cannot be read from here, and why; addresses are left to their file systems."""
-    found = {}
+    """Those of the paths that cannot be read from here, and why; of addresses the first of each file system."""
+    found, systems = {}, set()
     for place, path in enumerate(paths):
-        if not _remote(path) and not os.access(path, os.R_OK):
-            found[place] = "No such file" if not os.path.exists(path) else "Permission denied"
+        if not _remote(path):
+            if not os.access(path, os.R_OK):
+                found[place] = "No such file" if not os.path.exists(path) else "Permission denied"
+        elif (where := tuple(path.split("/")[:3])) not in systems:
+            systems.add(where)
+            try:
+                system, inside = _file_system(path)
+                if not system.exists(inside):
+                    found[place] = "No such file"
+            except (OSError, ValueError) as error:
+                found[place] = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return found
 
 
@@ -180,7 +225,7 @@ def opened(source: Any) -> Iterator[Any]:
         with RemoteFile(system.open(inside, "rb"), source) as file:
             yield file
     else:
-        yield source
+        yield as_read(source)
 
 
 def _tables(file: Any, part: TableFile) -> Iterator[Any]:

@@ -1,10 +1,8 @@
-"""What is checked before anything starts: options of reading, versions of the workers, whether they see the files."""
+"""What is checked before anything starts: options of reading, and whether the workers see the files."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from linmax.cluster.addresses import missing
@@ -12,10 +10,9 @@ from linmax.cluster.shards import Shard, ShardError
 from linmax.cluster.workers import THIS_PROCESS, Workers
 from linmax.models.streams import stream
 
-__all__ = ["checked_reading", "refuse_missing_files", "refuse_other_versions", "versions"]
+__all__ = ["checked_reading", "refuse_missing_files"]
 
 OURS = ("model", "grow", "prefetch", "position", "settled", "hash_bits")  # of `stream`, but not for shards
-PACKAGES = ("linmax", "numpy", "numba")  # whose versions decide about bits
 
 
 def checked_reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -33,33 +30,6 @@ def checked_reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"reading: {error}") from None
     return options
-
-
-def versions() -> dict[str, str]:
-    """Of what decides about bits, in this process."""
-    return {"python": ".".join(platform.python_version_tuple()[:2])} | {name: version(name) for name in PACKAGES}
-
-
-def refuse_other_versions(workers: Workers) -> None:
-    """All workers must have the versions that this process has."""
-    here, found = versions(), workers.everywhere(versions)
-    if any(isinstance(there, OSError) for there in found.values()):  # a worker has just gone: ask those that are left
-        found = workers.everywhere(versions)
-    for address, there in found.items():
-        if isinstance(there, OSError):
-            raise ConnectionError(
-                f"the worker {address} does not answer: {' '.join(str(there).split()) or type(there).__name__}; see "
-                "whether it is running and can be reached, or stop it"
-            )
-        if isinstance(there, BaseException):
-            raise ValueError(
-                f"the worker {address} cannot run linmax: {' '.join(str(there).split())}; install it there"
-            )
-        for name, ours in here.items():
-            if there[name] != ours:
-                raise ValueError(
-                    f"the worker {address} has {name} {there[name]}, this process {ours}; install the same everywhere"
-                )
 
 
 def refuse_missing_files(workers: Workers, shards: Sequence[Shard]) -> None:

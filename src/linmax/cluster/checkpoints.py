@@ -109,7 +109,8 @@ class Folder:
                     "folder to start over"
                 )
         for place in sorted(shards):
-            if kept[FINGERPRINTS][place] != settings[FINGERPRINTS][place]:
+            before, now = kept[FINGERPRINTS][place], settings[FINGERPRINTS][place]
+            if None not in (before, now) and before != now:
                 raise ValueError(
                     f"{settings['shards'][place]} has changed since {self.path / name} was made from it; put it back, "
                     "or give another folder to start over"

@@ -5,15 +5,25 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from threading import Lock
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from linmax.cluster.mixing import fit
-from linmax.cluster.partitions import is_collection, label_of, lazily, type_of_labels
+from linmax.cluster.partitions import (
+    added_columns,
+    as_read,
+    is_collection,
+    is_joint,
+    joined,
+    lazily,
+    type_of_labels,
+)
 from linmax.cluster.shards import State
+from linmax.models.fusion.online import OnLineFusion
 from linmax.models.streams import StreamModel, stream
 
 __all__ = ["DaskClassifier"]
@@ -27,13 +37,13 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    learner, passes, mix, scale, thresholds, hash_bits, reading, checkpoint
+    learner, passes, mix, scale, thresholds, hash_bits, reading, checkpoint, resume
         As in `linmax.cluster.fit`; without ``y``, ``reading={"label": "class"}`` names the column of the labels.
 
     Attributes
     ----------
     classes_ : array
-        The classes, in the order of the columns of `predict_proba`.
+        The classes, sorted, in the order of the columns of `predict_proba`.
     model_ : linmax.streams.StreamModel
         The model, which can be saved.
     result_ : linmax.cluster.Fit
@@ -66,35 +76,48 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hash_bits: int | None = None,
         reading: dict[str, Any] | None = None,
         checkpoint: str | None = None,
+        resume: bool = False,
     ) -> None:
         self.learner, self.passes, self.mix, self.scale = learner, passes, mix, scale
         self.thresholds, self.hash_bits, self.reading, self.checkpoint = thresholds, hash_bits, reading, checkpoint
+        self.resume = resume
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from all partitions.
 
         Parameters
         ----------
         X
-            A Dask DataFrame or array, a bag of lines, or whatever else `linmax.cluster.fit` takes as shards.
+            A Dask DataFrame or array, a bag of lines or records, or whatever else `linmax.cluster.fit` takes as shards.
         y
             The labels, as a Dask Series or array with the same partitions; without it they are in X.
+        sample_weight
+            How much each row counts, in partitions like those of y.
 
         Returns
         -------
         DaskClassifier
             Itself.
         """
-        data = X if y is None else (X, y)
+        if isinstance(self.learner, OnLineFusion):
+            raise TypeError("learner is a fusion of votes; linmax.cluster.fit learns it from tables of votes")
+        if y is None and sample_weight is not None:
+            raise ValueError("sample_weight needs y; without it name the column of weights: reading={'weight': ...}")
+        given = X if y is None else (X, y) if sample_weight is None else (X, y, sample_weight)
+        reading, data = {**(self.reading or {}), **added_columns(given)}, given
+        if y is not None and not is_joint(given):
+            data = [joined(*given, columns=list(added_columns(given).values()))]
         self.result_ = fit(
             self.learner, data, client=_current_client(), passes=self.passes, mix=self.mix, scale=self.scale,
-            thresholds=self.thresholds, hash_bits=self.hash_bits, reading=self.reading, checkpoint=self.checkpoint,
+            thresholds=self.thresholds, hash_bits=self.hash_bits, reading=reading, checkpoint=self.checkpoint,
+            resume=self.resume,
         )  # fmt: skip
         self.model_ = self.result_.model
-        label = (self.reading or {}).get("label") if label_of(data) is None else label_of(data)
-        self._type = type_of_labels(data, label)
-        self.classes_ = self._named(np.array(self.model_.classes, dtype=object))
-        self._told = uuid.uuid4().hex, self.model_.state()
+        self._type = type_of_labels(given, reading.get("label"))
+        named = in_type(np.array(self.model_.classes, dtype=object), self._type)
+        order = np.argsort(named)
+        self.classes_ = named[order]
+        self._told = Told(uuid.uuid4().hex, self.model_.state(), self._type, order.tolist())
         return self
 
     def predict(self, X: Any) -> Any:
@@ -113,6 +136,26 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self._asked(X, predicted, self.classes_[:0])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X, y
+            Rows and their classes.
+        sample_weight
+            How much each row counts.
+
+        Returns
+        -------
+        float
+            The accuracy, computed.
+        """
+        import dask
+
+        found, labels, weights = dask.compute(self.predict(X), y, sample_weight)
+        return float(accuracy_score(np.ravel(labels), np.asarray(found), sample_weight=weights))
+
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class for each row: of a collection a collection, else an array.
 
@@ -124,17 +167,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Dask DataFrame, array or bag, or array
-            One column for each of `classes_`.
+            One column for each of `classes_`; those of a DataFrame are called like the classes.
         """
         check_is_fitted(self, "model_")
         return self._asked(X, probabilities, np.zeros((0, len(self.classes_))))
 
     def _asked(self, X: Any, function: Any, empty: np.ndarray) -> Any:
-        told = (*self._told, self._type)
-        return lazily(X, function, told, empty) if is_collection(X) else _plain(function(told, X))
-
-    def _named(self, names: np.ndarray) -> np.ndarray:
-        return names if self._type is None else names.astype(float).astype(self._type)
+        if not is_collection(X):
+            return np.asarray(function(X, self._told))
+        frame = hasattr(X, "columns")
+        return lazily(X, function, self._told, _with_index(None, empty, self.classes_) if frame else empty)
 
 
 def _current_client() -> Any:
@@ -146,44 +188,65 @@ def _current_client() -> Any:
     return None
 
 
-def _plain(found: Any) -> np.ndarray:
-    return np.asarray(found)
+class Told(NamedTuple):
+    """What a worker must know of the model in order to predict."""
+
+    name: str
+    state: State
+    kind: np.dtype | None  # of the labels
+    order: list[int]  # of the model's classes, when they are sorted
 
 
-Told = tuple[str, State, np.dtype | None]  # a name for the model, its state, and the type of the labels
 _opened: dict[str, StreamModel] = {}  # at most one model, which the last task of this process has asked
 _lock = Lock()
 
 
 def _model(told: Told) -> StreamModel:
     """The model, which a process makes once for all partitions."""
-    name, state, _ = told
     with _lock:
-        if name not in _opened:
+        if told.name not in _opened:
             _opened.clear()
-            _opened[name] = StreamModel.from_state(*state)
-        return _opened[name]
+            _opened[told.name] = StreamModel.from_state(*told.state)
+        return _opened[told.name]
 
 
-def predicted(told: Told, part: Any) -> Any:
+def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
+    """Names of classes as the labels were.
+
+    Examples
+    --------
+    >>> in_type(np.array(["True", "0"], dtype=object), np.dtype(bool)), in_type(np.array(["2"]), np.dtype(int))
+    (array([ True, False]), array([2]))
+    """
+    if kind is None:
+        return names
+    if kind.kind == "b":
+        return np.array([name in ("True", "1") for name in names.tolist()], dtype=bool)
+    return names.astype(float).astype(kind)
+
+
+def predicted(part: Any, told: Told) -> Any:
     """The classes of a partition."""
-    model, kind, found = _model(told), told[2], [np.zeros(0, object)]
+    model, found = _model(told), [np.zeros(0, object)]
     with _lock:  # a model numbers names while it reads
         found += [model.predict(batch) for batch in _batches(model, part)]
-    names = np.concatenate(found)
-    return _like(part, names if kind is None else names.astype(float).astype(kind))
+    return _with_index(part, in_type(np.concatenate(found), told.kind), None)
 
 
-def probabilities(told: Told, part: Any) -> Any:
+def probabilities(part: Any, told: Told) -> Any:
     """The probabilities of a partition."""
     model = _model(told)
     with _lock:
         found = [model.predict_proba(batch) for batch in _batches(model, part)]
-    return _like(part, np.concatenate([np.zeros((0, len(model.classes))), *found]))
+    shares = np.concatenate([np.zeros((0, len(model.classes))), *found])[:, told.order]
+    classes = in_type(np.array(model.classes, dtype=object), told.kind)[told.order]
+    return _with_index(part, shares, classes)
 
 
 def _batches(model: StreamModel, part: Any) -> Any:
-    rows = (part, [None] * part.shape[0]) if _is_matrix(part) else part
+    if isinstance(part, (list, tuple)) and part and isinstance(part[0], (list, tuple, np.ndarray)):
+        part = np.asarray(part)
+    rows = (part, [None] * part.shape[0]) if _is_matrix(part) else as_read(part)
     return stream(rows, model=model, grow=False, prefetch=False)
 
 
@@ -191,10 +254,13 @@ def _is_matrix(part: Any) -> bool:
     return isinstance(part, np.ndarray) or hasattr(part, "tocsr")
 
 
-def _like(part: Any, found: np.ndarray) -> Any:
-    """As a Series or a DataFrame with the index of a partition that has one."""
-    if not hasattr(part, "index") or not hasattr(part, "columns"):
+def _with_index(part: Any, found: np.ndarray, classes: np.ndarray | None) -> Any:
+    """As a Series, or as a DataFrame with a column for each class, with the index of a partition that has one."""
+    if part is not None and not (hasattr(part, "index") and hasattr(part, "columns")):
         return found
     import pandas as pd
 
-    return pd.Series(found, index=part.index) if found.ndim == 1 else pd.DataFrame(found, index=part.index)
+    index = None if part is None else part.index
+    if found.ndim == 1:
+        return pd.Series(found, index=index, dtype="str" if found.dtype == object else found.dtype)
+    return pd.DataFrame(found, index=index, columns=[str(name) for name in classes] if classes is not None else None)

@@ -82,9 +82,10 @@ def fuse(
     workers = workers_of(client)
     given = workers.keep(states)
     places = [None if folder is None else str(folder / f"part-{i}.linmax") for i in range(len(parts))]
+    sources = workers.hold([part.source for part in parts], often=False)
     tasks = [
-        workers.submit(score_shard, given, part.source, dict(reading or {}), place, name=f"scores{i}")
-        for i, (part, place) in enumerate(zip(parts, places, strict=True))
+        workers.submit(score_shard, given, source, dict(reading or {}), place, name=f"scores{i}")
+        for i, (source, place) in enumerate(zip(sources, places, strict=True))
     ]
     outcomes = workers.gather(tasks)
     _refuse_failed([part.name for part in parts], outcomes)

@@ -19,6 +19,7 @@ from linmax.cluster.merging import merge_since
 from linmax.cluster.rows import ModelRows, merge_rows
 from linmax.cluster.shards import Refused, ShardCounts, State
 from linmax.cluster.tree import FAN, Node, children, parent, top
+from linmax.cluster.versions import refuse_other_here
 from linmax.cluster.voting import HeldFusion
 from linmax.cluster.workers import tell
 from linmax.models.streams import StreamModel
@@ -46,6 +47,7 @@ class RunPlan(NamedTuple):
     reading: Mapping[str, Any]
     topic: str  # names the run, and under it progress is told
     told: bool = False  # whether anybody watches
+    versions: Mapping[str, str] | None = None  # that every worker must have
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def learn_group(
 ) -> ShardGroup:
     """Learn the shards at these places, each from the model from which the pass starts (see `borrowed`)."""
     began, group = time.perf_counter(), ShardGroup()
+    refuse_other_here(plan.versions)
     with borrowed(plan.topic, number, [_only(one).state for one in groups]) as held:
         for place, source in zip(places, sources, strict=True):
             outcome = held.learn(source, plan.reading, by_rows=plan.shards > 1)
@@ -114,10 +117,11 @@ def learn_group(
 def mix_groups(number: int, groups: list[ShardGroup], plan: RunPlan, node: Node, *parts: ShardGroup) -> ShardGroup:
     """The model of a node from groups that hold those of its children."""
     began = time.perf_counter()
+    refuse_other_here(plan.versions)
     gathered = ShardGroup({child: mixed for group in parts for child, mixed in group.mixed.items()})
     gathered.mixed = {child: gathered.mixed[child] for child in children(node, plan.shards) if child in gathered.mixed}
     gathered.columns = next((group.columns for group in parts if group.columns), None)
-    if gathered.columns is None:
+    if gathered.columns is None and gathered.mixed:  # else all its shards failed, as their groups report
         with borrowed(plan.topic, number, [_only(one).state for one in groups]) as held:
             _mix(gathered, held, plan, node)
             _shorten(gathered, held)

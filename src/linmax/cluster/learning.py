@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linmax.cluster.mixing import fit
-from linmax.cluster.partitions import is_pair
+from linmax.cluster.partitions import is_joint
 from linmax.cluster.results import Fit, Progress
 from linmax.cluster.shards import shards_of
 from linmax.cluster.workers import connect
@@ -48,7 +48,7 @@ def learn(address: str, learner: Any, shards: Any, *, screen: Console | None = N
     """
     parts = shards_of(shards)
     with connected(address, len(parts), options.get("passes", 1), screen) as (client, bars):
-        given = shards if is_pair(shards) else [part.source for part in parts]
+        given = shards if is_joint(shards) else parts
         result = fit(learner, given, client=client, watch=bars, **options)
     if screen is not None and not screen.is_terminal:
         for number, one in enumerate(result.passes, 1):

@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from inspect import signature
 from typing import Any
 
-from linmax.cluster.beforehand import checked_reading, refuse_missing_files, refuse_other_versions
+from linmax.cluster.beforehand import checked_reading, refuse_missing_files
 from linmax.cluster.checkpoints import Folder
+from linmax.cluster.contents import content_of
 from linmax.cluster.groups import (
     GroupReport,
     RunPlan,
@@ -31,10 +32,11 @@ from linmax.cluster.held import forget
 from linmax.cluster.merge_checks import HOW, refuse_unmergeable
 from linmax.cluster.model_states import ShardModel, model_of, settings_of_model, state_of
 from linmax.cluster.one_pass import Counter, Holder, Start
-from linmax.cluster.partitions import label_of
+from linmax.cluster.partitions import added_columns, is_joint
 from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
 from linmax.cluster.tree import Node, children, covered, top, whole_nodes
+from linmax.cluster.versions import refuse_other_versions, versions
 from linmax.cluster.voting import checked_votes_reading
 from linmax.cluster.workers import TaskOutcome, Workers, workers_of
 from linmax.engine.notation import as_learner
@@ -75,9 +77,10 @@ def fit(
         Files that the workers can read (Parquet, svmlight, VW text, JSON lines, CSV and what else `linmax.stream`
         reads), each a shard; patterns such as "part-*.parquet" and folders, also those that Hive writes, whose names
         ``class=a`` are a column; addresses that fsspec opens, such as "s3://bucket/part-*.svm", with the credentials
-        that it finds; tables; a Dask bag of lines or DataFrame, whose partitions are the shards, or a pair (X, y) of
-        Dask collections. For a fusion these are tables with a column for each voter, or for each rater and class
-        (``rater:class``), and one of labels, in files or as frames, or pairs (votes, y) as `VoteFusion.fit` takes them.
+        that it finds; tables; a Dask bag of lines or of records, or a Dask DataFrame, whose partitions are the shards,
+        or (X, y) or (X, y, weights), Dask collections with the same partitions. For a fusion these are tables with a
+        column for each voter, or for each rater and class (``rater:class``), and one of labels, in files or as frames,
+        or pairs (votes, y) as `VoteFusion.fit` takes them.
     client
         A ``distributed.Client``; without one the shards are learned one after the other in this process, with the same
         result to the last bit.
@@ -154,9 +157,8 @@ def fit(
     mix = ("trials" if fuses else "uniform") if mix is None else mix
     one_of("mix", mix, HOW)
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
-    options, label = checked_votes_reading(reading) if fuses else checked_reading(reading), label_of(shards)
-    if label is not None:
-        options.setdefault("label", label)
+    given = (added_columns(shards) if is_joint(shards) else {}) | dict(reading or {})
+    options = checked_votes_reading(given) if fuses else checked_reading(given)
     own: dict[str, Any] = {
         "scale": scale,
         "thresholds": thresholds,
@@ -169,12 +171,12 @@ def fit(
     model: ShardModel = learner if fuses else StreamModel(described, **own)
     workers, folder = workers_of(client), Folder.opened(checkpoint, boolean("resume", resume))
     parts = shards_of(shards)
-    plan = RunPlan(len(parts), mix, multiplicative, options, f"linmax-{uuid.uuid4().hex[:8]}", watch is not None)
+    topic = f"linmax-{uuid.uuid4().hex[:8]}"
+    plan = RunPlan(len(parts), mix, multiplicative, options, topic, watch is not None, versions())
     job = Job(parts, plan, folder, watch, workers)
-    begun = job.start(model)
     refuse_other_versions(workers)
     refuse_missing_files(workers, parts)
-    job.run(begun, passes)
+    job.run(job.start(model, passes), passes)
     return job.result
 
 
@@ -205,14 +207,24 @@ class Job:
         """What must not change between a checkpoint and its continuation."""
         return settings_of_model(model) | {
             "shards": [shard.name for shard in self.shards],
-            "fingerprints": [shard.fingerprint for shard in self.shards],
+            "fingerprints": [] if self.folder is None else self._fingerprints(),
             "mix": self.plan.mix,
             "multiplicative": self.plan.multiplicative,
             "reading": json.loads(json.dumps(self.plan.reading, sort_keys=True)),
         }
 
-    def start(self, model: ShardModel) -> Fit[Any]:
+    def _fingerprints(self) -> list[Any]:
+        """Of files as they are seen from here, of rows where they are."""
+        found = [shard.fingerprint for shard in self.shards]
+        rows = [place for place, shard in enumerate(self.shards) if shard.path is None]
+        tasks = [self.workers.submit(content_of, self.sources[at], name="fingerprint", again=False) for at in rows]
+        for place, outcome in zip(rows, self.workers.gather(tasks) if tasks else [], strict=True):
+            found[place] = outcome.result  # none of what cannot be computed, which is said when it is learned from
+        return found
+
+    def start(self, model: ShardModel, passes: int) -> Fit[Any]:
         """From the checkpoint, or from nothing."""
+        self.sources = self.workers.hold([shard.source for shard in self.shards], often=passes > 1)
         fresh = Fit(model, [shard.name for shard in self.shards])
         self.fixed = self.settings(model)
         return fresh if self.folder is None else self.folder.load(fresh, self.fixed)
@@ -222,12 +234,12 @@ class Job:
         self.result = result
         if len(result.passes) >= passes:
             return
-        self.sources = [self.workers.hold(shard.source) for shard in self.shards]
         group = started(state_of(result.model), len(self.shards))
         start = Start(self.workers.keep(group), report_on(group))
         try:
             while len(result.passes) < passes:
                 self._one_pass(start)
+                self._refuse_nothing(result)
                 if self.folder is not None or len(result.passes) == passes:
                     result.model = self._fetched(start)
                 elif start.long:
@@ -237,6 +249,16 @@ class Job:
         finally:
             with suppress(Exception):  # a worker that is gone has nothing to forget
                 self.workers.everywhere(forget, self.plan.topic)
+
+    def _refuse_nothing(self, result: Fit[Any]) -> None:
+        """A model of attributes learns from labels alone."""
+        last, names = result.passes[-1], ", ".join(result.shards[:3]) + (", ..." if len(result.shards) > 3 else "")
+        if last.trials or isinstance(result.model, OnLineFusion):
+            return
+        rows = sum(counts.unlabelled for counts in last.shards)
+        if rows:
+            raise ValueError(f"{names}: not one of {rows:,} rows has a label, so there is nothing to learn")
+        raise ValueError(f"{names}: there is no data")
 
     def _fetched(self, start: Start) -> ShardModel:
         """The model after the last pass."""

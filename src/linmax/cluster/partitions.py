@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-__all__ = ["is_collection", "is_pair", "label_of", "lazily", "partitions", "type_of_labels"]
+__all__ = ["added_columns", "as_read", "is_collection", "is_joint", "joined", "lazily", "partitions", "type_of_labels"]
+
+PARTS = ("X", "y", "the weights")  # of rows, in this order
 
 
 def is_collection(given: Any) -> bool:
@@ -15,9 +19,9 @@ def is_collection(given: Any) -> bool:
     return hasattr(type(given), "to_delayed")
 
 
-def is_pair(given: Any) -> bool:
-    """Whether this is (X, y), both of them collections."""
-    return isinstance(given, tuple) and len(given) == 2 and all(map(is_collection, given))
+def is_joint(given: Any) -> bool:
+    """Whether this is (X, y) or (X, y, weights) with a collection in it."""
+    return isinstance(given, tuple) and len(given) in (2, 3) and any(map(is_collection, given))
 
 
 def _is_array(given: Any) -> bool:
@@ -25,94 +29,184 @@ def _is_array(given: Any) -> bool:
 
 
 def _is_frame(given: Any) -> bool:
-    return hasattr(given, "columns") and hasattr(given, "npartitions")
+    """Whether it has columns with names, as frames of pandas and of Dask do."""
+    return hasattr(given, "columns") and hasattr(given, "assign")
 
 
 def partitions(given: Any) -> list[Any]:
-    """The pieces of a collection, or of a pair (X, y), in order; nothing is computed."""
-    if is_pair(given):
-        return _pairs(*given)
+    """The pieces of a collection, or of (X, y) or (X, y, weights), in order; nothing is computed."""
+    if is_joint(given):
+        return _joint(*given)
     if _is_array(given):
         raise TypeError("a Dask array has no labels in it; give the pair (X, y), or a DataFrame with a label column")
     return list(given.to_delayed())
 
 
-def _pairs(x: Any, y: Any) -> list[Any]:
-    import dask
-
+def _joint(x: Any, *others: Any) -> list[Any]:
+    """Pieces of X with those of y, and of weights, which lie in the same order."""
+    if not is_collection(x):
+        raise TypeError("y is a Dask collection, and X is not; give both, or y.compute()")
     if _is_array(x):
         if x.ndim != 2:
             raise ValueError(f"X must have rows and columns, got {x.ndim} dimensions")
         x = x.rechunk({1: -1})
-        if _is_array(y) and y.chunks[0] != x.chunks[0] and not np.isnan([*x.chunks[0], *y.chunks[0]]).any():
-            y = y.rechunk({0: x.chunks[0]})
-        xs = [row[0] for row in x.to_delayed()]
-    else:
-        xs = list(x.to_delayed())
-    ys = np.ravel(np.array(y.to_delayed(), dtype=object)).tolist()
-    if len(xs) != len(ys):
-        raise ValueError(f"X has {len(xs)} partitions, y has {len(ys)}; repartition one of them like the other")
-    label = label_of((x, y))
-    return [dask.delayed(paired)(rows, labels, label) for rows, labels in zip(xs, ys, strict=True)]
+    elif not _is_frame(x):
+        raise TypeError(
+            "labels of a bag are in its lines or records; give a bag alone, or X as a DataFrame or an array"
+        )
+    others = tuple(_like_rows(x, other, told) for other, told in zip(others, PARTS[1:], strict=False))
+    pieces = [x.numblocks[0] if _is_array(x) else x.npartitions]
+    pieces += [other.numblocks[0] if _is_array(other) else other.npartitions for other in others]
+    for told, many in zip(PARTS, pieces, strict=False):
+        if many != pieces[0]:
+            raise ValueError(f"X has {pieces[0]} partitions, {told} has {many}; repartition one of them like the other")
+    # In one expression, so that what X and y are both computed from is computed once.
+    columns = list(added_columns((x, *others)).values())
+    if _is_frame(x) and not any(map(_is_array, others)):
+        from dask import dataframe
+
+        joint = dataframe.map_partitions(
+            joined, x, *others, columns=columns, align_dataframes=False, meta=x._meta, enforce_metadata=False
+        )
+        return list(joint.to_delayed())
+    if all(map(_is_array, (x, *others))):
+        from dask import array
+
+        beside = [item for other in others for item in (other if other.ndim == 1 else other[:, 0], "i")]
+        joint = array.blockwise(
+            _joined_blocks, "i", x, "ij", *beside, dtype=object, meta=np.zeros(0, object), align_arrays=False
+        )
+        return list(joint.to_delayed())
+    import dask
+
+    flat = [np.ravel(np.array(part.to_delayed(), dtype=object)).tolist() for part in (x, *others)]
+    return [dask.delayed(joined)(*pieces, columns=columns) for pieces in zip(*flat, strict=True)]
 
 
-def paired(x: Any, y: Any, label: str | None) -> Any:
-    """Rows with their labels, as `linmax.stream` reads them."""
-    labels = np.ravel(np.asarray(y))
-    if len(labels) != x.shape[0]:
-        raise ValueError(f"a partition of X has {x.shape[0]} rows, that of y {len(labels)}")
-    if label is None:
-        return (x if hasattr(x, "tocsr") else np.asarray(x)), labels
-    return x.assign(**{label: labels})
+def _like_rows(x: Any, other: Any, told: str) -> Any:
+    """Labels or weights in pieces like those of X, where the lengths of these are known."""
+    lengths = x.chunks[0] if _is_array(x) else (math.nan,)
+    known = not np.isnan(lengths).any()
+    if not is_collection(other):
+        if not known:
+            raise TypeError(
+                f"X is a Dask collection with parts of unknown length, and {told} is not; give a Dask Series or array "
+                "with the same parts"
+            )
+        from dask import array
+
+        return array.from_array(np.ravel(np.asarray(other)), chunks=(lengths,))
+    _refuse_wide(other, told)
+    if _is_array(other) and known and other.chunks[0] != lengths and not np.isnan(other.chunks[0]).any():
+        return other.rechunk({0: lengths})
+    return other
 
 
-def label_of(given: Any) -> str | None:
-    """The column that the labels of a pair with a DataFrame get: y's name; None for arrays and for what is no pair."""
-    if not is_pair(given) or not _is_frame(given[0]):
-        return None
-    x, y = given
+def _refuse_wide(given: Any, told: str) -> None:
+    if _is_frame(given) and len(given.columns) != 1:
+        raise ValueError(
+            f"{told} must have one column, got {len(given.columns)}: {', '.join(map(str, given.columns))}; several "
+            "DataFrames to learn from go into a list"
+        )
+
+
+def joined(x: Any, *others: Any, columns: Sequence[str] = ()) -> Any:
+    """Rows with their labels, and weights, as `linmax.stream` reads them."""
+    rows: Any = x if hasattr(x, "shape") else np.asarray(x)
+    found = []
+    for told, given in zip(PARTS[1:], others, strict=False):
+        cells = np.ravel(np.asarray(given))
+        if len(cells) != rows.shape[0]:
+            raise ValueError(f"a partition of X has {rows.shape[0]} rows, that of {told} {len(cells)}")
+        found.append(cells)
+    if columns:
+        return rows.assign(**dict(zip(columns, found, strict=True)))
+    return (rows if hasattr(rows, "tocsr") else np.asarray(rows), *found)
+
+
+def _joined_blocks(x: Any, *others: Any) -> Any:
+    """The same for blocks of arrays, those of X in a list along its columns, of which there is one."""
+    (rows,) = x
+    return joined(rows, *others)
+
+
+def added_columns(given: Any) -> dict[str, str]:
+    """What labels and weights that come beside a frame are called, as options of `linmax.stream`; none for arrays.
+
+    The column of labels has y's name.
+    """
+    if not (isinstance(given, tuple) and len(given) in (2, 3) and _is_frame(given[0])):
+        return {}
+    x, y, *weights = given
+    _refuse_wide(y, PARTS[1])
     names = list(getattr(y, "columns", [])) or [getattr(y, "name", None)]
     label = "label" if names[0] is None else str(names[0])
-    if label in list(x.columns):
-        raise ValueError(f"X has a column {label!r}, as y is called: it would learn from the label; drop it from X")
-    return label
+    found = {"label": label} | ({"weight": "sample_weight"} if weights else {})
+    for option, name in found.items():
+        if name in list(map(str, x.columns)):
+            named = f"as {'y is called' if option == 'label' else 'the weights will be called'}"
+            raise ValueError(f"X has a column {name!r}, {named}: it would learn from it; drop it from X")
+    return found
 
 
 def type_of_labels(given: Any, label: str | None) -> np.dtype | None:
-    """The type of the labels if they are numbers, to give predictions back in it."""
-    kinds = given[1].dtype if is_pair(given) else None
-    if kinds is None and label is not None and _is_frame(given) and label in list(given.columns):
-        kinds = given.dtypes[label]
-    return kinds if isinstance(kinds, np.dtype) and kinds.kind in "iuf" else None
+    """The type of the labels if they are numbers or bools, to give predictions back in it."""
+    labels: Any = None
+    if isinstance(given, tuple) and len(given) in (2, 3):
+        labels = given[1]
+        labels = labels[labels.columns[0]] if _is_frame(labels) else labels
+    elif label is not None and _is_frame(given) and label in list(given.columns):
+        labels = given[label]
+    if labels is None:
+        return None
+    kinds = labels.dtype if hasattr(labels, "dtype") else np.asarray(labels).dtype
+    kinds = getattr(getattr(kinds, "categories", None), "dtype", kinds)
+    kinds = getattr(kinds, "numpy_dtype", kinds)
+    return kinds if isinstance(kinds, np.dtype) and kinds.kind in "biuf" else None
 
 
 def lazily(given: Any, function: Callable[..., Any], argument: Any, empty: Any) -> Any:
-    """A collection of ``function(argument, part)`` for each part, which is computed when it is asked for.
+    """A collection of ``function(part, argument)`` for each part, which is computed when it is asked for.
 
-    ``empty`` is what the function would return for no rows. Of a DataFrame comes a Series or a DataFrame, of an array
-    an array, of a bag a bag.
+    ``empty`` is what the function would return for no rows: of a DataFrame comes a Series or a DataFrame, of an array
+    an array, of a bag a bag. What comes of a DataFrame has its partitions and can be assigned to it.
     """
     import dask
 
-    told = dask.delayed(argument, traverse=False)
-    apply = dask.delayed(function)
+    told = dask.delayed(argument, traverse=False, pure=False)
     if _is_array(given):
-        from dask import array
-
-        blocks = [row[0] for row in given.rechunk({1: -1}).to_delayed()]
-        shapes = [(rows, *empty.shape[1:]) for rows in given.chunks[0]]
-        parts = [
-            array.from_delayed(apply(told, block), shape, dtype=empty.dtype)
-            for block, shape in zip(blocks, shapes, strict=True)
-        ]
-        return array.concatenate(parts)
-    parts = [apply(told, part) for part in given.to_delayed()]
+        rows = given.rechunk({1: -1})
+        shape = {"drop_axis": 1} if empty.ndim == 1 else {"chunks": (rows.chunks[0], empty.shape[1:])}
+        return rows.map_blocks(function, told, dtype=empty.dtype, meta=np.asarray(empty), **shape)
     if _is_frame(given):
-        import pandas as pd
-        from dask import dataframe
+        return given.map_partitions(function, told, meta=empty, enforce_metadata=False)
+    return given.map_partitions(partial(_of_bag, function), told)
 
-        meta = pd.Series(empty) if empty.ndim == 1 else pd.DataFrame(empty)
-        return dataframe.from_delayed(parts, meta=meta, divisions=given.divisions, verify_meta=False)
-    from dask import bag
 
-    return bag.from_delayed(parts)
+def _of_bag(function: Callable[..., Any], part: Any, argument: Any) -> Any:
+    return list(function(list(part), argument))
+
+
+def as_read(part: Any) -> Any:
+    """Records, as bags hold them, as lines of JSON; all else as it is.
+
+    Examples
+    --------
+    >>> as_read([{"x": 1.0, "class": "a"}, {"x": float("nan"), "class": "b"}])
+    ['{"x": 1.0, "class": "a"}', '{"class": "b"}']
+    """
+    if not (isinstance(part, Sequence) and part and isinstance(part[0], Mapping)):
+        return part
+    import json
+
+    def record(row: Any) -> str:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"a partition holds records and {type(row).__name__} objects; give one kind")
+        known = {str(name): cell for name, cell in row.items() if cell is not None and cell == cell}
+        return json.dumps(known, default=_plain)
+
+    return [record(row) for row in part]
+
+
+def _plain(cell: Any) -> Any:
+    return cell.item() if hasattr(cell, "item") else str(cell)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from linmax.cluster.addresses import TableFile, fingerprint, listed, parts_of
-from linmax.cluster.partitions import is_collection, is_pair, partitions
+from linmax.cluster.addresses import TableFile, fingerprint, parts_of
+from linmax.cluster.partitions import is_collection, is_joint, partitions
 from linmax.cluster.unions import begins_with
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
@@ -92,16 +92,20 @@ class Refused:
 
 def shards_of(given: Any) -> list[Shard]:
     """Shards from paths, patterns, folders, frames, pairs (X, y), lists of lines, and parts of Dask collections."""
-    if isinstance(given, (str, os.PathLike, TableFile)) or is_table(given) or is_collection(given) or is_pair(given):
+    if isinstance(given, (str, os.PathLike, TableFile)) or is_table(given) or is_collection(given) or is_joint(given):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
+    given = list(given)
+    files = iter(parts_of([os.fspath(item) for item in given if isinstance(item, (str, os.PathLike))]))
     found: list[Shard] = []
     for item in given:
-        if is_collection(item) or is_pair(item):
+        if is_collection(item) or is_joint(item):
             found += [Shard(f"partition {place}", part) for place, part in enumerate(partitions(item), len(found))]
         elif isinstance(item, (str, os.PathLike)):
-            found += [Shard(str(part), part) for part in parts_of(listed(os.fspath(item)))]
+            found += [Shard(str(part), part) for part in next(files)]
+        elif isinstance(item, Shard):
+            found.append(item)
         else:
             found.append(Shard(str(item) if isinstance(item, TableFile) else f"shard {len(found)}", item))
     if not found:
@@ -131,4 +135,6 @@ def why(error: Exception) -> str:
     """The reason in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}"
+    if isinstance(error, FileNotFoundError):  # of a file system that does not say so
+        return f"No such file: {error}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -33,8 +33,9 @@ def look_at_votes(shards: Any, reading: Mapping[str, Any], client: Any = None) -
     """
     parts, workers = shards_of(shards), workers_of(client)
     refuse_missing_files(workers, parts)
+    sources = workers.hold([part.source for part in parts], often=False)
     tasks = [
-        workers.submit(looked_at, part.source, dict(reading), name=f"look{place}") for place, part in enumerate(parts)
+        workers.submit(looked_at, source, dict(reading), name=f"look{place}") for place, source in enumerate(sources)
     ]
     found, failed = [], {}
     for part, outcome in zip(parts, workers.gather(tasks), strict=True):

@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "tell", "workers_of"]
+__all__ = ["Here", "OnDask", "TaskOutcome", "Workers", "connect", "here", "tell", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may be temporary
 THIS_PROCESS = "this process"
+MOST_ADAPTIVE = 10_000  # workers: an adaptive cluster that may have more has no limit
 NEEDS_DISTRIBUTED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 
 
@@ -38,9 +39,12 @@ class Workers:
         """Prepare a value that many tasks will take as an argument."""
         raise NotImplementedError
 
-    def hold(self, source: Any) -> Any:
-        """Prepare the rows of a shard: they are sent, or computed if they are a piece of a Dask collection, once."""
-        return source
+    def hold(self, sources: Sequence[Any], often: bool = True) -> list[Any]:
+        """Prepare the rows of shards, which many tasks will take if ``often``.
+
+        Rows are sent once. Pieces of Dask collections are computed once, all of them together.
+        """
+        raise NotImplementedError
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None, again: bool = True
@@ -62,7 +66,19 @@ class Workers:
 
     @contextmanager
     def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile ``watch`` is called whenever a task calls `tell` with this topic."""
+        """Meanwhile ``watch`` is called whenever a task calls `tell` with this topic.
+
+        It is called by one thread at a time, and no more once it has raised an error, which is raised at the end.
+        """
+        told = Watched(watch)
+        with self._told(topic, told):
+            yield
+        if told.error is not None:
+            raise told.error
+
+    @contextmanager
+    def _told(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
+        """Meanwhile ``watch`` is called by tasks of this process."""
         _watchers[topic] = watch
         try:
             yield
@@ -72,6 +88,22 @@ class Workers:
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         """Wait for all tasks; outcomes in their order. ``watch`` is called with the place of each that ends."""
         raise NotImplementedError
+
+
+class Watched:
+    """Somebody who is told of progress, whatever thread it comes from."""
+
+    def __init__(self, watch: Callable[[], None]) -> None:
+        self.watch, self.lock = watch, threading.Lock()
+        self.error: Exception | None = None
+
+    def __call__(self) -> None:
+        with self.lock:
+            if self.error is None:
+                try:
+                    self.watch()
+                except Exception as error:
+                    self.error = error
 
 
 class HeldTask:
@@ -98,6 +130,18 @@ class Here(Workers):
 
     def keep(self, value: Any) -> Any:
         return value
+
+    def hold(self, sources: Sequence[Any], often: bool = True) -> list[Any]:
+        lazy = [source for source in sources if _lazy(source)] if often else []
+        if not lazy:
+            return list(sources)
+        import dask
+
+        try:
+            found = iter(dask.compute(*lazy, scheduler="synchronous"))
+        except Exception:  # to be met again with the piece that fails
+            return list(sources)
+        return [next(found) if _lazy(source) else source for source in sources]
 
     def submit(
         self,
@@ -152,6 +196,15 @@ def tell(topic: str) -> None:
         get_worker().log_event(topic, 1)
 
 
+def here() -> str:
+    """The address of the worker that runs this task."""
+    with suppress(ImportError, ValueError):
+        from distributed import get_worker
+
+        return str(get_worker().address)
+    return THIS_PROCESS
+
+
 def _told(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
@@ -172,11 +225,13 @@ class OnDask(Workers):
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        """Threads of all workers: tasks that run at a time."""
+        """Threads of all workers, or of as many as an adaptive cluster may start: tasks that run at a time."""
         with self._answered():
             threads = sorted(self.client.nthreads().items())
         self._addresses = [address for address, many in threads for _ in range(many)]
-        return max(1, len(self._addresses))
+        most = getattr(getattr(getattr(self.client, "cluster", None), "_adaptive", None), "maximum", 0)
+        each = threads[0][1] if threads else 1
+        return max(1, len(self._addresses), each * int(most) if most < MOST_ADAPTIVE else 0)
 
     @contextmanager
     def _answered(self) -> Iterator[None]:
@@ -204,18 +259,25 @@ class OnDask(Workers):
         # As the result of a task, which the scheduler can repeat: data that was only scattered is lost with its worker.
         return self._submitted(_same, value, name="model")
 
-    def hold(self, source: Any) -> Any:
-        if _lazy(source):
-            return self.client.compute(source)
-        return source if isinstance(source, str) else self._submitted(_same, source, name="shard")
+    def hold(self, sources: Sequence[Any], often: bool = True) -> list[Any]:  # noqa: ARG002
+        with self._answered():
+            computed = iter(self.client.compute([source for source in sources if _lazy(source)]))
+        return [
+            next(computed)
+            if _lazy(source)
+            else source
+            if isinstance(source, str)
+            else self._submitted(_same, source, name="shard")
+            for source in sources
+        ]
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, name: str, worker: int | None = None, again: bool = True
     ) -> Any:
         given = [self.client.compute(argument) if _lazy(argument) else argument for argument in arguments]
         where: dict[str, Any] = {}
-        if worker is not None and self._addresses:
-            where = {"workers": [self._addresses[worker % len(self._addresses)]], "allow_other_workers": True}
+        if worker is not None and worker < len(self._addresses):
+            where = {"workers": [self._addresses[worker]], "allow_other_workers": True}
         task = self._submitted(function, *given, name=name, **where)
         if again:
             self._orders[task.key] = function, arguments, name
@@ -236,6 +298,9 @@ class OnDask(Workers):
         with self._answered():
             try:
                 found: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+                if not found:  # a queue, or an adaptive cluster, starts the first worker when there is work
+                    self._submitted(_same, None, name="wake").result()
+                    found = self.client.run(function, *arguments, on_error="return")
             except (OSError, TimeoutError) as error:  # those of workers are returned
                 self._refuse_lost(error, forgotten=True)
                 raise
@@ -244,10 +309,10 @@ class OnDask(Workers):
         return found
 
     @contextmanager
-    def watching(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
+    def _told(self, topic: str, watch: Callable[[], None]) -> Iterator[None]:
         self.client.subscribe_topic(topic, lambda _: watch())
         try:
-            with super().watching(topic, watch):  # the workers may be threads of this process
+            with super()._told(topic, watch):  # the workers may be threads of this process
                 yield
         finally:
             self.client.unsubscribe_topic(topic)
@@ -269,11 +334,24 @@ class OnDask(Workers):
             if order is None:
                 continue
             function, arguments, name = order
+            self._revive(arguments)
             again = self.submit(function, *arguments, name=name, again=False)
             wait(again)
             (found[place],) = self._outcomes([again])
             again.release()
         return found
+
+    def _revive(self, arguments: Sequence[Any]) -> None:
+        """Compute again, one by one, arguments that were blamed for dead workers, which others may have killed."""
+        from distributed import Future, wait
+
+        for argument in arguments:
+            if isinstance(argument, list):
+                self._revive(argument)
+            elif isinstance(argument, Future) and argument.status == "error" and self._failed(argument).error == DIED:
+                with self._answered():
+                    argument.retry()
+                    wait(argument)
 
     def _outcomes(self, tasks: Sequence[Any]) -> list[TaskOutcome]:
         """Of tasks that have ended; results are fetched together, those that died with a worker once they are back."""

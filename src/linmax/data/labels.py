@@ -52,8 +52,8 @@ def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int, gaps: bool = 
 
 
 def no_label(label: Any) -> bool:
-    """Whether it means that there is no label yet: None, nan, pandas' NA or empty text."""
-    return missing(label) or (isinstance(label, str) and not label)
+    """Whether it means that there is no label yet: None, nan, pandas' NA or text that is empty but for spaces."""
+    return missing(label) or (isinstance(label, str) and not label.strip())
 
 
 def labels_with_gaps(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
@@ -67,7 +67,7 @@ def labels_with_gaps(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     if labels.dtype.kind == "f":
         there = ~np.isnan(labels)
     elif labels.dtype.kind in "US":
-        there = labels != labels.dtype.type()
+        there = np.char.strip(labels) != labels.dtype.type()
     elif labels.dtype == object:
         there = np.array([not no_label(name) for name in labels], bool)
     else:

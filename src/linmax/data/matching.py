@@ -20,21 +20,23 @@ from linmax.data.distinct import distinct_of
 from linmax.data.labels import labels_with_gaps
 from linmax.data.votes import Ballots
 
-__all__ = ["as_meant", "check_meant", "labels_meant", "matched", "written"]
+__all__ = ["as_meant", "check_meant", "labels_meant", "matched", "refuse_kinds", "tell_strangers", "written"]
 
 WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0+)?")
+COUNTED = re.compile(r"0|[1-9]\d*")
 ROWS_OF_IDS = 20  # in which a column of ids shows
 NUMBER_TYPES = (int, float, np.integer, np.floating)
 
 
 def written(value: Any) -> str | None:
-    """How a label looks when only its looks matter: 1, 1.0, "1" and "1.0" alike; None for what has no such form."""
+    """How a label looks when only its looks matter: 1, 1.0, "1" and " 1.0" alike; None for what has no such form."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, NUMBER_TYPES):
         return str(int(value)) if np.isfinite(value) and float(value).is_integer() else repr(float(value))
     if isinstance(value, str):
-        return str(int(float(value))) if WHOLE.fullmatch(value) and len(value) < 16 else value
+        text = value.strip()
+        return str(int(float(text))) if WHOLE.fullmatch(text) and len(text) < 16 else text
     return None
 
 
@@ -52,26 +54,52 @@ def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, le
     """
     if ballots.scored:
         return ballots
-    voted = _distinct(ballots.table, abstain)
+    voted = _distinct(ballots, abstain)
+    if "" in voted:  # an empty field
+        ballots, voted = _replaced(ballots, {"": None}), voted - {""}
     strange = voted - set(known)
-    if not strange:
-        return ballots
+    if strange and (learning or known):
+        _refuse_probabilities(ballots, strange, known)
+        _refuse_no_vote(strange, known or voted)
+    if strange and learning:
+        _refuse_ids(ballots, *((strange, known) if known else (_named_once(ballots.table), ())))
     if not known:  # votes alone
-        if learning:
-            _refuse_probabilities(ballots.table, strange)
-            _refuse_no_vote(strange, voted - {-1})
-            _refuse_ids(ballots, _named_once(ballots.table))
         return ballots
-    if learning:
-        _refuse_probabilities(ballots.table, strange)
-        _refuse_no_vote(strange, known)
-        _refuse_ids(ballots, strange)
     found = _alike(strange, known)
     if found:
-        return _replaced(ballots, found)
-    if learning:
-        _refuse_kinds(voted, known)
-    return ballots
+        _tell(found)
+    elif strange:
+        refuse_kinds(voted, known)
+    whole = {name: name for name in known if type(name) is int}
+    found |= {vote: whole[vote] for vote in voted if type(vote) in (float, bool) and vote in whole}  # 1.0 beside a gap
+    return _replaced(ballots, found) if found else ballots
+
+
+def tell_strangers(ballots: Ballots, labels: Collection[Any], abstain: Any = None) -> None:
+    """Refuse votes of which none is ever a label, and warn of single columns of this kind; ``labels`` are not few.
+
+    Examples
+    --------
+    >>> from linmax.data.votes import read_ballots
+    >>> tell_strangers(read_ballots({"ann": ["Yes", "No"]}), ["no", "yes"])
+    Traceback (most recent call last):
+    ValueError: votes: no vote is ever a label; votes are such as 'No', and labels such as 'no'. Write them alike
+    """
+    met = set(labels)
+    said = [{vote for vote in set(column) if _counts(vote, abstain)} for column in ballots.table.T.tolist()]
+    strangers = [i for i, votes in enumerate(said) if votes and not votes & met]
+    if not strangers:
+        return
+    if len(strangers) == sum(map(bool, said)):
+        vote, label = min(set().union(*said), key=str), min(met, key=str)
+        raise ValueError(
+            f"votes: no vote is ever a label; votes are such as {vote!r}, and labels such as {label!r}. Write them "
+            "alike"
+        )
+    names = [_column(ballots, i) for i in strangers]
+    told = f"column {names[0]} never names a label, but {min(said[strangers[0]], key=str)!r}, say"
+    told += f" (nor {'do' if len(names) > 2 else 'does'} {', '.join(names[1:])})" if len(names) > 1 else ""
+    warnings.warn(f"votes: {told}; leave it out if it is no voter, or pass it as by= if it is a subject", stacklevel=4)
 
 
 def labels_meant(labels: np.ndarray, known: Collection[Any]) -> np.ndarray:
@@ -95,46 +123,72 @@ def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
     return found
 
 
-def _distinct(table: np.ndarray, abstain: Any) -> set[Any]:
+def _counts(vote: Any, abstain: Any) -> bool:
+    """Whether a vote is none that abstains."""
+    return not missing(vote) and not (abstain is not None and vote == abstain)
+
+
+def _column(ballots: Ballots, i: int) -> str:
+    """How a column is called."""
+    return f"{ballots.names[i]!r}" if ballots.names is not None else f"{i}"
+
+
+def _distinct(ballots: Ballots, abstain: Any) -> set[Any]:
     """What is voted for."""
+    table = ballots.table
     if table.dtype.kind in "iufb":
         table = distinct_of(table)[0]
-    found = set()
-    for vote in table.ravel().tolist():
-        try:
-            found.add(vote)
-        except TypeError:  # no label at all, which is refused where votes are read
-            return set()
-    return {vote for vote in found if not missing(vote) and not (abstain is not None and vote == abstain)}
+    try:
+        found = set(table.ravel().tolist())
+    except TypeError:
+        rows = ballots.table.tolist()
+        t, i = next((t, i) for t, row in enumerate(rows) for i, vote in enumerate(row) if vote.__hash__ is None)
+        raise TypeError(
+            f"votes: {rows[t][i]!r} at trial {t}, voter {_column(ballots, i)}, is not hashable; a vote is one class: "
+            "text, a number or a tuple"
+        ) from None
+    return {vote for vote in found if _counts(vote, abstain)}
 
 
-def _replaced(ballots: Ballots, found: dict[Any, Any]) -> Ballots:
+def _replaced(ballots: Ballots, found: Mapping[Any, Any]) -> Ballots:
     table = np.empty(ballots.table.shape, dtype=object)
     for t, row in enumerate(ballots.table.tolist()):
         table[t] = [found.get(vote, vote) for vote in row]
-    vote, label = next(iter(sorted(found.items(), key=lambda pair: str(pair[0]))))
-    more = f", and so for {len(found) - 1} more" if len(found) > 1 else ""
-    warnings.warn(f"votes: {vote!r} is taken for the label {label!r}{more}; give votes and labels alike", stacklevel=5)
     return replace(ballots, table=table)
 
 
-def _refuse_probabilities(table: np.ndarray, strange: Collection[Any]) -> None:
-    """Numbers with fractions, which are no labels."""
-    broken = [vote for vote in strange if isinstance(vote, float) and not vote.is_integer()]
-    if not broken:
+def _tell(found: Mapping[Any, Any]) -> None:
+    """Say what was matched."""
+    vote, label = next(iter(sorted(found.items(), key=lambda pair: str(pair[0]))))
+    more = f", and so for {len(found) - 1} more" if len(found) > 1 else ""
+    warnings.warn(f"votes: {vote!r} is taken for the label {label!r}{more}; give votes and labels alike", stacklevel=5)
+
+
+def _is_broken(vote: Any) -> bool:
+    return isinstance(vote, float) and not vote.is_integer()
+
+
+def _refuse_probabilities(ballots: Ballots, strange: Collection[Any], known: Collection[Any]) -> None:
+    """Numbers with fractions, which are no labels unless others are."""
+    broken = {vote for vote in strange if _is_broken(vote)}
+    if not broken or any(map(_is_broken, known)):
         return
-    t, i = next((t, i) for t, row in enumerate(table.tolist()) for i, vote in enumerate(row) if vote in broken)
+    rows = ballots.table.tolist()
+    t, i = next((t, i) for t, row in enumerate(rows) for i, vote in enumerate(row) if vote in broken)
     raise ValueError(
-        f"votes: {table[t].tolist()[i]!r} at trial {t}, voter {i}, is never a label. Probabilities and scores are "
-        "(trials, raters, classes) numbers: for two classes np.stack([1 - p, p], axis=2), where p is what you gave"
+        f"votes: {rows[t][i]!r} at trial {t}, voter {_column(ballots, i)}, is never a label. Probabilities and scores "
+        "are (trials, raters, classes) numbers: for two classes np.stack([1 - p, p], axis=2), where p is what you gave"
     )
 
 
 def _refuse_no_vote(strange: Collection[Any], known: Collection[Any]) -> None:
-    """-1 where all labels are 0, 1, 2, ..."""
-    counted = all(isinstance(name, (int, np.integer)) and not isinstance(name, bool) and name >= 0 for name in known)
-    if -1 in strange and counted:
-        raise ValueError("votes: -1 is never a label; pass abstain=-1 if it means no vote, or classes= if it is one")
+    """-1, as a number or as text, where all labels are 0, 1, 2, ..."""
+    silent = [vote for vote in strange if written(vote) == "-1"]
+    if silent and all(COUNTED.fullmatch(written(name) or "") for name in known if name not in silent):
+        raise ValueError(
+            f"votes: {silent[0]!r} is never a label; pass abstain={silent[0]!r} if it means no vote, or classes= if it "
+            "is one"
+        )
 
 
 def _named_once(table: np.ndarray) -> set[Any]:
@@ -143,25 +197,39 @@ def _named_once(table: np.ndarray) -> set[Any]:
     return {vote for vote, voters in named.items() if voters == 1}
 
 
-def _refuse_ids(ballots: Ballots, strange: Collection[Any]) -> None:
-    """A column with another value in every row, none of them a label."""
+def _refuse_ids(ballots: Ballots, strange: Collection[Any], labels: Collection[Any]) -> None:
+    """A column with another value in every row, few of them a label; none, where labels are as many as rows."""
     if len(ballots) < ROWS_OF_IDS:
         return
     for i in range(ballots.table.shape[1]):
         column: Sequence[Any] = ballots.table[:, i].tolist()
-        if len(set(column)) == len(column) and set(column) <= set(strange):
-            name = f"{ballots.names[i]!r}" if ballots.names is not None else f"{i}"
+        if len(set(column)) < len(column):
+            continue
+        others = labels or {vote for one in np.delete(ballots.table, i, axis=1).T.tolist() for vote in set(one)}
+        outside = len(set(strange).intersection(column)) / len(column)
+        if outside == 1.0 or (outside > 0.5 and len(others) <= len(column) / 2):
+            one = next(vote for vote in column if vote in strange)
             raise ValueError(
-                f"votes: column {name} has another value in every row, such as {column[0]!r}, and never a label; it is "
-                "no voter: leave it out"
+                f"votes: column {_column(ballots, i)} has another value in every row, such as {one!r}, which is "
+                "never a label; it is no voter: leave it out"
             )
 
 
-def _refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
-    """Text where labels are numbers, or numbers where they are text."""
+def refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
+    """Refuse text where labels are numbers, or numbers where they are text.
+
+    Examples
+    --------
+    >>> refuse_kinds(["1", "2"], [1, 2])
+    Traceback (most recent call last):
+    ValueError: votes are text, such as '1', and labels are not, such as 1; give votes and labels alike
+    """
+    if not votes or not known:
+        return
     for one, other, told in ((str, NUMBER_TYPES, "text"), (NUMBER_TYPES, str, "numbers")):
         if all(isinstance(vote, one) for vote in votes) and all(isinstance(name, other) for name in known):
             vote, name = min(votes, key=str), next(iter(known))
+            told = "truth values" if isinstance(vote, bool) else told
             raise ValueError(
                 f"votes are {told}, such as {vote!r}, and labels are not, such as {name!r}; give votes and labels alike"
             )
@@ -203,9 +271,9 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
     strange = {voter: vote for voter, vote in votes.items() if vote not in known}
     if not strange:
         return
-    if not any(isinstance(name, float) and not name.is_integer() for name in known):
+    if not any(map(_is_broken, known)):
         for voter, vote in strange.items():
-            if isinstance(vote, float) and not vote.is_integer():
+            if _is_broken(vote):
                 raise ValueError(
                     f"votes: {vote!r} of {voter!r} is no class so far; numbers for classes go into "
                     "scores={rater: {class: number}}"
@@ -218,7 +286,7 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
         if set(known) != {1}:  # beside which -1 is a likely class
             raise ValueError(f"{told}, and pass classes= if it is one")
         warnings.warn(told, stacklevel=4)
-    _refuse_kinds(votes.values(), known)
+    refuse_kinds(votes.values(), known)
 
 
 def _is_minus_one(vote: Any) -> bool:

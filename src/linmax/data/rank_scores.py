@@ -247,7 +247,8 @@ def checked_scores(scores: Any, dimensions: int | None = None) -> np.ndarray:
         raise ValueError(f"scores must rate at least one class, got shape {array.shape}")
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"scores must be finite, got {array[place]} at {place}; equal scores abstain")
+        remedy = "give a low number for the logarithm of 0, such as -100" if array[place] == -np.inf else "fill it in"
+        raise ValueError(f"scores must be finite, got {array[place]} at {place}; {remedy}, or equal scores to abstain")
     return array
 
 

@@ -1,6 +1,7 @@
 """Trials with candidates from JSON lines, or from the multi-line label-dependent text of Vowpal Wabbit.
 
-JSON: one object per line, ``{"candidates": [...], "votes": {...}, "scores": {...}, "label": ...}``.
+JSON: one object per line, ``{"candidates": [...], "votes": {...}, "scores": {...}, "label": ...}``, or ``"wrong": ...``
+in the place of the label.
 
 VW: a block of lines is a trial and ends with an empty line; a line is a candidate, ``name:cost |space feature:value``.
 The candidate of least cost is the label, and a feature is a rater that gives the candidate its value. A line that
@@ -24,6 +25,12 @@ class ChoiceLine(NamedTuple):
     votes: dict[str, Any] | None
     scores: dict[str, Any] | None
     label: Any  # None: not known
+    wrong: Any = None  # a candidate of which all that is known is that it is not the label
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a `Learner` is given of it, before the label."""
+        return {"candidates": self.candidates, "votes": self.votes, "scores": self.scores}
 
 
 def read_choices(lines: Iterable[bytes], label: str = "label") -> Iterator[ChoiceLine]:
@@ -57,10 +64,14 @@ def _of_object(number: int, text: str, label: str) -> ChoiceLine:
     if not isinstance(given, dict) or not isinstance(given.get("candidates"), list):
         raise ValueError(f'line {number}: an object with "candidates": [...] is needed')
     for name in ("votes", "scores"):
-        if not isinstance(given.get(name, {}), dict):
+        if not isinstance(given.get(name) or {}, dict):
             raise ValueError(f'line {number}: "{name}" must be an object by name, got {given[name]!r}')
-    scores = given.get("scores", {} if "votes" not in given else None)
-    return ChoiceLine(number, given["candidates"], given.get("votes"), scores, given.get(label))
+    votes, scores = given.get("votes"), given.get("scores")
+    if votes is None and scores is None:
+        raise ValueError(f'line {number}: "votes" or "scores" must say something of the candidates')
+    if given.get(label) is not None and given.get("wrong") is not None:
+        raise ValueError(f'line {number}: "{label}" or "wrong", not both: a label says more')
+    return ChoiceLine(number, given["candidates"], votes, scores, given.get(label), given.get("wrong"))
 
 
 def _of_block(block: list[tuple[int, str]]) -> ChoiceLine:

@@ -27,7 +27,7 @@ __all__ = [
 
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
 LABEL_NAMES = ("label", "target", "class", "y")  # names of the label, in the order of preference
-INDEX = re.compile(r"unnamed: \d+|__index_level_\d+__|level_0", re.IGNORECASE)
+INDEX = re.compile(r"unnamed: \d+|__index_level_\d+__|__null_dask_index__|level_0", re.IGNORECASE)
 DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"
     r"( ?(Z|UTC|[+-]\d{2}:?\d{2}))?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"

@@ -21,7 +21,7 @@ from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import Store
 from linmax.learners.votes.trial import VOTERS
 
-__all__ = ["count_silent", "note_silence", "silence_varies", "write_silence"]
+__all__ = ["count_silent", "note_silence", "silence_rating", "silence_varies", "write_silence"]
 
 SILENCE_UNIT = 0.25  # rating of a vote one deviation from the mean: it is learned a sixteenth as fast as a voter
 FARTHEST = 2.0  # deviations
@@ -46,6 +46,14 @@ def silence_varies(silence: np.ndarray) -> bool:
 
 
 @kernel()
+def silence_rating(silence: np.ndarray, count: int) -> float:
+    """What a vote counts, with its second weight, where so many are silent."""
+    mean = silence[SUM] / silence[ROWS]
+    deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
+    return SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count - mean) / deviation))
+
+
+@kernel()
 def write_silence(
     silence: np.ndarray, seen: np.ndarray, instances: Instances, t: int, known: int, first: int, store: Store, at: int
 ) -> int:
@@ -56,9 +64,7 @@ def write_silence(
     """
     if first == seen.size or not silence_varies(silence):
         return at
-    mean = silence[SUM] / silence[ROWS]
-    deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
-    value = SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count_silent(instances, t, seen) - mean) / deviation))
+    value = silence_rating(silence, count_silent(instances, t, seen))
     for i in range(instances.signs.size):
         vote = instances.votes[t, i]
         if 0 <= vote < known and instances.signs[i] == 1.0:

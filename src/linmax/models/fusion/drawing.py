@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from math import ceil, floor
 
 import numpy as np
 
-__all__ = ["heat_map", "line_chart"]
+__all__ = ["heat_map", "line_chart", "ticks"]
 
 WIDE, HIGH = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 60, 14, 14, 44
@@ -36,10 +37,10 @@ def line_chart(
         return TOP + (HIGH - TOP - BOTTOM) * (1.0 - (value - low) / ((high - low) or 1.0))
 
     parts = [f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(about)}">']
-    for tick in np.linspace(low, high, 5):
-        y = down(float(tick))
+    for tick in ticks(low, high):
+        y = down(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * tick:.0f} %</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * tick:.4g} %</text>')
     for tick in np.linspace(first, last, 5):
         shown = f"{100 * tick:.0f} %" if square else f"{round(float(tick)):,}"
         anchor = "start" if tick == first else "end" if tick == last else "middle"
@@ -60,6 +61,18 @@ def line_chart(
     parts.append("</svg>")
     legend = "".join(f'<li><span class="key c{i}"></span>{escape(name)}</li>' for i, name in enumerate(lines))
     return "".join(parts) + (f'<ul class="legend">{legend}</ul>' if len(lines) > 1 else "")
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round shares between the two: at least three where they are not all but equal.
+
+    Examples
+    --------
+    >>> [round(tick, 3) for tick in ticks(0.56, 0.77)]
+    [0.6, 0.65, 0.7, 0.75]
+    """
+    step = next((s for s in (0.25, 0.1, 0.05, 0.02, 0.01, 0.005) if (high - low) / s >= 3.0), 0.002)
+    return [n * step for n in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
 def heat_map(names: Sequence[str], table: np.ndarray) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.data.labels import as_array, label_array, labels_with_gaps
-from linmax.data.matching import labels_meant, matched
+from linmax.data.matching import ROWS_OF_IDS, labels_meant, matched, tell_strangers
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots
@@ -22,6 +22,7 @@ from linmax.models.fusion.saving import read_fusion, write_fusion
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.telling import Telling
 from linmax.models.fusion.trials import (
+    VoteBatch,
     joined,
     later,
     make_batch,
@@ -116,6 +117,8 @@ class OnLineFusion(Telling):
         distinct, inverse = labels_with_gaps(labels)
         known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
         ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
+        if state is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
+            tell_strangers(ballots, distinct, self.abstain)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in distinct if fixed is not None and name not in fixed]
         if unknown:
@@ -172,6 +175,9 @@ class OnLineFusion(Telling):
             raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
         return state
 
+    def _later(self, votes: Any) -> VoteBatch:
+        return later(self, self._fitted, votes)
+
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_state", None) is not None
 
@@ -205,8 +211,7 @@ class OnLineFusion(Telling):
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
         """
-        state = self._fitted
-        batch = later(self, state, votes)
+        state, batch = self._fitted, self._later(votes)
         found = state.predict(batch)
         if reject is None:
             return found
@@ -221,13 +226,13 @@ class OnLineFusion(Telling):
         its weight among these, which do so as well.
         """
         state = self._fitted
-        scores = state.scores(later(self, state, votes))
+        scores = state.scores(self._later(votes))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, votes: Any) -> np.ndarray:
         """Probability of each class: (trials, classes)."""
         state = self._fitted
-        return state.probabilities(later(self, state, votes))
+        return state.probabilities(self._later(votes))
 
     def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
         """For each trial the classes that hold the right one as often as ``coverage`` says, the likeliest first.
@@ -248,7 +253,7 @@ class OnLineFusion(Telling):
         True
         """
         state = self._fitted
-        return state.sets(later(self, state, votes), coverage)
+        return state.sets(self._later(votes), coverage)
 
     def wants_label(self, instance: Any) -> bool:
         """Whether the label of one trial is worth asking for: drawn by a selective learner, True for any other.
@@ -268,7 +273,7 @@ class OnLineFusion(Telling):
         True
         """
         state = self._fitted
-        instances = state.known(state.laid_out(later(self, state, one_row(instance, state, self.by))))
+        instances = state.known(state.laid_out(self._later(one_row(instance, state, self.by))))
         return state.model.wants_label(state.model.scores(instances))
 
     # -- files ----------------------------------------------------------------------------------------------------

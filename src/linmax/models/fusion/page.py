@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linmax.models.fusion.drawing import heat_map, line_chart
+from linmax.models.fusion.report import listed
 
 if TYPE_CHECKING:
     from linmax.models.fusion.comparison import Comparison, Rival
@@ -24,7 +25,9 @@ RIVAL_NAMES = {
     "best_voter": "the best voter in hindsight",
     "best_so_far": "the best voter so far",
     "best_lately": "the best voter lately",
+    "logit": "the conditional logit",
 }
+FOLLOWERS = ("best_so_far", "best_lately")  # rivals that follow one voter or another
 STYLE = """
 :root{--paper:#fff;--ink:#1c2127;--soft:#5c6670;--rule:#dde2e7;--card:#f5f7f9;--c0:#0b62c4;--c1:#b85c00;--c2:#6b7480;
 --c3:#2b8a3e;--good:#1d7a34;--bad:#b3261e;--warm:200,80,20;--cold:30,100,190;color-scheme:light dark}
@@ -96,39 +99,41 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
 
 
-def _judgement(rival: Rival, said: str) -> str:
-    size = f"{100.0 * abs(rival.difference):.1f} points"
-    interval = f"({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
-    if rival.verdict == "unclear":
-        return f"is about as good as {said} {interval}"
-    css, word = ("beats", "beats") if rival.verdict == "beats" else ("loses", "loses to")
-    return f'<span class="{css}">{word}</span> {said} by {size} {interval}'
-
-
 def _verdict(report: Report) -> Iterator[str]:
     shown = report.test if report.test is not None else report.online
     if not shown.trials:
         yield "<h1>The fused jury has not seen a label yet</h1>"
-        yield "<p>How often it is right is not known; voters are trusted as far as they agree.</p>"
+        yield f"<p>How often it is right is not known; {report.unlabelled}.</p>"
         return
     where = "held-out trials" if report.test is not None else "trials, each answered before its label was seen"
     accuracy = shown.accuracy["fusion"]
     yield f"<h1>The fused jury is right {_percent(accuracy)} of the time</h1>"
-    told = [
-        _judgement(rival, f"{RIVAL_NAMES.get(key, escape(rival.name))}{_named(key, rival)}")
-        for key, rival in shown.rivals.items()
-    ]
-    yield f"<p>On {shown.trials:,} {where}, it {'; it '.join(told)}.</p>"
+    yield f"<p>On {shown.trials:,} {where}, it {_sentence(shown)}.</p>"
     yield from _tiles(report, shown)
 
 
-def _named(key: str, rival: Rival) -> str:
-    return f", {escape(rival.name)}," if key == "best_voter" else ""
+def _sentence(shown: Comparison) -> str:
+    """Whom the fusion beats, whom it loses to, and who is about as good."""
+    words = {"beats": '<span class="beats">beats</span>', "loses to": '<span class="loses">loses to</span>'}
+    told: dict[str, list[str]] = {}
+    for key, rival in _rivals(shown).items():
+        name = f"{RIVAL_NAMES.get(key, escape(rival.name))}{f' ({escape(rival.name)})' if key == 'best_voter' else ''}"
+        size = "" if rival.verdict == "unclear" else f" by {100.0 * abs(rival.difference):.1f} points"
+        interval = f"({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
+        told.setdefault(rival.verdict, []).append(f"{name}{size} {interval}")
+    return "; it ".join(f"{words.get(verdict, 'is about as good as')} {listed(told[verdict])}" for verdict in told)
+
+
+def _rivals(shown: Comparison) -> dict[str, Rival]:
+    """The rivals, those that were right and wrong exactly as the best voter left out."""
+    best = shown.rivals["best_voter"]
+    same = (best.wins, best.losses)
+    return {key: r for key, r in shown.rivals.items() if key not in FOLLOWERS or (r.wins, r.losses) != same}
 
 
 def _tiles(report: Report, shown: Comparison) -> Iterator[str]:
     tiles = [(_percent(shown.accuracy["fusion"]), "the fused jury")]
-    for key, rival in shown.rivals.items():
+    for key, rival in _rivals(shown).items():
         name = f": {escape(rival.name)}" if key == "best_voter" else ""
         tiles.append((_percent(rival.accuracy), f"{RIVAL_NAMES.get(key, escape(rival.name))}{name}"))
     details = report.details

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["Explanation", "Report", "Side", "Voter", "bar"]
+__all__ = ["Explanation", "Report", "Side", "Voter", "bar", "listed"]
 
 BAR, SHORT_BAR = 20, 12  # characters
 COVERAGE = 0.9  # of the prediction sets that are told of
@@ -112,6 +112,12 @@ class Report(_Shown):
     coverage: Mapping[float, float] = field(default_factory=dict)
     details: Details | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def unlabelled(self) -> str:
+        """What voters are trusted by as long as there is no label."""
+        alike = len(self.voters) > 1 and len({voter.weight for voter in self.voters}) == 1
+        return "this learner needs labels, and trusts all alike" if alike else "voters are trusted as far as they agree"
+
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the report as one page that needs nothing else: for the browser, the phone and the printer.
 
@@ -125,8 +131,9 @@ class Report(_Shown):
         True
         """
         from linmax.models.fusion.page import page_of
-        from linmax.util.outputs import replace_file
+        from linmax.util.outputs import check_output, replace_file
 
+        check_output(path)
         replace_file(Path(path), page_of(self).encode())
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +170,7 @@ class Report(_Shown):
             learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
             yield from _compared(learned, "best voter so far", self.learner, self.online, options.ascii_only)
         else:
-            yield from _unlabelled()
+            yield from _unlabelled(self.unlabelled)
         if self.test is not None:
             held = f"Held out: {_counted(self.test.trials, 'trial')}"
             yield from _compared(held, "best voter on-line", self.learner, self.test, options.ascii_only)
@@ -221,7 +228,8 @@ class Report(_Shown):
             yield Text(f"Weight by normalisation: {told}")
         if any(side.weights for side in self.sides):
             yield from self._sides(ascii_only)
-        yield Text("An abstention counts as a mistake; ties of plurality go to the first class.", style="dim")
+        if self.online.trials or self.test is not None:
+            yield Text("An abstention counts as a mistake; ties of plurality go to the first class.", style="dim")
 
     def _sides(self, ascii_only: bool) -> Iterator[RenderableType]:
         from rich.text import Text
@@ -237,12 +245,12 @@ class Report(_Shown):
             yield Text(f"and {_counted(len(self.sides) - TABLE_ROWS, 'more value')} with fewer trials", style="dim")
 
 
-def _unlabelled() -> Iterator[RenderableType]:
-    """In the place of a comparison before the first label."""
+def _unlabelled(told: str) -> Iterator[RenderableType]:
+    """In the place of a comparison before the first label; ``told`` says what is known of the voters."""
     from rich.text import Text
 
     yield Text("No label yet", style="bold")
-    yield Text("How often the fusion is right is not known; voters are trusted as far as they agree.")
+    yield Text(f"How often the fusion is right is not known; {told}.")
     yield Text("")
 
 
@@ -264,7 +272,7 @@ def _compared(
         named["soft_voting"] = spoken["soft_voting"] = "soft voting"
     if "logit" in comparison.rivals:
         named["logit"] = comparison.rivals["logit"].name
-        spoken["logit"] = f"the {named['logit']}"
+        spoken["logit"] = f"the {named['logit']}".replace(", last", " of the last")
     numbers = ("accuracy", "fusion leads by (95 %)")
     shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):
@@ -292,14 +300,15 @@ def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
     for key, name in spoken.items():
         lead = f" by {100.0 * abs(rivals[key].difference):.1f} points"
         told[rivals[key].verdict].append(name if rivals[key].verdict == "unclear" else name + lead)
-    clauses = [f"{verdict} {_listed(told[verdict])}" for verdict in ("beats", "loses to") if told[verdict]]
+    clauses = [f"{verdict} {listed(told[verdict])}" for verdict in ("beats", "loses to") if told[verdict]]
     if told["unclear"]:
-        clauses.append(f"does not differ clearly from {_listed(told['unclear'])}")
+        clauses.append(f"does not differ clearly from {listed(told['unclear'])}")
     worst = next(verdict for verdict in ("loses to", "unclear", "beats") if told[verdict])
-    return Text(f"Fusion {_listed(clauses)}.", VERDICT_COLOURS[worst])
+    return Text(f"Fusion {', and '.join(clauses)}.", VERDICT_COLOURS[worst])
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
+    """One after the other: "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.data.labels import label_array
+from linmax.data.labels import label_array, no_label
+from linmax.data.matching import labels_meant
 from linmax.data.votes import Ballots
 from linmax.engine.notation import as_learner
 from linmax.models.fusion.state import FusionState
@@ -24,10 +25,16 @@ __all__ = ["learned_with_wrong"]
 
 def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sample_weight: Any = None) -> FusionState:
     """The state after these trials; an error leaves the fusion as it was."""
-    ballots, labels = read_votes(votes, fusion.by), label_array(y)
+    ballots = read_votes(votes, fusion.by)
+    if y is None:
+        raise ValueError("wrong= says of which trials the class in y is wrong, and y is not given; pass it")
+    labels = label_array(y)
     mask, weights = mask_of(wrong, len(ballots)), weights_given(sample_weight, len(ballots))
-    if len(labels) != len(ballots):
-        raise ValueError(f"y must be one label per trial: {len(ballots)} trials, got {len(labels)}")
+    if labels.shape != (len(ballots),):
+        raise ValueError(f"y must be one label per trial: {len(ballots)} trials, got shape {labels.shape}")
+    bare = next((t for t in np.flatnonzero(mask).tolist() if no_label(labels[t])), None)
+    if bare is not None:
+        raise ValueError(f"y: trial {bare} is marked wrong, but has no class: {labels[bare]!r}; give it, or unmark it")
     before = getattr(fusion, "_state", None)
     kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
     try:
@@ -53,23 +60,25 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sam
 
 
 def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarray | None) -> None:
-    """Learn that one label is not this; where no other class is known, nothing."""
+    """Learn that one label is not this; nothing where no other class is known, or nobody has met this one."""
     not_this = wrong.tolist()[0]
     state: FusionState | None = getattr(fusion, "_state", None)
     if state is None:  # by the votes
-        said = [vote for vote in row.table[0].tolist() if vote is not None] if row.table.ndim == 2 else []
+        votes = row.table[0].tolist() if row.table.ndim == 2 else []
+        said = [vote for vote in votes if not no_label(vote) and vote != fusion.abstain]
         shares = {name: 1.0 + said.count(name) for name in [*(fusion.classes if fusion.classes is not None else said)]}
         number = 0
     else:
         model = state.model
+        not_this = labels_meant(wrong, model.classes).tolist()[0]
         table = model.scores(state.known(state.laid_out(later(fusion, state, row))))[:, : len(model.known)]
         given = model.own_probabilities(table)[0].tolist() if table.size else []
         shares = dict(zip(model.known, given, strict=True))
         number = state.tally.trials
-    label = another(shares, not_this, WRONG_STREAM, number)
+    label = another(shares, not_this, WRONG_STREAM, number) if state is None or not_this in shares else None
     if label is None:
         return
-    if state is not None and not_this in shares:
+    if state is not None:
         with denied(state.model, state.model.known.index(not_this)):
             fusion.partial_fit(row, [label], weight)
     elif not isinstance(as_learner(fusion.learner), Explored):  # which would take what was drawn for the label

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmax.data.labels import label_array, unique_labels
+from linmax.data.matching import labels_meant
 from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY
 from linmax.models.fusion.details import Details
 from linmax.models.fusion.frugal import Frugal
@@ -143,7 +144,7 @@ class Telling(Frugal):
                 f"y must be one label per trial: got shape {labels.shape} for {len(batch.said)} trials of votes"
             )
         unique_labels(labels)  # which refuses what is no label
-        return batch, labels
+        return batch, labels_meant(labels, state.model.classes)
 
     def plot(self, path: Any = None) -> Any:
         """Draw the mistake curves of the fusion and its rivals; returns the figure, saved when given a path.
@@ -153,6 +154,8 @@ class Telling(Frugal):
         from linmax.util.plots import plot_mistakes
 
         tally, voters = self._fitted.tally, self._fitted.voters
+        if not tally.trials:
+            raise ValueError("no trial has a label yet, so there are no mistakes to draw; learn from some labels first")
         curves = {
             "fusion": tally.curve(FUSION),
             "plurality": tally.curve(PLURALITY),

@@ -18,6 +18,8 @@ from linmax.util.checks import at_least
 if TYPE_CHECKING:
     from linmax.models.fusion.state import FusionState
 
+BLOCKS = (list, np.ndarray)  # of votes, which are no vote
+
 __all__ = [
     "VoteBatch",
     "in_order",
@@ -41,8 +43,23 @@ class Options(Protocol):
 
 
 @dataclass(frozen=True)
+class NamedVotes:
+    """A table of votes with its voters, as `experts` takes a DataFrame."""
+
+    table: np.ndarray
+    columns: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def to_numpy(self) -> np.ndarray:
+        """The votes."""
+        return self.table
+
+
+@dataclass(frozen=True)
 class VoteBatch:
-    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention.
+    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention and for who was not asked.
 
     ``places`` are the values of the side columns, as `Sides.places` gives them.
     """
@@ -51,6 +68,7 @@ class VoteBatch:
     said: np.ndarray
     names: tuple[Any, ...]
     places: np.ndarray
+    asked: np.ndarray  # bool (trials, voters)
     soft: np.ndarray | None = None  # what soft voting says of scores: places in ``names``
     logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
 
@@ -63,7 +81,8 @@ class VoteBatch:
     def taken(self, trials: slice | np.ndarray) -> VoteBatch:
         """Some of the trials."""
         soft, logs = (None if block is None else block[trials] for block in (self.soft, self.logs))
-        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft, logs)
+        asked = self.asked[trials]
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], asked, soft, logs)
 
 
 def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -81,7 +100,9 @@ def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
 def some_rows(ballots: Ballots, rows: slice | np.ndarray) -> Ballots:
     """Some of the trials; a mask tells which."""
     picked = np.arange(len(ballots))[rows].tolist()
-    return Ballots(ballots.table[rows], ballots.names, tuple([column[t] for t in picked] for column in ballots.sides))
+    skipped = None if ballots.skipped is None else ballots.skipped[rows]
+    sides = tuple([column[t] for t in picked] for column in ballots.sides)
+    return Ballots(ballots.table[rows], ballots.names, sides, skipped)
 
 
 def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
@@ -105,11 +126,12 @@ def make_batch(
     *,
     learn: bool,
 ) -> VoteBatch:
-    table = ballots.aligned(voters, named)
+    table, asked = ballots.aligned(voters, named), ballots.asked(voters, named)
     places = sides.places(read_sides(sides.names, ballots.sides), len(table))
     if normaliser is None:
-        instances = experts(table, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
-        return VoteBatch(instances, instances.votes, instances.names, places)
+        told = NamedVotes(table, voters)
+        instances = experts(told, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
+        return VoteBatch(instances, instances.votes, instances.names, places, asked)
     if fixed is None or table.shape[2] != len(fixed):
         raise ValueError(
             f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
@@ -122,7 +144,7 @@ def make_batch(
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
     said, shared = np.where(spread > 0.0, table.argmax(axis=2), -1), soft_votes(table).argmax(axis=1)
-    return VoteBatch(instances, said, fixed, places, shared, log_shares(table))
+    return VoteBatch(instances, said, fixed, places, asked, shared, log_shares(table))
 
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
@@ -163,6 +185,9 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
     elif isinstance(instance, Mapping):
         rows = {name: [vote] for name, vote in instance.items()}
+        several = next((n for n, v in instance.items() if state.normaliser is None and isinstance(v, BLOCKS)), None)
+        if several is not None:
+            raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
     else:
         wanted = 1 if state.normaliser is None else 2
         rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]

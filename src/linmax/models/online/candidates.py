@@ -6,14 +6,15 @@ the model: those of a trial are its first classes, in the order in which they ar
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
-from linmax.core.contract import KNOWN
+from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout
-from linmax.engine.engine import Settings
+from linmax.data.labels import no_label
+from linmax.engine.engine import Engine, Settings
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.reading import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NeedsCandidates",
+    "among_candidates",
     "best_first",
     "check_choice",
     "choices",
@@ -51,9 +53,9 @@ __all__ = [
 class NeedsCandidates(Reading):
     """The reading of a learner that chooses among candidates: there are no other classes."""
 
-    def check_label(self, label: Hashable) -> Never:
+    def check_label(self, label: Hashable, what: str = "label") -> Never:
         """Refuse a label without candidates."""
-        raise ValueError(f"this learner chooses among candidates; give candidates= beside label={label!r}")
+        raise ValueError(f"this learner chooses among candidates; give candidates= beside {what}={label!r}")
 
     def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Never:  # noqa: ARG002
         """Refuse an instance without candidates."""
@@ -74,6 +76,9 @@ def read_candidates(candidates: Candidates) -> list[Any]:
         raise TypeError(f"candidates must be hashable, got {names!r}; use text, numbers or tuples") from None
     if len(seen) < len(names):
         raise ValueError(f"candidates: {twice!r} is given twice; give each once")
+    nobody = next((name for name in names if no_label(name)), UNSET)
+    if nobody is not UNSET:
+        raise ValueError(f"candidates: {nobody!r} names nobody; leave it out")
     return names
 
 
@@ -129,6 +134,17 @@ def judged(learner: NamedAnswers, given: Given, count: int) -> np.ndarray:
         return learner._judge_with(model, given)[0, :count]
     finally:
         shape[KNOWN] = before
+
+
+def among_candidates(
+    learner: NamedAnswers, votes: Mapping[Any, Any], candidates: Sequence[Any]
+) -> tuple[Engine, Instances]:
+    """A copy of the engine in which only so many classes are known, and an instance with votes for candidates."""
+    given, count = in_places(learner, candidates, None, votes, None), len(candidates)
+    engine = learner.model.visited(learner.model.layout, range(count), ()).engine
+    engine.state.shape[KNOWN] = count
+    places = {place: place for place in range(engine.k)}
+    return engine, learner._instances(given, places=places)
 
 
 def best_first(learner: NamedAnswers, scores: np.ndarray) -> np.ndarray:
@@ -203,9 +219,9 @@ def check_choice(learner: NamedAnswers, candidates: Candidates, label: Hashable,
     in_places(learner, names, *blocks)
 
 
-def place_of(label: Hashable, candidates: Sequence[Any]) -> int:
+def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") -> int:
     """The place of a label, which must be one of the candidates."""
     check_given(label)
     if label not in candidates:
-        raise ValueError(f"label: {label!r} is not among the candidates {list(candidates)!r}")
+        raise ValueError(f"{what}: {label!r} is not among the candidates {list(candidates)!r}")
     return candidates.index(label)

@@ -64,11 +64,11 @@ class Reading:
         """The classes, to look them up."""
         return dict.fromkeys(self.classes)
 
-    def check_label(self, label: Hashable) -> None:
+    def check_label(self, label: Hashable, what: str = "label") -> None:
         """Refuse what is no label, or not among the classes that were fixed."""
         if missing(label):
-            raise ValueError(f"label must be a class, got {label!r}; leave the trial out")
-        self._check_class("label", label)
+            raise ValueError(f"{what} must be a class, got {label!r}; leave the trial out")
+        self._check_class(what, label)
 
     def label_meant(self, label: Hashable) -> Any:
         """The label as a class that votes have named, if it is that one written otherwise."""
@@ -83,7 +83,7 @@ class Reading:
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
         numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
-        voted = {name: value for name, value in _items("votes", votes) if not missing(value)}
+        voted = {name: value for name, value in _items("votes", votes) if not no_label(value)}
         for name, choice in voted.items():
             if choice.__hash__ is None:
                 raise TypeError(
@@ -107,7 +107,7 @@ class Reading:
         known = self._with(label)
         found = as_meant(voted.values(), known)
         voted = {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
-        if label is not UNSET and not self.fixed:
+        if not self.fixed and (label is not UNSET or known):
             check_meant(voted, known)
         return voted
 

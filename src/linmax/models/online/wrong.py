@@ -29,11 +29,12 @@ def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: H
         names = None if candidates is None else choices(learner, candidates)
         rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
     if names is not None and rated is not None:
-        place = place_of(wrong, names)
+        place = place_of(wrong, names, "wrong")
         shares = dict(zip(names, softmax(rated[None])[0].tolist(), strict=True))
         label = another(shares, wrong, WRONG_STREAM, learner.trials)
     else:
-        learner._reading.check_label(wrong)
+        wrong = learner._reading.label_meant(wrong)
+        learner._reading.check_label(wrong, "wrong")
         model, _, table = learner._judge(learner._reading.read(*blocks.values()) if id is None else kept)
         table = table[:, : len(model.known)]
         own = model.own_probabilities(table)[0].tolist() if table.size else []

@@ -1,0 +1,66 @@
+"""``linmax predict`` with a model that chooses among candidates: who wins each trial, and the scores if wanted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from linmax.cli.prediction_counts import PredictionCounts
+from linmax.cli.prediction_forms import Answers, make_form
+from linmax.util.checks import about
+
+__all__ = ["predict_choices"]
+
+
+def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None:
+    """Predict the trials of files of JSON lines or of Vowpal Wabbit's blocks of lines."""
+    import numpy as np
+    from rich.console import Console
+
+    from linmax.cli.predict import target_of
+    from linmax.io.choices import read_choices
+    from linmax.io.sources import Source
+    from linmax.models.online import Learner
+    from linmax.util.outputs import write_json
+
+    _refuse(arguments, what, form)
+    begun, learner, counts = time.perf_counter(), Learner.load(arguments.model), PredictionCounts()
+    with target_of(arguments.out) as target:
+        writer = make_form(form, target, what, arguments.top, tagged=False)
+        for path in arguments.data:
+            source = Source.of(path)
+            try:
+                for trial in read_choices(source.lines(), arguments.label or "label"):
+                    try:
+                        rated = learner.scores(**trial.given)
+                        answer = str(learner.predict(**trial.given))
+                    except (TypeError, ValueError) as error:
+                        raise ValueError(f"line {trial.line}: {error}") from None
+                    counts.add([None if trial.label is None else str(trial.label)], [answer])
+                    table = None if what == "labels" else np.array([list(rated.values())])
+                    with about(arguments.out or "standard output"):
+                        writer.write(Answers([trial.line], None, [answer], table, [str(name) for name in rated]))
+            except ValueError as error:
+                raise ValueError(f"{source.name}, {error}") from None
+            finally:
+                source.close()
+        if not counts.lines:
+            raise ValueError(f"{', '.join(arguments.data)}: there is no data")
+        writer.end(Answers([], None, [], None, []))
+    for told in counts.told():
+        Console(stderr=True, highlight=False).print(told)
+    if arguments.json is not None:
+        write_json(counts.figures(None) | {"seconds": time.perf_counter() - begun}, arguments.json)
+    sys.stdout.flush()
+
+
+def _refuse(arguments: argparse.Namespace, what: str, form: str) -> None:
+    """Refuse what candidates have not."""
+    if what == "probabilities" or arguments.reject is not None or arguments.sets is not None:
+        raise ValueError("candidates have scores, but no probabilities; give --output scores, no --reject or --sets")
+    if what == "scores" and form != "jsonl":
+        raise ValueError("every trial has candidates of its own, so that scores fill no columns; write them --as jsonl")
+    for option in ("format", "id"):
+        if getattr(arguments, option) is not None:
+            raise ValueError(f"--{option} does not go with a model that chooses among candidates; leave it out")

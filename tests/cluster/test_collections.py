@@ -1,0 +1,281 @@
+"""Dask collections as their users know them: rows with labels and weights, records, predictions, faults."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax import cluster
+from linmax.cluster import groups
+from linmax.cluster.addresses import TableFile
+from linmax.cluster.contents import content_of
+from linmax.cluster.shards import shards_of
+from linmax.cluster.workers import Here, OnDask
+
+pd = pytest.importorskip("pandas")
+dask = pytest.importorskip("dask", reason="the extra cluster is not installed")
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
+db = pytest.importorskip("dask.bag")
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(120, 3))
+NUMBERS = (X @ RANDOM.normal(size=(3, 3))).argmax(axis=1)
+NAMES = np.array(["a", "b", "c"])[NUMBERS]
+FRAME = pd.DataFrame(X, columns=["p", "q", "r"])
+TABLE = FRAME.assign(kind=NAMES)
+LEARNER = "A-perceptron"
+
+
+def bits(model):
+    description, arrays = model.state()
+    return json.dumps(description, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Workers that are threads of this process."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=None) as local,
+        distributed.Client(local) as connected,
+    ):
+        yield connected
+
+
+def split(table, many=3):
+    return dd.from_pandas(table, npartitions=many)
+
+
+class Counted:
+    """Counts how often a partition is computed."""
+
+    def __init__(self):
+        self.times, self.lock = 0, threading.Lock()
+
+    def __call__(self, part):
+        with self.lock:
+            self.times += 1
+        return part
+
+
+_counted = Counted()
+
+
+def counted(part):
+    return _counted(part)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_x_and_y_are_computed_from_is_computed_once(here, client):
+    frame = split(TABLE).map_partitions(counted, meta=TABLE[:0])
+    block = da.from_array(X, chunks=(40, 3)).map_blocks(counted, dtype=float, meta=np.zeros((0, 0)))
+    for x, y in [(frame[["p", "q", "r"]], frame["kind"]), (block * 2.0, block.sum(axis=1) > 0)]:
+        before = _counted.times
+        cluster.fit(LEARNER, (x, y), client=None if here else client, passes=3)
+        assert _counted.times == before + 3
+
+
+def test_labels_and_weights_beside_rows(client):
+    weights = np.linspace(0.1, 2.0, 120)
+    parts = [TABLE[i : i + 40].assign(sample_weight=weights[i : i + 40]) for i in (0, 40, 80)]
+    expected = cluster.fit("pa", parts, reading={"label": "kind", "weight": "sample_weight"}).model
+    y, w = split(pd.Series(NAMES, name="kind")), split(pd.Series(weights))
+    assert bits(cluster.fit("pa", (split(FRAME), y, w), client=client).model) == bits(expected)
+    assert bits(cluster.fit("pa", (split(FRAME), y.to_frame(), w)).model) == bits(expected)
+    blocks = [(X[i : i + 40], NUMBERS[i : i + 40], weights[i : i + 40]) for i in (0, 40, 80)]
+    x = da.from_array(X, chunks=(40, 2))
+    given = (x, NUMBERS, da.from_array(weights, chunks=30))
+    assert bits(cluster.fit("pa", given, client=client).model) == bits(cluster.fit("pa", blocks).model)
+    plain = cluster.fit("pa", (x, NUMBERS)).model
+    assert bits(cluster.fit("pa", (x, NUMBERS[:, None])).model) == bits(plain) != bits(cluster.fit("pa", blocks).model)
+    for wrong, error, reason in [
+        ((split(FRAME), NAMES), TypeError, "parts of unknown length, and y is not; give a Dask Series"),
+        ((FRAME, y), TypeError, "y is a Dask collection, and X is not"),
+        ((split(FRAME), split(FRAME)), ValueError, "y must have one column, got 3: p, q, r; several DataFrames"),
+        ((split(FRAME.assign(sample_weight=1.0)), y, w), ValueError, "has a column 'sample_weight', as the weights"),
+        ((db.from_sequence(["a | p"], npartitions=1), y), TypeError, "labels of a bag are in its lines"),
+        ((split(FRAME), y, w.repartition(npartitions=2)), ValueError, "X has 3 partitions, the weights has 2"),
+    ]:
+        with pytest.raises(error, match=reason):
+            cluster.fit("pa", wrong)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "kind"),
+    [
+        (pd.Series(NUMBERS == 1), [False, True], "bool"),
+        (pd.Series(NUMBERS, dtype="Int64"), [0, 1, 2], "int64"),
+        (pd.Series(NUMBERS, dtype="category"), [0, 1, 2], "int64"),
+        (pd.Series(pd.Categorical(NAMES)), ["a", "b", "c"], None),
+        (pd.Series(np.where(np.arange(120) % 7, NUMBERS, np.nan)), [0.0, 1.0, 2.0], "float64"),
+    ],
+)
+def test_predictions_have_the_type_of_the_labels(labels, classes, kind, client):
+    x = split(FRAME)
+    model = cluster.DaskClassifier(LEARNER, passes=3).fit(x, split(labels))
+    assert model.classes_.tolist() == classes
+    lazy = model.predict(x)
+    found = lazy.compute()
+    assert kind is None or found.dtype == lazy.dtype == kind
+    assert (found[labels.notna()] == labels[labels.notna()]).mean() > 0.85
+    shares = model.predict_proba(x)
+    assert list(shares.columns) == [str(one) for one in classes]
+    pd.testing.assert_frame_equal(shares.compute(), shares.compute()[list(shares.columns)])
+    assert (model.classes_[shares.compute().to_numpy().argmax(axis=1)] == found).all()
+
+
+def test_predictions_belong_to_the_frame_they_come_from(tmp_path, client):
+    TABLE.to_parquet(tmp_path / "one.parquet", index=False)
+    TABLE[:50].to_parquet(tmp_path / "two.parquet", index=False)
+    frame = dd.read_parquet([tmp_path / "one.parquet", tmp_path / "two.parquet"])
+    assert not frame.known_divisions
+    model = cluster.DaskClassifier(LEARNER, passes=3, reading={"label": "kind"}).fit(frame)
+    frame["said"] = model.predict(frame)
+    assert float((frame["said"] == frame["kind"]).mean().compute()) == model.score(frame, frame["kind"]) > 0.9
+    model.predict_proba(frame).to_parquet(tmp_path / "shares")
+    assert list(pd.read_parquet(tmp_path / "shares").columns) == ["a", "b", "c"]
+    none = frame[frame["p"] > 100.0]
+    assert model.predict(none).compute().shape == (0,)
+    assert model.predict_proba(none).compute().shape == (0, 3)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(frame).compute() == model.predict(TABLE).tolist() + model.predict(TABLE[:50]).tolist()).all()
+
+
+def test_rows_in_memory_are_fitted_as_scikit_learn_does():
+    from sklearn.base import clone
+    from sklearn.model_selection import cross_val_score
+
+    model = cluster.DaskClassifier(LEARNER, passes=3)
+    assert cross_val_score(model, X, NUMBERS, cv=2, error_score="raise").min() > 0.85
+    for rows, labels in [(X, NUMBERS), (FRAME, NAMES), (FRAME, pd.Series(NAMES)), (X.tolist(), NAMES.tolist())]:
+        fitted = clone(model).fit(rows, labels)
+        assert fitted.result_.shards == ["shard 0"]
+        assert fitted.score(rows, labels) > 0.9
+    weighed = clone(model).set_params(learner="pa").fit(FRAME, NAMES, sample_weight=np.linspace(0, 1, 120))
+    assert bits(weighed.model_) != bits(clone(weighed).fit(FRAME, NAMES).model_)
+    with pytest.raises(TypeError, match="learner is a fusion of votes; linmax.cluster.fit learns it"):
+        cluster.DaskClassifier(linmax.VoteFusion()).fit(FRAME, NAMES)
+    with pytest.raises(ValueError, match="sample_weight needs y"):
+        model.fit(TABLE, sample_weight=np.ones(120))
+
+
+def test_a_classifier_goes_on_from_its_checkpoint(tmp_path):
+    kept = str(tmp_path / "kept")
+    cluster.DaskClassifier(LEARNER, checkpoint=kept).fit(split(FRAME), split(pd.Series(NAMES)))
+    more = cluster.DaskClassifier(LEARNER, passes=2, checkpoint=kept, resume=True)
+    more.fit(split(FRAME), split(pd.Series(NAMES)))
+    whole = cluster.DaskClassifier(LEARNER, passes=2).fit(split(FRAME), split(pd.Series(NAMES)))
+    assert bits(more.model_) == bits(whole.model_)
+    with pytest.raises(ValueError, match="partition 0 has changed since"):
+        more.fit(split(FRAME + 1.0), split(pd.Series(NAMES)))
+
+
+def test_rows_are_known_again_by_their_content():
+    same = [lambda: FRAME.copy(), lambda: (X.copy(), NAMES.copy()), lambda: [f"{n} | p:{n}" for n in range(3)]]
+    same += [lambda: TABLE.to_dict("records"), lambda: {"a": ["x", None], "label": ["x", "y"]}]
+    found = [content_of(make()) for make in same]
+    assert found == [content_of(make()) for make in same]
+    assert len({one[0] for one in found}) == len(same)
+    pyarrow = pytest.importorskip("pyarrow")
+    assert content_of(pyarrow.Table.from_pandas(TABLE)) == content_of(TABLE) != content_of(TABLE[::-1])
+    sparse = pytest.importorskip("scipy.sparse")
+    assert content_of((sparse.csr_matrix(X), NAMES)) != content_of((sparse.csr_matrix(X + 1), NAMES))
+    assert content_of(object()) is None
+
+
+def test_a_bag_of_records_is_lines_of_json(client):
+    records = TABLE.to_dict("records")
+    records[5]["p"] = float("nan")
+    records[6]["p"] = None
+    records[7]["q"] = np.float32(0.5)
+    written = [json.dumps({k: float(v) if k == "q" else v for k, v in r.items() if v == v and v}) for r in records]
+    bag = db.from_sequence(records, npartitions=3).map(dict)
+    lines = db.from_sequence(written, npartitions=3)
+    model = cluster.DaskClassifier(LEARNER, reading={"label": "kind"}).fit(bag)
+    assert bits(model.model_) == bits(cluster.fit(LEARNER, lines, reading={"label": "kind"}).model)
+    assert bits(model.model_) == bits(cluster.fit(LEARNER, bag, client=client, reading={"label": "kind"}).model)
+    assert model.predict(bag).compute() == model.predict(lines).compute() == model.predict(records).tolist()
+    mixed = db.from_sequence([records[0], "a | p"], npartitions=1)
+    with pytest.raises(cluster.ShardError, match="holds records and str objects"):
+        cluster.fit(LEARNER, mixed)
+
+
+def test_many_partitions_are_asked_for_at_once(client, monkeypatch):
+    asked = []
+    compute = client.compute
+    monkeypatch.setattr(client, "compute", lambda given: asked.append(len(given)) or compute(given))
+    result = cluster.fit(LEARNER, split(TABLE, 30), client=client, passes=2, reading={"label": "kind"})
+    assert asked == [30]
+    assert bits(result.model) == bits(cluster.fit(LEARNER, split(TABLE, 30), passes=2, reading={"label": "kind"}).model)
+
+
+def test_indices_that_dask_writes_are_no_attributes(tmp_path):
+    split(TABLE).to_parquet(tmp_path)
+    model = cluster.fit(LEARNER, tmp_path, reading={"label": "kind"}).model
+    assert model.dense_names == ("p", "q", "r")
+
+
+def test_folders_above_what_is_given_are_no_columns(tmp_path):
+    root = tmp_path / "run=3"
+    for year in (2024, 2025):
+        (root / f"year={year}").mkdir(parents=True)
+        TABLE.to_parquet(root / f"year={year}" / "a.parquet")
+        TABLE.to_csv(root / f"{year}.csv", index=False)
+    years = [(("year", 2024.0),), (("year", 2025.0),)]
+    files = sorted(map(str, root.glob("*/*.parquet")))
+    for given in (root / "year=*" / "*.parquet", files, f"file://{root}/year*"):
+        assert [part.source.columns for part in shards_of(given)] == years
+    assert [part.source.columns for part in shards_of(root) if isinstance(part.source, TableFile)] == years
+    for given in (f"{root}/*.csv", sorted(map(str, root.glob("*.csv"))), [f"{root}/2024.csv", "elsewhere.csv"]):
+        assert not any(isinstance(part.source, TableFile) for part in shards_of(given))
+    assert [part.source for part in shards_of([f"{root}/year=2024/*", f"{root}/year=2025/"])] == files
+
+
+def test_who_watches_may_fail(client):
+    def broken(_):
+        raise RuntimeError("the screen is gone")
+
+    for where in (None, client):
+        with pytest.raises(RuntimeError, match="the screen is gone"):
+            cluster.fit(LEARNER, split(TABLE), client=where, watch=broken, reading={"label": "kind"})
+
+
+def test_shards_that_all_fail_are_named_and_nothing_else_is_said(client, caplog):
+    with pytest.raises(cluster.ShardError, match="5 of 5 shards failed in pass 1"):
+        cluster.fit(LEARNER, split(TABLE, 5), client=client, reading={"label": "none"})
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_nothing_to_learn_from_is_said(client):
+    for where in (None, client):
+        with pytest.raises(ValueError, match="partition 0, partition 1, partition 2: not one of 120 rows has a label"):
+            cluster.fit(LEARNER, split(TABLE.assign(kind=None)), client=where, reading={"label": "kind"})
+        with pytest.raises(ValueError, match="shard 0: there is no data"):
+            cluster.fit(LEARNER, [TABLE[:0]], client=where, reading={"label": "kind"})
+
+
+def test_a_worker_of_another_version_that_comes_later_is_named(monkeypatch, client):
+    def other(wanted):
+        groups_refuse(dict(wanted) | {"numpy": "0.9"})
+
+    groups_refuse = groups.refuse_other_here
+    monkeypatch.setattr(groups, "refuse_other_here", other)
+    for where, named in [(None, "this process"), (client, "inproc://")]:
+        with pytest.raises(cluster.ShardError, match=f"the worker {named}.* has numpy .*, the driver 0.9"):
+            cluster.fit(LEARNER, [TABLE[:60], TABLE[60:]], client=where, reading={"label": "kind"})
+
+
+def test_an_adaptive_cluster_gets_as_many_tasks_as_it_may_have_workers():
+    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=0, **options) as local, distributed.Client(local) as client:
+        local.adapt(minimum=0, maximum=3, interval="50ms")
+        result = cluster.fit(LEARNER, split(TABLE), client=client, passes=2, reading={"label": "kind"})
+        assert OnDask(client).count == 3
+    assert bits(result.model) == bits(cluster.fit(LEARNER, split(TABLE), passes=2, reading={"label": "kind"}).model)
+    assert Here().count == 1
