@@ -169,3 +169,11 @@ def test_what_is_no_class_at_all_is_refused_by_name() -> None:
         linmax.VoteFusion("perceptron", classes=["x", "y"]).fit({"ann": ["x"], "bob": ["z"]}, ["x"])
     with pytest.raises(ValueError, match="scores must be at most 1e.100 in magnitude, got 1e.308 at trial 1, rater 0"):
         linmax.VoteFusion("perceptron").fit([[[0.1, 0.2]], [[1e308, 0.0]]], [0, 1])
+
+
+def test_run_refuses_votes_and_labels_of_two_kinds() -> None:
+    with pytest.raises(ValueError, match="votes are text, such as '0', and labels are not, such as"):
+        linmax.run("perceptron", linmax.experts(votes=[["1", "0"], ["0", "0"]]), [1, 0])
+    instances = linmax.experts(votes=[["a", ""], ["b", "b"]])
+    assert (instances.names, instances.votes.tolist()) == (("a", "b"), [[0, -1], [1, 1]])
+    assert linmax.run("perceptron", instances, ["a", "b"]).model.classes == ["a", "b"]

@@ -22,8 +22,8 @@ def add_lanes(scores: Any, panel: Any, base: int, values: Any) -> None:
 
 
 @njit
-def fill_tables(weights: Any, unit: float, tables: Any) -> None:
-    vote_panels.fill_tables(weights, unit, tables)
+def fill_tables(weights: Any, unit: float, tables: Any) -> tuple[float, float]:
+    return vote_panels.fill_tables(weights, unit, tables)
 
 
 @njit
@@ -91,12 +91,14 @@ def test_tables_hold_the_sums_of_all_subsets(size: int) -> None:
     groups = -(-size // 4)
     weights, unit = weights_for(random, size)
     found = np.zeros(TABLE * groups, np.int8)
-    fill_tables(weights, unit, found)
+    total, off = fill_tables(weights, unit, found)
     wanted = found.copy()
-    vote_panels.plain_fill_tables(weights, unit, wanted)
+    assert (total, off) == pytest.approx(vote_panels.plain_fill_tables(weights, unit, wanted), rel=1e-12)
     assert np.array_equal(found, wanted)
     steps = np.zeros(4 * groups, int)
     steps[:size] = np.floor(weights * unit + 0.5)
+    assert total == pytest.approx(np.abs(weights * unit).sum())
+    assert off == pytest.approx(np.abs(weights * unit - steps[:size]).sum())
     for group in range(groups):
         low, high = found[group * TABLE :][:LANES].view(np.uint8), found[group * TABLE + LANES :][:LANES]
         sums = low + 2 ** vote_panels.digit_bits(groups) * high.astype(int)

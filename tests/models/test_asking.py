@@ -202,7 +202,7 @@ def test_trials_of_few_may_be_learned_together() -> None:
     )
     told = asked_of_few(single, table, labels, slice(300, 360))
     together.ask({})  # the few are chosen
-    rows_of_few = {name: np.array([row.get(name) for row in told], dtype=object) for name in NAMES}
+    rows_of_few = {name: np.array([row.get(name, ...) for row in told], dtype=object) for name in NAMES}
     together.partial_fit(rows_of_few, labels[300:360])
     assert bits(single) == bits(together)
     said = {name: column[:40] for name, column in rows_of_few.items()}
@@ -273,3 +273,61 @@ def test_thresholds_of_the_fusion_are_those_of_its_panels() -> None:
         assert details.panel.to_dict() == fusion.panel().to_dict()
     assert right[0] < 0.8
     assert right[1] > 0.9
+
+
+def jury_with_silence(size: int, seed: int = 3) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Three good voters, nine bad ones, and one who is always right but abstains nine times in ten."""
+    table, labels = votes(size, seed)
+    speaks = np.random.default_rng(seed + 1).random(size) < 0.1
+    return table | {"shy": np.where(speaks, labels.astype(object), None)}, labels
+
+
+def test_who_abstains_was_asked_and_who_is_absent_was_not() -> None:
+    table, labels = jury_with_silence(500)
+    fusion = linmax.VoteFusion(classes=list("abcd")).fit({name: v[:300] for name, v in table.items()}, labels[:300])
+    assert fusion.ask({}) is not None
+    few = fusion._state.few
+    assert len(few.sizes) > 1
+    members, trials = [fusion.voters_[i] for i in few.members[:2]], [model.trials for model in few.models]
+    silent = {members[0]: ["a"], members[1]: [None]}
+    fusion.partial_fit({members[0]: ["a"]}, ["a"])
+    assert [model.trials for model in few.models[:2]] == [trials[0] + 1, trials[1]]
+    fusion.partial_fit(silent, ["a"])
+    assert [model.trials for model in few.models[:2]] == [trials[0] + 2, trials[1] + 1]
+    ever = fusion._state.recent.ever
+    assert ever[few.members[:3]].tolist() == [302, 301, 300]
+    fusion.partial_fit({name: [...] for name in fusion.voters_} | silent, ["a"])
+    assert [model.trials for model in few.models[:2]] == [trials[0] + 3, trials[1] + 2]
+    assert fusion.model.trials == 300
+    fusion.partial_fit({name: [None] for name in fusion.voters_} | silent, ["a"])  # all were asked
+    assert fusion.model.trials == 301
+    assert fusion.recent_rows == 301
+
+
+def test_the_order_stays_right_when_some_abstain_often() -> None:
+    table, labels = jury_with_silence(900)
+    fusion = linmax.VoteFusion(classes=list("abcd")).fit({name: v[:400] for name, v in table.items()}, labels[:400])
+    told = asked_of_few(fusion, table, labels, slice(400, None))
+    first = [next(iter(row)) for row in told]
+    assert set(first) <= set(NAMES[:3])
+    assert np.mean(["shy" in row for row in told]) < 0.2
+    assert np.mean([len(row) for row in told]) < 4.5
+    assert set(fusion.panel()[2].voters) == set(NAMES[:3])
+
+
+def test_the_command_reads_who_was_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, labels = votes(120)
+    path = tmp_path / "votes.csv"
+    lines = [
+        ",".join([*(vote if t % 3 or i < 4 else "-" for i, vote in enumerate(row.values())), labels[t]])
+        for t, row in enumerate(rows(table, slice(None)))
+    ]
+    path.write_text("\n".join([",".join([*NAMES, "label"]), *lines]) + "\n")
+    saved = tmp_path / "fusion.linmax"
+    command = ["fuse", str(path), "--label", "label", "--not-asked", "-", "--learner", "perceptron"]
+    assert main([*command, "--model", str(saved)]) == 0
+    ever = linmax.VoteFusion.load(saved)._state.recent.ever
+    assert ever.tolist() == [120] * 4 + [80] * 8
+    capsys.readouterr()
+    assert main([*command, "--ask", "60"]) == 2
+    assert "'voter 4' was not asked in row 1" in capsys.readouterr().err

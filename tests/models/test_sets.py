@@ -134,6 +134,12 @@ def test_sets_of_fused_models() -> None:
         model.fit(X[:500], y[:500])
     for begin in range(500, 2000, 500):
         fusion.partial_fit(X[begin : begin + 500], y[begin : begin + 500])
+    sure = fusion.predict(X[2000:], reject=0.2)
+    expected = np.where(fusion.predict_proba(X[2000:]).max(axis=1) < 0.8, None, fusion.predict(X[2000:]).astype(object))
+    assert sure.tolist() == expected.tolist()
+    assert None in sure.tolist()
+    with pytest.raises(ValueError, match="reject must lie between 0 and 1"):
+        fusion.predict(X[:1], reject=2.0)
     sets = fusion.predict_set(X[2000:], coverage=0.9)
     assert 0.85 <= np.mean([label in found for label, found in zip(y[2000:], sets, strict=True)]) <= 0.95
     assert np.mean([len(found) for found in sets]) < 2.5

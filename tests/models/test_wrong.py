@@ -319,3 +319,13 @@ def test_a_learner_says_that_it_is_the_wrong_class_that_is_no_class() -> None:
     with pytest.raises(ValueError, match="candidates: None names nobody; leave it out"):
         among.predict(candidates=["x", None], votes={"ann": "x"})
     assert among.trials == 0
+
+
+def test_estimators_refuse_a_wrong_class_of_another_kind() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 3)), random.integers(0, 3, 60)
+    model = linmax.LinearMaxClassifier("perceptron").partial_fit(X, y)
+    before = model.mistakes_
+    with pytest.raises(ValueError, match=r"y: '1' is of another kind than the classes \[0, 1, 2\]"):
+        model.partial_fit(X[:1], ["1"], wrong=[True])
+    assert model.mistakes_ == before

@@ -106,7 +106,9 @@ class TestCandidates:
             said = {"r": {"a": 1.0}}
             refused(post(local, "learn", candidates=["a", "b", "a"], scores=said, label="a"), "candidates", "twice")
             refused(post(local, "learn", candidates=["a", "b"], scores=said, label="c"), "label", "not among the candi")
-            refused(post(local, "learn", candidates=["a", "b"], scores=said, wrong="c"), "wrong", "not among the candi")
+            refused(
+                post(local, "learn", candidates=["a", "b"], scores=said, wrong="c"), "wrong", "wrong: 'c' is not among"
+            )
             refused(post(local, "learn", scores=said, label="a"), "candidates", "chooses among candidates")
             refused(post(local, "predict", candidates=["a", 3], scores=said), "candidates", "must be text")
             refused(post(local, "predict", candidates=["a"], attributes={"x": 1}), "attributes", "rate the candidates")
@@ -115,6 +117,7 @@ class TestCandidates:
             asked = {"candidates": ["a", "b"], "scores": said}
             refused(post(local, "predict", **asked, probabilities=True), "probabilities", "ask for a ranking")
             refused(post(local, "predict", **asked, coverage=0.9), "coverage", "ask for a ranking")
+            refused(post(local, "predict", **asked, reject=0.1), "reject", "ask for a ranking")
             assert post(local, "predict", **asked, id="kept").status == 200
             refused(post(local, "label", id="kept", label="c"), "label", "not among the candidates ['a', 'b']")
             assert local.call("GET", M).body["trials"] == 0
@@ -298,6 +301,31 @@ def test_sets_and_probabilities_are_repeated(tmp_path):
         assert post(local, "predict", **body).body == first.body
 
 
+def test_an_answer_that_is_not_sure_is_hidden(tmp_path):
+    with Local(tmp_path) as local:
+        made(local, "perceptron")
+        for t in range(60):
+            post(local, "learn", attributes={"rain": 1.0}, label="umbrella" if t % 5 else "hat")
+        instance = {"attributes": {"rain": 1.0}}
+        likely = post(local, "predict", **instance, probabilities=True).body["probabilities"][0]["probability"]
+        assert post(local, "predict", **instance, reject=1.01 - likely).body == {"label": "umbrella", "sure": True}
+        assert post(local, "predict", **instance, reject=0.99 - likely).body == {"label": None, "sure": False}
+        first = post(local, "predict", **instance, reject=0.99 - likely, id="p").body
+        assert (first["label"], first["sure"]) == (None, False)
+        assert post(local, "label", id="p", label="hat").body["predicted"] == "umbrella"  # which is a mistake
+        assert post(local, "predict", **instance, reject=0.99 - likely, id="p").body == first
+        for risk in (0.0, 1.0, -1):
+            assert post(local, "predict", **instance, reject=risk).status == 422
+
+
+def test_what_cannot_be_meant_is_not_answered(tmp_path):
+    with Local(tmp_path) as local:
+        made(local, "perceptron", kind="votes", labels="integer")
+        for t in range(9):
+            post(local, "learn", votes={"ann": t % 3, "bob": 0}, label=t % 3)
+        refused(post(local, "predict", votes={"ann": -1, "bob": 0}), "votes", "-1 of 'ann' is no label so far")
+
+
 def test_both_clients(tmp_path, nursery):
     with Server(tmp_path / "data", nursery=nursery) as server:
         with Client(server.address) as client:
@@ -322,6 +350,7 @@ def test_both_clients(tmp_path, nursery):
             assert client.wants_label("few", {"a": 1.0}) in (True, False)
             client.learn("few", id="mine", label="x")
             assert client.predict_set("few", {"a": 1.0}, coverage=0.9) == ("x",)
+            assert client.predict("few", {"a": 1.0}, reject=0.5) in ("x", None)
             assert client.trial("few", "mine")["state"] == "learned"
 
         async def same():

@@ -12,6 +12,7 @@ import pytest
 from compare import problem
 from compare_techniques import follow_technique
 from linmax import Learner, combine, experts, majority_problem, recycle, run, vote
+from linmax.engine.engine import Engine
 from linmax.jit.compiling import JIT
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
 
@@ -319,3 +320,18 @@ def test_ties_are_ties(scale: str, tie: str) -> None:
                     one.learn(votes=named, label=int(labels[t]))
                     machine.run(given[t : t + 1], labels[t : t + 1])
     assert met > seed
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+def test_recent_instances_are_counted_alike_with_and_without_a_panel(
+    noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = majority_problem(trials=600 if JIT else 60, noise=noise, seed=3)
+    instances = experts(votes=data.votes)
+    found = run("V-combine(AR-perceptron, A-winnow(1.2))", instances, data.labels)
+    monkeypatch.setattr(Engine, "small", property(lambda engine: False))
+    wanted = run("V-combine(AR-perceptron, A-winnow(1.2))", instances, data.labels)
+    assert np.array_equal(found.predictions, wanted.predictions)
+    for name, array in wanted.model.engine.arrays.items():
+        assert np.array_equal(found.model.engine.arrays[name], array, equal_nan=True), name

@@ -74,6 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--learner", metavar="TEXT", help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
+    add("--not-asked", metavar="VALUE", help="what stands where a voter was not asked; who abstained was")
     add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
     add("--start", metavar="MODEL", help="continue with this fusion")

@@ -27,6 +27,7 @@ SERIAL_FUSE_OPTIONS = (
     "plot",
     "reliability",
     "abstain",
+    "not_asked",
 )
 
 

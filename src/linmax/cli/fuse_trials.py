@@ -89,8 +89,28 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> F
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
+    voters, skipped = _not_asked(arguments, voters)
     classes, remarks = _classes(arguments, voters, labels, fusion)
+    for name, rows in skipped.items():
+        voters[name] = [... if skip else vote for vote, skip in zip(voters[name], rows, strict=True)]
     return FuseTable(voters, None, sides, labels, classes, said + remarks, first, wrong)
+
+
+def _not_asked(arguments: argparse.Namespace, voters: Columns) -> tuple[Columns, dict[str, list[bool]]]:
+    """The votes without the mark of voters who were not asked, and for each who has it, in which rows."""
+    if arguments.not_asked is None:
+        return voters, {}
+    rows = {name: [str(vote) == arguments.not_asked for vote in votes] for name, votes in voters.items()}
+    skipped = {name: marks for name, marks in rows.items() if any(marks)}
+    if skipped and arguments.ask is not None:
+        name, marks = next(iter(skipped.items()))
+        raise ValueError(
+            f"--ask needs the votes of all, and {name!r} was not asked in row {marks.index(True) + 1}; leave it out"
+        )
+    left = {
+        name: [None if skip else vote for vote, skip in zip(voters[name], rows[name], strict=True)] for name in rows
+    }
+    return left, skipped
 
 
 def _label_among(columns: Columns, others: Collection[str]) -> str | None:

@@ -37,10 +37,10 @@ def as_ballots(voters: Mapping[str, Sequence[Any]], sides: Mapping[str, Sequence
     """These rows of votes, with the side columns to their right, as a fusion takes them."""
     import numpy as np
 
-    from linmax.data.votes import Ballots
+    from linmax.data.votes import ballots_of
 
     columns = [objects(column)[rows] for column in (*voters.values(), *sides.values())]
-    return Ballots(np.column_stack(columns), (*voters, *sides))
+    return ballots_of(np.column_stack(columns), (*voters, *sides))
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:

@@ -66,6 +66,7 @@ __all__ = [
     "sure_rival",
     "take_aim",
     "usable",
+    "within",
 ]
 
 BEYOND_STEPS = 10**6  # steps: more than any sum
@@ -203,9 +204,15 @@ def doubt(panel: Panel, size: int) -> float:
 
 
 @kernel(hot=True)
+def within(first: int, begin: int, end: int) -> int:
+    """Bits of those of a block's lanes, from trial ``first`` on, that are in begin..end."""
+    return ((1 << (min(end - first, LANES))) - 1) & (-1 << max(0, begin - first))
+
+
+@kernel(hot=True)
 def usable(uses: np.ndarray, first: int, begin: int, end: int, limit: int) -> int:
-    """Bits of those of a block's lanes that are in begin..end and have been used less than limit times (0: any)."""
-    bits = ((1 << (min(end - first, LANES))) - 1) & (-1 << max(0, begin - first))
+    """`within` of those that have been used less than limit times (0: of any)."""
+    bits = within(first, begin, end)
     return bits & used_below(uses, first, limit) if limit else bits
 
 
@@ -238,9 +245,9 @@ def next_in_panel(
 @kernel(hot=True)
 def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
     """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
-    best, top, second = 0, int(sums[sum_place(0, lane)]), -BEYOND_STEPS
+    best, top, second = 0, int(sums[np.uint64(sum_place(0, lane))]), -BEYOND_STEPS
     for row in range(1, known):
-        value = int(sums[sum_place(row, lane)])
+        value = int(sums[np.uint64(sum_place(row, lane))])
         second = max(second, min(top, value))
         best = row if value > top else best
         top = max(top, value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 
-__all__ = ["Layout", "attributes_of", "concatenate", "cut", "no_instances", "widen", "without"]
+__all__ = ["Layout", "attributes_of", "concatenate", "cut", "no_instances", "repeated", "widen", "without"]
 
 
 @dataclass(frozen=True)
@@ -140,4 +140,17 @@ def concatenate(first: Instances, second: Instances) -> Instances:
         else first.indptr,
         indices=np.concatenate([first.indices, second.indices]),
         values=np.concatenate([first.values, second.values]),
+    )
+
+
+def repeated(instance: Instances, times: int) -> Instances:
+    """One trial so many times."""
+    none = not instance.indptr.size
+    return instance._replace(
+        votes=np.repeat(instance.votes, times, axis=0),
+        scores=np.repeat(instance.scores, times, axis=0),
+        dense=np.repeat(instance.dense, times, axis=0),
+        indptr=instance.indptr if none else np.arange(times + 1, dtype=np.int64) * instance.indptr[-1],
+        indices=np.tile(instance.indices, times),
+        values=np.tile(instance.values, times),
     )

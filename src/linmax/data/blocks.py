@@ -133,9 +133,10 @@ def read_votes(
             met = list(dict.fromkeys(v for v in flat if v is not None))
         place = {name: i for i, name in enumerate(met)}
         codes = np.array([-1 if v is None else place[v] for v in flat], np.int32).reshape(table.shape)
-    if abstain is not None and abstain in met:
-        codes[codes == met.index(abstain)] = -1
-    order = names or tuple(name for name in met if abstain is None or name != abstain)
+    silent = [vote for vote in ("", abstain) if vote is not None and vote in met]
+    for vote in silent:
+        codes[codes == met.index(vote)] = -1
+    order = names or tuple(name for name in met if name not in silent)
     place = {name: i for i, name in enumerate(order)}
     unknown = [name for i, name in enumerate(met) if name not in place and (codes == i).any()]
     if unknown:

@@ -185,7 +185,7 @@ def experts(
     Parameters
     ----------
     votes
-        (T, n) class labels, any hashable; None or nan abstains. A DataFrame gives the voters' names.
+        (T, n) class labels, any hashable; None, nan or empty text abstains. A DataFrame gives the voters' names.
     scores
         (T, n, k) ratings of every class by each of n raters, classes in the order of ``classes`` (0..k-1 if absent).
     attributes

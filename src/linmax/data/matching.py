@@ -20,7 +20,7 @@ from linmax.data.distinct import distinct_of
 from linmax.data.labels import labels_with_gaps
 from linmax.data.votes import Ballots
 
-__all__ = ["as_meant", "check_meant", "labels_meant", "matched", "tell_strangers", "written"]
+__all__ = ["as_meant", "check_meant", "labels_meant", "matched", "refuse_kinds", "tell_strangers", "written"]
 
 WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0+)?")
 COUNTED = re.compile(r"0|[1-9]\d*")
@@ -69,7 +69,7 @@ def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, le
     if found:
         _tell(found)
     elif strange:
-        _refuse_kinds(voted, known)
+        refuse_kinds(voted, known)
     whole = {name: name for name in known if type(name) is int}
     found |= {vote: whole[vote] for vote in voted if type(vote) in (float, bool) and vote in whole}  # 1.0 beside a gap
     return _replaced(ballots, found) if found else ballots
@@ -215,8 +215,17 @@ def _refuse_ids(ballots: Ballots, strange: Collection[Any], labels: Collection[A
             )
 
 
-def _refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
-    """Text where labels are numbers, or numbers where they are text."""
+def refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
+    """Refuse text where labels are numbers, or numbers where they are text.
+
+    Examples
+    --------
+    >>> refuse_kinds(["1", "2"], [1, 2])
+    Traceback (most recent call last):
+    ValueError: votes are text, such as '1', and labels are not, such as 1; give votes and labels alike
+    """
+    if not votes or not known:
+        return
     for one, other, told in ((str, NUMBER_TYPES, "text"), (NUMBER_TYPES, str, "numbers")):
         if all(isinstance(vote, one) for vote in votes) and all(isinstance(name, other) for name in known):
             vote, name = min(votes, key=str), next(iter(known))
@@ -277,7 +286,7 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
         if set(known) != {1}:  # beside which -1 is a likely class
             raise ValueError(f"{told}, and pass classes= if it is one")
         warnings.warn(told, stacklevel=4)
-    _refuse_kinds(votes.values(), known)
+    refuse_kinds(votes.values(), known)
 
 
 def _is_minus_one(vote: Any) -> bool:

@@ -74,16 +74,19 @@ class Sides:
             found[:, i] = [place.get((i, value), -1) for value in column]
         return found
 
+    def holds(self, places: np.ndarray) -> np.ndarray:
+        """(trials, columns): in which columns a voter's vote stands, given the values of the side columns."""
+        of, sides = np.array([0, *(column for column, _ in self.values)]), self.columns[:, 1]
+        return np.asarray((sides == ITSELF) | (places[:, of[sides + 1]] == sides))
+
     def laid_out(self, instances: Experts, places: np.ndarray) -> Experts:
         """Instances of the voters alone with a column for each copy as well."""
         if not self.names:
             return instances
-        of = np.array([0, *(column for column, _ in self.values)])
         voters, sides = self.columns.T
-        holds = (sides == ITSELF) | (places[:, of[sides + 1]] == sides)
         return replace(
             instances,
-            votes=copied(instances.votes, voters, holds),
+            votes=copied(instances.votes, voters, self.holds(places)),
             signs=np.where(sides == ITSELF, 1.0, COPY),
             voter_names=tuple(instances.voter_names[v] for v in voters),
         )

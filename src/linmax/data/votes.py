@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,10 @@ from linmax.core.contract import HUGE
 from linmax.data.rank_scores import checked_scores
 from linmax.util.checks import refuse_masked
 
-__all__ = ["Ballots", "read_ballots"]
+__all__ = ["Ballots", "ballots_of", "read_ballots"]
+
+
+IS_LEFT_OUT = np.frompyfunc(partial(operator.is_, ...), 1, 1)  # whether a vote is ``...``
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Ballots:
     table: np.ndarray
     names: tuple[str, ...] | None
     sides: tuple[list[Any], ...] = ()  # columns that are not voters (see `linmax.data.side_columns`)
+    skipped: np.ndarray | None = None  # bool (trials, voters): who was not asked; None if all were
 
     @property
     def scored(self) -> bool:
@@ -43,7 +49,8 @@ class Ballots:
         if not rest:
             raise ValueError(f"votes have no column besides {', '.join(map(repr, by))} that may be a voter")
         names = None if self.names is None else tuple(self.names[i] for i in rest)
-        return Ballots(self.table[:, rest], names, tuple(self.table[:, i].tolist() for i in columns))
+        skipped = None if self.skipped is None else self.skipped[:, rest]
+        return Ballots(self.table[:, rest], names, tuple(self.table[:, i].tolist() for i in columns), skipped)
 
     def _place(self, column: str | int) -> int:
         """The position of a side column."""
@@ -91,9 +98,18 @@ class Ballots:
         table[:, present] = self.table[:, [columns[i] for i in present]]
         return table
 
+    def asked(self, voters: Sequence[str], named: bool) -> np.ndarray:
+        """(trials, voters): who was asked; those who have no column were not."""
+        asked = np.ones(self.table.shape[:2], bool) if self.skipped is None else ~self.skipped
+        if self.names is None or not named:
+            return np.pad(asked, ((0, 0), (0, len(voters) - asked.shape[1])))
+        found, places = np.zeros((len(self), len(voters)), bool), {name: i for i, name in enumerate(voters)}
+        found[:, [places[name] for name in self.names]] = asked
+        return found
+
 
 def read_ballots(votes: Any) -> Ballots:
-    """Read votes or scores of any of these forms.
+    """Read votes or scores of any of these forms. A vote ``...`` is of a voter who was not asked.
 
     Examples
     --------
@@ -174,6 +190,23 @@ def _distinct(names: Any) -> tuple[str, ...]:
     return told
 
 
+def ballots_of(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
+    """A table of votes, of which those that are ``...`` are of voters who were not asked.
+
+    Examples
+    --------
+    >>> given = ballots_of(np.array([["x", ...], ["y", None]], dtype=object), ("ann", "bob"))
+    >>> given.table.tolist(), given.asked(["ann", "bob"], True).tolist()
+    ([['x', None], ['y', None]], [[True, False], [True, True]])
+    """
+    skipped = IS_LEFT_OUT(table).astype(bool) if table.dtype == object else np.zeros(0, bool)
+    if not skipped.any():
+        return Ballots(table, names)
+    table = table.copy()
+    table[skipped] = None
+    return Ballots(table, names, (), skipped)
+
+
 def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
     if table.ndim not in (2, 3):
         raise ValueError(
@@ -183,7 +216,7 @@ def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
     if not len(table) or not table.shape[1]:
         raise ValueError(f"votes must have at least one trial and one voter, got shape {table.shape}")
     if table.ndim == 2:
-        return Ballots(table, names)
+        return ballots_of(table, names)
     scores = checked_scores(table, 3)
     if np.abs(scores).max() > HUGE:
         t, i = np.argwhere(np.abs(scores) > HUGE)[0, :2].tolist()

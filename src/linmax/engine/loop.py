@@ -14,6 +14,7 @@ from linmax.core.contract import (
     KNOWN,
     LEFT,
     MASS,
+    OTHER,
     PEAK,
     REACH,
     SHIFT,
@@ -43,13 +44,34 @@ from linmax.core.member import (
     Scratch,
     ScratchT,
     call_present,
+    only_votes,
     present_instance,
     view_of,
 )
-from linmax.core.search import Trials, TrialsT, doubt, lane_leads, lane_scores, search, sighted, take_aim
+from linmax.core.search import (
+    Trials,
+    TrialsT,
+    doubt,
+    lane_leads,
+    lane_scores,
+    score_votes,
+    search,
+    sighted,
+    take_aim,
+)
 from linmax.jit.compiling import kernel, written_out
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
-from linmax.techniques.recycling import BITS_IN_WORD, BUDGET, KEPT, SAVED, USES, call_recycle, recycle_instances
+from linmax.techniques.recycling import (
+    BITS_IN_WORD,
+    BUDGET,
+    KEPT,
+    LEFT_RANGE,
+    NOT_LEARNED,
+    SAVED,
+    USES,
+    call_recycle,
+    recycle_instances,
+)
 
 __all__ = [
     "JUDGE",
@@ -74,11 +96,23 @@ score_here = written_out(score)
 @kernel(hot=True)
 def average_scores(view: MemberView, scratch: Scratch, instances: Instances, t: int, factor: float) -> int:
     """Scores of instance t under factor * weights - backlog, into ``scratch.spare``; returns the class predicted."""
-    score_here(instances, t, view.shape, view.weights, scratch.scores)
-    score_here(instances, t, view.shape, view.backlog, scratch.spare)
+    if only_votes(instances):
+        score_votes(instances, t, view.shape, view.weights, scratch.scores)
+        score_votes(instances, t, view.shape, view.backlog, scratch.spare)
+    else:
+        score_here(instances, t, view.shape, view.weights, scratch.scores)
+        score_here(instances, t, view.shape, view.backlog, scratch.spare)
     for c in range(scratch.spare.size):
         scratch.spare[c] = factor * scratch.scores[c] - scratch.spare[c]
     return top_two(scratch.spare, view.shape)[0]
+
+
+@kernel()
+def move_lanes(lanes: np.ndarray, towards: np.ndarray, shares: np.ndarray) -> None:
+    """Move the scores of each lane by a share of the way."""
+    for row in range(lanes.shape[0]):
+        for lane in range(LANES):
+            lanes[row, lane] += shares[lane] * (towards[row, lane] - lanes[row, lane])
 
 
 @kernel(hot=True)
@@ -131,9 +165,8 @@ def judge_by_average(
         lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.slopes)
         for lane in range(LANES):
             ahead = averages.coming(max(0, block * LANES + lane - begin), fade, age) * slope
-            share = ahead / (size + ahead)
-            for row in range(scratch.lanes.shape[0]):
-                scratch.lanes[row, lane] = (1.0 - share) * scratch.lanes[row, lane] + share * scratch.slopes[row, lane]
+            scratch.leads[lane] = ahead / (size + ahead)
+        move_lanes(scratch.lanes, scratch.slopes, scratch.leads)
         lane_leads(scratch.lanes, scratch.leads)
         for t in range(max(begin, block * LANES), min(end, (block + 1) * LANES)):
             if scratch.leads[t % LANES] > slack:
@@ -167,6 +200,8 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
     margins = outputs.margins if member == 0 else outputs.margins[:0]
     shape, counts = view.shape, state.counts[member]
     recycling = members.recycling[member]
+    by_votes = members.recycler != 0 and panel.codes.size > 0 and view.weights.size <= BITS_IN_WORD
+    form = members.forms[member] if by_votes else OTHER
     logged = log.versions.shape[1] > 0
     version = 0
     if logged:
@@ -206,8 +241,16 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
             new = label >= shape[KNOWN]
             if new:
                 shape[KNOWN] = label + 1
-            steps = 0
-            if view.rivals == ALL or (view.rivals == VIOLATED and not new):
+            steps, start = 0, max(0, event + 1 - recycling[KEPT])
+            if form and rival >= 0 and not new:
+                found = call_recycle(
+                    members.recycler, view, scratch, given, start, event + 1, recycling[USES], form, rival, counts
+                )
+                if found == LEFT_RANGE:
+                    return event
+                if found != NOT_LEARNED:
+                    changes[event - begin], total = 1, found
+            elif view.rivals == ALL or (view.rivals == VIOLATED and not new):
                 steps = call_present(view.presents, view, scratch, instances, event, label)
             elif rival >= 0:
                 outcome = present_instance(view, scratch, instances, event, -1 if new else label, rival, margin)
@@ -219,13 +262,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                 counts[UPDATES] += steps
                 if recycling[KEPT]:
                     given.uses[event] = 1
-                    start, form = max(0, event + 1 - recycling[KEPT]), members.forms[member]
-                    if form and panel.codes.size and view.weights.size <= BITS_IN_WORD:
-                        total = call_recycle(
-                            members.recycler, view, scratch, given, start, event + 1, recycling[USES], form, counts
-                        )
-                    else:
-                        total = recycle_instances(view, scratch, given, start, event + 1, recycling, counts)
+                    total = recycle_instances(view, scratch, given, start, event + 1, recycling, counts)
                     if total < 0.0:
                         return event
                 else:

@@ -15,17 +15,22 @@ import numpy as np
 from linmax.core import averages
 from linmax.core.averages import CANCELLED, LARGEST_G, LONG
 from linmax.core.contract import (
+    ADDS,
     EXPERTS,
     GAUGE,
     HUGE,
     KNOWN,
     MASS,
+    MULTIPLIES,
+    NORMED,
     ON_TIES,
+    OTHER,
     PEAK,
     RAW,
     REACH,
     RECYCLED,
     SHIFT,
+    TOP,
     UPDATES,
 )
 from linmax.core.linear_max import TINY, rescore, top_two
@@ -42,22 +47,29 @@ from linmax.rules.perceptron import step as perceptron_step
 from linmax.rules.winnow import LISTED_POWERS, settle, weight_at
 from linmax.rules.winnow import step as winnow_step
 from linmax.techniques.node import Run
-from linmax.techniques.recycling import FOREVER, RECYCLE
+from linmax.techniques.recycling import FOREVER, LEFT_RANGE, NOT_LEARNED, RECYCLE
 
 __all__ = ["form_of", "recycle_votes", "recycler_of"]
 
-OTHER, ADDS, MULTIPLIES, NORMED = range(4)  # what a rule does with a weight whose voter is right or wrong
 CHANGED, UNCHANGED, FAILED = 1, 0, -1
 FIRST_SHARE, LEAST_SHARE = 0.85, 0.6  # of the steps of a table: what the weights use at first, and at least
+NEARLY = 0.01  # of a step: far more than the rounding of sums of weights
 
 
-def form_of(run: Run, tracked: bool) -> int:
-    """How a member's rule moves weights, or OTHER: `recycle_instances` then does it."""
+def form_of(run: Run, tracked: bool, votes: bool) -> int:
+    """How a member's rule moves weights; ``votes``: there are few voters and nothing else.
+
+    OTHER where the general functions do it: `recycle_instances`, or the step that `linmax.engine.plain_loop` calls.
+    """
     rule, (kept, _, passes, budget) = run.rule, run.recycling
-    if not tracked or not kept or budget or passes != FOREVER or rule.rivals != "best" or run.averaging not in (0, RAW):
+    if rule.rivals != "best" or not rule.only_sign:
+        return OTHER
+    if not tracked:
+        return ADDS if rule.step is perceptron_step and not kept else OTHER
+    if not votes or not kept or budget or passes != FOREVER or run.averaging not in (0, RAW):
         return OTHER
     forms = ((perceptron_step, ADDS), (winnow_step, MULTIPLIES), (alma_step, NORMED))
-    return next((form for step, form in forms if rule.step is step and rule.only_sign), OTHER)
+    return next((form for step, form in forms if rule.step is step), OTHER)
 
 
 @kernel(hot=True)
@@ -99,6 +111,7 @@ def add_votes(view: MemberView, up: int, down: int) -> bool:
             backlog[i] += weight * (new - old)
         bits &= bits - 1
     means[averages.SQUARE], means[averages.CROSS] = square, cross
+    view.scalars[TOP] = 0.0 if fits else np.inf
     return fits
 
 
@@ -220,18 +233,20 @@ def drowned(scalars: np.ndarray, means: np.ndarray) -> bool:
 
 @kernel(hot=True)
 def learn(view: MemberView, scratch: Scratch, up: int, down: int, form: int) -> int:
-    """The rule's step on z = 1 where ``up`` has a bit and -1 where ``down`` has one; all trials are settled."""
-    means, scalars, fits = view.sums, view.scalars, True
+    """The rule's step on z = 1 where ``up`` has a bit and -1 where ``down`` has one."""
+    means, scalars, fits, afresh = view.sums, view.scalars, True, False
+    if form == NORMED and up | down == 0:
+        return UNCHANGED
+    if means[averages.IDLE] > 0.0:
+        afresh = averages.settle(averages.term(view.kind, scalars, means), means)
     if form == ADDS:
         fits = add_votes(view, up, down)
     elif form == MULTIPLIES:
         fits = multiply_votes(view, scratch, up, down)
-    elif up | down == 0:
-        return UNCHANGED
     else:
         fits = norm_votes(view, scratch, up, down)
     means[averages.HIGHEST] = max(means[averages.HIGHEST], means[averages.SQUARE])
-    if not means[averages.SQUARE] > CANCELLED * means[averages.HIGHEST]:
+    if afresh or not means[averages.SQUARE] > CANCELLED * means[averages.HIGHEST]:
         averages.sums(view.kind, view.weights, view.backlog, means)
     if not fits and view.spread == 0:
         return FAILED
@@ -243,36 +258,42 @@ def learn(view: MemberView, scratch: Scratch, up: int, down: int, form: int) -> 
 
 
 @kernel(hot=True)
-def aimed(view: MemberView, scratch: Scratch, unit: float) -> float:
-    """Fill the tables with the weights as they are now; returns the steps of a weight of 1, 0 without tables.
+def aimed(view: MemberView, scratch: Scratch, unit: float) -> tuple[float, float]:
+    """Fill the tables with the weights as they are now: (steps of a weight of 1, what a lead must exceed to be one).
 
-    A unit that still does is kept: then nothing waits for the sum of the magnitudes.
+    A unit that still does is kept: then nothing waits for the sum of the magnitudes. Without tables both are 0.
     """
-    steps, total = whole_steps(scratch.tables.size // TABLE), magnitude(view.weights)
-    if not LEAST_SHARE * steps < total * unit < steps:
+    steps = whole_steps(scratch.tables.size // TABLE)
+    total, off = 0.0, 0.0
+    if unit > 0.0:
+        total, off = fill_tables(view.weights, unit, scratch.tables)
+    if not LEAST_SHARE * steps < total < steps:
+        total = magnitude(view.weights)
         if not 0.0 < total < np.inf:
-            return 0.0
+            return 0.0, 0.0
         unit = FIRST_SHARE * steps / total
-    fill_tables(view.weights, unit, scratch.tables)
-    return unit
+        _, off = fill_tables(view.weights, unit, scratch.tables)
+    return unit, min(off + NEARLY + view.scalars[REACH] * unit, 32767.0)
 
 
 @kernel(hot=True)
 def next_violation(
-    view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, limit: int, unit: float
+    view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, limit: int, slack: int
 ) -> int:
-    """The first of begin..end, used less than limit times, that calls for the rule: (t << 8) + rival; -1 without."""
+    """The first of begin..end, used less than limit times, that calls for the rule: (t << 8) + rival; -1 without.
+
+    A lead of more than ``slack`` steps in the tables is one beyond doubt; without tables it is -1.
+    """
     shape, groups = view.shape, scratch.tables.size // TABLE
-    slack = int(min(0.5 * scratch.single.size + 2.0 + view.scalars[REACH] * unit, 32767.0))
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
         bits = usable(trials.uses, block * LANES, begin, end, limit)
-        if bits != 0 and unit > 0.0:
+        if bits != 0 and slack >= 0:
             place = block * groups * scratch.sums.size
             bits &= close_codes(scratch.sums, trials.panel.codes, place, scratch.tables, slack)
         while bits != 0:
             lane = lowest_bit(bits)
             t = block * LANES + lane
-            row = sure_rival(scratch.sums, lane, shape[KNOWN], slack) if unit > 0.0 else 0
+            row = sure_rival(scratch.sums, lane, shape[KNOWN], slack) if slack >= 0 else 0
             if row > 0:
                 return (t << 8) + (row - 1 if row <= trials.labels[t] else row)
             rival = look(view, scratch, trials, t)
@@ -284,42 +305,53 @@ def next_violation(
 
 @kernel(RECYCLE)
 def recycle_votes(
-    view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, limit: int, form: int, counts: np.ndarray
+    view: MemberView,
+    scratch: Scratch,
+    trials: Trials,
+    begin: int,
+    end: int,
+    limit: int,
+    form: int,
+    rival: int,
+    counts: np.ndarray,
 ) -> float:
-    """Look at begin..end, oldest first, until nothing has called for an update since each was last looked at.
+    """Learn from the last of begin..end, which calls for it against ``rival``, and recycle.
 
-    Returns what the weights in the tables are shares of (`linmax.core.search.sighted`); -1 when one left its range.
+    That is to look at all, oldest first, until nothing has called for an update since each was last looked at. Returns
+    what the weights in the tables are shares of (`linmax.core.search.sighted`); LEFT_RANGE when a weight left its
+    range, and NOT_LEARNED when the rule did nothing.
     """
     votes, labels, uses, base = trials.instances.votes, trials.labels, trials.uses, view.shape[EXPERTS]
     constant = trials.instances.constant != 0.0
-    size, quiet, t, steps, unit = end - begin, 0, begin, 0, aimed(view, scratch, 0.0)
-    while quiet < size:
-        stop = min(end, t + size - quiet)
-        event = next_violation(view, scratch, trials, t, stop, limit, unit)
-        found = event >> 8 if event >= 0 else stop
-        looked = min(found + 1, stop) - t
-        quiet += looked
-        if event >= 0:
-            label, rival = labels[found], event & 255
-            up, down = agreeing(votes[found], label), agreeing(votes[found], rival)
-            if constant:
-                up |= 1 << (base + label)
-                down |= 1 << (base + rival)
-            outcome = learn(view, scratch, up, down, form)
-            if outcome == FAILED:
-                unit = -1.0
-                break
-            if outcome == CHANGED:
-                uses[found] += 1
-                steps += 1
-                quiet = 0
-                unit = aimed(view, scratch, unit)
-        t += looked
-        if t == end:
-            t = begin
+    found, size, quiet, t, steps, unit, slack = end - 1, end - begin, 0, begin, 0, 0.0, 0.0
+    while found >= 0:
+        label = labels[found]
+        up, down = agreeing(votes[found], label), agreeing(votes[found], rival)
+        if constant:
+            up |= 1 << (base + label)
+            down |= 1 << (base + rival)
+        outcome = learn(view, scratch, up, down, form)
+        if outcome == FAILED:
+            return LEFT_RANGE
+        if outcome == CHANGED:
+            uses[found] += 1
+            steps += 1
+            quiet = 0
+            unit, slack = aimed(view, scratch, unit)
+        elif steps == 0:
+            return NOT_LEARNED
+        found = -1
+        while found < 0 and quiet < size:
+            stop = min(end, t + size - quiet)
+            event = next_violation(view, scratch, trials, t, stop, limit, int(slack) if unit > 0.0 else -1)
+            if event >= 0:
+                found, rival = event >> 8, event & 255
+            looked = (found + 1 if event >= 0 else stop) - t
+            quiet += looked
+            t = t + looked if t + looked < end else begin
     counts[UPDATES] += steps
-    counts[RECYCLED] += steps
-    return whole_steps(scratch.tables.size // TABLE) / unit if unit > 0.0 else unit
+    counts[RECYCLED] += steps - 1
+    return whole_steps(scratch.tables.size // TABLE) / unit if unit > 0.0 else 0.0
 
 
 def recycler_of(forms: np.ndarray) -> int:

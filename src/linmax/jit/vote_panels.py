@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import float32, float64, int8, int16, int64, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, inside, inside_array, kernel
@@ -83,16 +84,22 @@ def sum_place(row: int, lane: int) -> int:
     return row // 2 * 2 * LANES + lane // 8 * LANES + row % 2 * 8 + lane % 8
 
 
-def plain_fill_tables(weights: np.ndarray, unit: float, tables: np.ndarray) -> None:
-    """The sums of the subsets of every four weights, in whole steps of 1 / ``unit``, as low and high digits."""
+def plain_fill_tables(weights: np.ndarray, unit: float, tables: np.ndarray) -> tuple[float, float]:
+    """The sums of the subsets of every four weights, in whole steps of 1 / ``unit``, as low and high digits.
+
+    Returns, in steps and added up in any order, the magnitudes of the weights, and by how much rounding moved them.
+    """
     groups = tables.size // TABLE
     steps, bits = np.zeros(4 * groups, np.int16), digit_bits(groups)
-    steps[: weights.size] = (weights * unit + (ABOVE + 0.5)).astype(np.int32) - ABOVE
+    with np.errstate(invalid="ignore"):  # weights that outgrow the tables
+        steps[: weights.size] = (weights * unit + (ABOVE + 0.5)).astype(np.int32) - ABOVE
     subsets = np.arange(LANES)[:, None] >> np.arange(4) & 1
     for group in range(groups):
         sums = (subsets * steps[4 * group : 4 * group + 4]).sum(axis=1).astype(np.int16)
         digits = np.stack([sums & ((1 << bits) - 1), sums >> bits])
         tables[group * TABLE : (group + 1) * TABLE] = digits.astype(np.int8).ravel()
+    scaled = weights * unit
+    return float(np.abs(scaled).sum()), float(np.abs(scaled - steps[: weights.size]).sum())
 
 
 def plain_sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, tables: np.ndarray, unit: float) -> None:
@@ -146,20 +153,26 @@ def _bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
     return found
 
 
-def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any) -> None:
+def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any, totals: Any) -> None:
     """Four weights, each in those of sixteen lanes whose number has its bit."""
-    sums, four = ir.VectorType(I16, LANES), ir.VectorType(DOUBLE, 4)
+    sums, four, whole_four = (ir.VectorType(kind, lanes) for kind, lanes in ((I16, LANES), (DOUBLE, 4), (I64, 4)))
     has_bit = [ir.Constant(sums, [-(entry >> bit & 1) for entry in range(LANES)]) for bit in range(4)]
     narrow = builder.icmp_signed("<=", groups, integer(NARROW))
     bits = builder.select(narrow, ir.Constant(I16, 5), ir.Constant(I16, 8))
     low_part = builder.select(narrow, ir.Constant(I16, 31), ir.Constant(I16, 255))
 
-    def fill(group: Any, values: Any) -> None:
-        scaled = builder.fmul(values, broadcast(builder, unit, 4))
-        scaled = builder.fadd(scaled, ir.Constant(four, [ABOVE + 0.5] * 4))
-        steps = builder.sub(
-            builder.fptosi(scaled, ir.VectorType(I32, 4)), ir.Constant(ir.VectorType(I32, 4), [ABOVE] * 4)
+    def magnitudes(values: Any) -> Any:
+        return builder.bitcast(
+            builder.and_(builder.bitcast(values, whole_four), ir.Constant(whole_four, [2**63 - 1] * 4)), four
         )
+
+    def fill(group: Any, values: Any, so_far: list[Any]) -> list[Any]:
+        scaled = builder.fmul(values, broadcast(builder, unit, 4))
+        above = builder.fadd(scaled, ir.Constant(four, [ABOVE + 0.5] * 4))
+        steps = builder.sub(
+            builder.fptosi(above, ir.VectorType(I32, 4)), ir.Constant(ir.VectorType(I32, 4), [ABOVE] * 4)
+        )
+        off = magnitudes(builder.fsub(scaled, builder.sitofp(steps, four)))
         steps, total = builder.trunc(steps, ir.VectorType(I16, 4)), ir.Constant(sums, None)
         for bit in range(4):
             every = ir.Constant(ir.VectorType(I32, LANES), [bit] * LANES)
@@ -170,12 +183,13 @@ def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any,
             place = builder.add(builder.mul(group, integer(TABLE)), integer(part * LANES))
             there = vector_pointer(builder, tables, place, LANES)
             builder.store(builder.trunc(half, ir.VectorType(I8, LANES)), there, align=1)
+        return [builder.fadd(all_, more) for all_, more in zip(so_far, (magnitudes(scaled), off), strict=True)]
 
-    def whole(first: Any, _: list[Any]) -> list[Any]:
-        fill(builder.ashr(first, integer(2)), builder.load(vector_pointer(builder, weights, first, 4), align=8))
-        return []
+    def whole(first: Any, so_far: list[Any]) -> list[Any]:
+        values = builder.load(vector_pointer(builder, weights, first, 4), align=8)
+        return fill(builder.ashr(first, integer(2)), values, so_far)
 
-    def rest(group: Any, _: list[Any]) -> list[Any]:
+    def rest(group: Any, so_far: list[Any]) -> list[Any]:
         values = ir.Constant(four, None)
         for lane in range(4):
             place = builder.add(builder.mul(group, integer(4)), integer(lane))
@@ -183,11 +197,15 @@ def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any,
             value = builder.load(builder.gep(weights, [builder.select(there, place, integer(0))]))
             value = builder.select(there, value, ir.Constant(DOUBLE, 0.0))
             values = builder.insert_element(values, value, ir.Constant(I32, lane))
-        fill(group, values)
-        return []
+        return fill(group, values, so_far)
 
-    (done,) = loop(builder, integer(0), 4, size, [], whole)
-    loop(builder, builder.ashr(done, integer(2)), 1, groups, [], rest)
+    none = ir.Constant(four, None)
+    done, *so_far = loop(builder, integer(0), 4, size, [none, none], whole)
+    _, *so_far = loop(builder, builder.ashr(done, integer(2)), 1, groups, so_far, rest)
+    for place, parts in enumerate(so_far):
+        lanes = [builder.extract_element(parts, ir.Constant(I32, lane)) for lane in range(4)]
+        total = builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
+        builder.store(total, builder.gep(totals, [integer(place)]))
     builder.ret_void()
 
 
@@ -344,10 +362,13 @@ if JIT:
             groups = builder.sdiv(to.nitems, integer(TABLE))
             inside(context, builder, integer(0), of.nitems, builder.mul(groups, integer(4)))
             inside(context, builder, integer(0), groups, of.nitems)
-            call_own(builder, "linmax_tables", VOID, _write_tables, of.data, of.nitems, args[1], groups, to.data)
-            return context.get_dummy_value()
+            totals = cgutils.alloca_once(builder, DOUBLE, size=2)
+            given = of.data, of.nitems, args[1], groups, to.data, totals
+            call_own(builder, "linmax_tables", VOID, _write_tables, *given)
+            found = [builder.load(builder.gep(totals, [integer(place)])) for place in (0, 1)]
+            return context.make_tuple(builder, sig.return_type, found)
 
-        return types.void(float64[::1], float64, int8[::1]), codegen
+        return types.UniTuple(float64, 2)(float64[::1], float64, int8[::1]), codegen
 
     @intrinsic
     def sum_codes(_, scores, codes, base, tables, unit):  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Mixture", "Placement", "Spot", "mix_by_precision", "mix_matrices", "spot_of"]
+__all__ = ["Mixture", "Placement", "Spot", "Table", "mix_by_precision", "mix_learned", "mix_matrices", "spot_of"]
 
 
 class Placement(NamedTuple):
@@ -33,6 +33,12 @@ class Mixture(NamedTuple):
     base: Placement | None
     k: int  # classes of all together
     known: int  # of them, those that may be predicted
+    anew: bool = False  # whether parts may have begun anew since the base, and learned its trials once more
+
+    @property
+    def start(self) -> Placement | None:
+        """The state that all parts went on from and still hold what it had learned, if there is one."""
+        return None if self.anew else self.base
 
     def of(self, take: Callable[[Any], Any]) -> Mixture:
         """The same of a part of each state; a state without it (None) is left out of counts, and has no share."""
@@ -46,7 +52,7 @@ class Mixture(NamedTuple):
             shares[:] = 1.0 / len(shares)
         if base is not None and base.state is None:
             base = None
-        return Mixture([part for part, _ in found], shares, base, self.k, self.known)
+        return self._replace(parts=[part for part, _ in found], shares=shares, base=base)
 
     def map(self, change: Callable[[Placement], Placement]) -> Mixture:
         """The same with every part changed, and the base last."""
@@ -106,6 +112,32 @@ def mix_by_precision(
         pull[spot] += share * own * weights
     pull /= precision
     return pull, 1.0 / precision
+
+
+Table = tuple[Spot, np.ndarray, np.ndarray]  # where it is in the common one, weights, variances
+
+
+def mix_learned(
+    shape: tuple[int, ...], parts: Sequence[tuple[Table, float]], start: Table | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and variances from what each part, given with its share, learned since the start.
+
+    With P_0 the precisions of the start (at first 1) and J_i = 1 / S_i - P_0: P = P_0 + sum mu_i J_i and
+    w = sum mu_i J_i w_i / sum mu_i J_i, so that only those who learned something about a weight have a say in it. Where
+    nobody's precision grew, w moves by the shares. Rows of a part that became one count together.
+    """
+    before, precision = np.zeros(shape), np.ones(shape)
+    if start is not None:
+        spot, weights, variances = start
+        before[spot], precision[spot] = weights, 1.0 / variances.astype(np.float64)
+    learned, pull, moved = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for (spot, weights, variances), share in parts:
+        gained = share * np.maximum(1.0 / variances.astype(np.float64) - precision[spot], 0.0)
+        np.add.at(learned, spot, gained)
+        np.add.at(pull, spot, gained * weights)
+        moved[spot] += share * (weights - before[spot])
+    mixed = np.divide(pull, learned, out=before + moved, where=learned > 0.0)
+    return mixed, 1.0 / (precision + learned)
 
 
 def mix_matrices(

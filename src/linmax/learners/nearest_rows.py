@@ -12,7 +12,7 @@ Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from linmax.data.moments import pooled_moments
 from linmax.data.scaling import STEADY
 from linmax.jit.compiling import kernel
 from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, renamed
-from linmax.learners.mixing import Mixture
+from linmax.learners.mixing import Mixture, Placement
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
 
@@ -208,28 +208,94 @@ class NearestRows(Group):
         distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(width, np.float32)
         return NearestRoom(self.stats, self.memory, self.classes, self.places, distances, scores)
 
+    def by_age(self) -> np.ndarray:
+        """The places of the rows remembered, the oldest first."""
+        used = int(self.places[USED])
+        return np.roll(np.arange(used), -int(self.places[NEXT]) if used == self.classes.size else 0)
+
+    def since(self, start: NearestRows | None) -> int:
+        """How many rows it remembers that it did not at the start."""
+        used, room = int(self.places[USED]), self.classes.size
+        if start is None or used < room:
+            return used - (0 if start is None else int(start.places[USED]))
+        new = int(self.places[NEXT] - start.places[NEXT]) % room
+        old = self.by_age()[: room - new]
+        if old.max(initial=-1) >= start.places[USED]:
+            return room
+        same = (self.memory[: len(start.memory), old] == start.memory[:, old]).all()
+        return new if same and (self.classes[old] == start.classes[old]).all() else room
+
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Remember rows of all parts with a share, as many of each as it is; what was counted adds up."""
+        """Remember the rows of the start and those that the parts remembered since; what was counted adds up.
+
+        Where there is no room for all, as many of the start stay as did in the parts on average, by shares. The rest is
+        for new rows, those of the parts with the greatest shares.
+        """
         columns = 1 + max(int(part.dense[: len(part.state.stats)].max(initial=-1)) for part, _ in mixture.counted)
         room = max(part.state.classes.size for part, _ in mixture.counted)
         self.fit(columns, width)
-        tables = []
-        for part, _ in mixture.counted:
-            trials = part.state.stats[0, 0] if len(part.state.stats) else 0.0
-            table = np.tile([trials, 0.0, 0.0, 0.0], (columns, 1))  # what it has not met was 0
-            table[part.dense[: len(part.state.stats)]] = part.state.stats
-            tables.append(table)
-        self.stats[:, 3] = tables[0][:, 3]
+        parts, shares = [part for part, _ in mixture.weighed], np.array([share for _, share in mixture.weighed])
+        tables = [_moments(part, columns) for part, _ in mixture.counted]
         self.stats[:, :3] = pooled_moments([table[:, :3] for table in tables], [n for _, n in mixture.counted])
-        memory, classes = [], []
-        for (part, share), table in zip(mixture.shared, tables, strict=False):
-            own, used = part.state, int(part.state.places[USED])
-            latest = np.roll(np.arange(used), -int(own.places[NEXT]) if used == own.classes.size else 0)
-            latest = latest[max(0, used - int(np.ceil(share * room))) :]
-            rows = np.zeros((columns, latest.size))
-            rows[part.dense[: len(own.stats)]] = own.memory[:, latest]
-            memory.append(rows + (table[:, 3] - self.stats[:, 3])[:, None])
-            classes.append(renamed(own.classes[latest], part.classes))
-        stored = np.concatenate(memory, axis=1)[:, -room:]
-        self._set_room(stored, np.concatenate(classes)[-room:], room)
-        self.places[:] = stored.shape[1], stored.shape[1] % room
+        self.stats[:, 3] = _moments(parts[0], columns)[:, 3]
+        start = mixture.start if mixture.start is not None and mixture.start.state.classes.size == room else None
+        begun = None if start is None else start.state
+        new = np.array([part.state.since(begun) for part in parts])
+        stay = 0 if begun is None else math.ceil(float(np.minimum(begun.places[USED], room - new) @ shares) - 1e-9)
+        taken = shared_out(new, shares, room - stay)
+        found = [] if start is None else [self._placed(start, start.state.by_age())]
+        found.append(self._in_turns(parts, new, taken))
+        memory, classes = (np.concatenate(arrays, axis=-1)[..., -room:] for arrays in zip(*found, strict=True))
+        following = classes.size
+        if following == room:
+            following = 0 if begun is None else (int(begun.places[NEXT]) + int(taken.sum())) % room
+            following = int(parts[0].state.places[NEXT]) if len(parts) == 1 else following
+            memory, classes = np.roll(memory, following, axis=1), np.roll(classes, following)
+        self._set_room(memory, classes, room)
+        self.places[:] = classes.size, following
+
+    def _placed(self, part: Placement, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that another remembers, as they are stored here, and their classes."""
+        own, rows = part.state, np.zeros((len(self.stats), places.size))
+        offsets = _moments(part, len(self.stats))[:, 3] - self.stats[:, 3]
+        rows[part.dense[: len(own.stats)]] = own.memory[:, places]
+        return rows + offsets[:, None], renamed(own.classes[places], part.classes)
+
+    def _in_turns(
+        self, parts: Sequence[Placement], new: np.ndarray, taken: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """So many of the new rows of each part, evenly spread, as they came if all began together."""
+        rows, ages = [], []
+        for part, many, some in zip(parts, new.tolist(), taken.tolist(), strict=True):
+            latest = part.state.by_age()[int(part.state.places[USED]) - many :]
+            turns = np.arange(1, some + 1)
+            rows.append(self._placed(part, latest[turns * many // max(1, some) - 1]))
+            ages.append((turns - 0.5) / max(1, some))
+        order = np.argsort(np.concatenate(ages), kind="stable")
+        memory, classes = (np.concatenate(arrays, axis=-1)[..., order] for arrays in zip(*rows, strict=True))
+        return memory, classes
+
+
+def shared_out(wanted: np.ndarray, shares: np.ndarray, room: int) -> np.ndarray:
+    """So many for each as it wants while there is room, those with the greatest shares first.
+
+    Rows that were remembered together complete each other: all of a few parts tell more than a few of all.
+
+    Examples
+    --------
+    >>> shared_out(np.array([10, 2, 30]), np.array([0.25, 0.25, 0.5]), 35).tolist()
+    [5, 0, 30]
+    """
+    found, left = np.zeros_like(wanted), room
+    for place in np.argsort(-shares.round(9), kind="stable").tolist():
+        found[place] = min(int(wanted[place]), left)
+        left -= int(found[place])
+    return found
+
+
+def _moments(part: Placement, columns: int) -> np.ndarray:
+    """A part's statistics at their places; what it has not met was 0."""
+    own = part.state.stats
+    table = np.tile([own[0, 0] if len(own) else 0.0, 0.0, 0.0, 0.0], (columns, 1))
+    table[part.dense[: len(own)]] = own
+    return table

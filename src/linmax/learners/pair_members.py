@@ -6,7 +6,7 @@ bins has a bin for each; one that is met later has bins for less than, equal to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from numba import types
 from linmax.core.contract import Indices, Matrix, Vector
 from linmax.data.features.bins import edges_of
 from linmax.learners.members import Group, SingleCube, SingleMatrix, Task
-from linmax.learners.mixing import Mixture, Placement, mix_by_precision
+from linmax.learners.mixing import Mixture, Placement, Table, mix_learned, spot_of
 from linmax.learners.pair_features import (
     ACTIVE,
     LOW,
@@ -238,27 +238,27 @@ class PairMembers(Group):
         play_pairs(rows, task.labels, task.weights, task.begin, task.known, *self.room(), task.learn, votes, place)
 
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Become the mixture, by precision, over the bins of the part with the greatest share that has some.
+        """Become the mixture: by what each part has learned (`mix_learned`).
 
-        A bin of another part becomes the bin that its middle is in.
+        The bins are those of the start, with the mean of the edges by shares; without one those of the part with the
+        greatest share, and a bin of another part becomes the bin that its middle is in.
         """
         ready = [(part, share) for part, share in mixture.weighed if part.state.ready]
         if not ready:
             self.fit(0, width)
             return
-        first = max(ready, key=lambda pair: pair[1])[0]
+        start = mixture.start if mixture.start is not None and mixture.start.state.ready else None
+        first = start or max(ready, key=lambda pair: pair[1])[0]
         columns = 1 + max(int(part.dense[: len(part.state.edges)].max(initial=-1)) for part, _ in ready)
         self._take_bins(first, columns)
         self._start(width)
-        spots = []
-        for part, share in ready:
-            used = part.state.index[part.state.used] & ROW
-            rows = self._rows(part, part.state.keys[used])
-            classes = part.classes[: part.state.width]
-            cells = part.state.cells[used][:, :, : classes.size]
-            spots.append((np.ix_(rows, classes), cells[:, MEAN], cells[:, VARIANCE], share))
+        if start is not None:
+            self._average_edges(start, ready)
+            self._keep_table(start, width)
+        tables = [(self._table(part, start is not None), share) for part, share in ready]
+        begun = None if start is None else self._table(start, True)
         own = self.cells[: self.keys[0] + 1]
-        own[:, MEAN], own[:, VARIANCE] = mix_by_precision((len(own), width), spots)
+        own[:, MEAN], own[:, VARIANCE] = mix_learned((len(own), width), tables, begun)
         own[0, MEAN], own[0, VARIANCE] = 0.0, 1.0
         for part, sign in mixture.counted:
             self.trials += sign * part.state.trials
@@ -272,17 +272,37 @@ class PairMembers(Group):
         rest = np.setdiff1d(np.arange(columns), places)
         self.set_bins(found._replace(rank=np.concatenate([places[own.rank], rest])))
 
-    def _rows(self, part: Placement, keys: np.ndarray) -> np.ndarray:
-        """Rows of this table for another's features, by their keys there."""
-        low, high = _literals(self, part, keys >> 31), _literals(self, part, keys & LOW)
-        keys = (np.minimum(low, high) << 31) + np.maximum(low, high)
-        rows = np.zeros(keys.size, np.int64)
-        place_keys(keys, self.index, self.keys, rows)
-        return rows
+    def _average_edges(self, start: Placement, parts: Sequence[tuple[Placement, float]]) -> None:
+        """Move edges to where they are in the parts on average; those that are the same in all stay as they are."""
+        size, total = len(start.state.edges), sum(share for _, share in parts)
+        places, mean = start.dense[:size], np.zeros_like(start.state.edges)
+        same = np.ones(mean.shape, np.bool_)
+        for part, share in parts:
+            own = part.state.edges[:size]
+            mean += share / total * own
+            same &= own == parts[0][0].state.edges[:size]
+        self.edges[places] = np.where(same, parts[0][0].state.edges[:size], mean)
+
+    def _keep_table(self, start: Placement, width: int) -> None:
+        """Features have the rows that they had at the start: in a full table, others would be left without."""
+        own, places = start.state, start.dense[: len(start.state.edges)]
+        if np.array_equal(places, np.arange(places.size)):
+            self._empty_table(len(own.index), width)
+            self.index[:], self.keys[: own.keys[0] + 1] = own.index, own.keys[: own.keys[0] + 1]
+
+    def _table(self, part: Placement, same_bins: bool) -> Table:
+        """Another's weights and variances, and where they are in this table."""
+        used = part.state.index[part.state.used] & ROW
+        keys, translated = part.state.keys[used], _literals(self, part, same_bins)
+        low, high = translated[keys >> 31], translated[keys & LOW]
+        rows, classes = np.zeros(keys.size, np.int64), part.classes[: part.state.width]
+        place_keys((np.minimum(low, high) << 31) + np.maximum(low, high), self.index, self.keys, rows)
+        cells = part.state.cells[used][:, :, : classes.size]
+        return spot_of(rows, classes), cells[:, MEAN], cells[:, VARIANCE]
 
 
-def _literals(to: PairMembers, part: Placement, literals: np.ndarray) -> np.ndarray:
-    """Another's literals, 0 for none, as they are called here."""
+def _literals(to: PairMembers, part: Placement, same_bins: bool) -> np.ndarray:
+    """What another's literals, 0 for none, are called here."""
     translated = np.zeros(len(part.state.edges) * MOST_BINS + 1, np.int64)
     for f, edges in enumerate(part.state.edges):
         bounds = edges[np.isfinite(edges)]
@@ -291,7 +311,7 @@ def _literals(to: PairMembers, part: Placement, literals: np.ndarray) -> np.ndar
         ends = [first, middles, bounds[-1:]]
         there = int(part.dense[f])
         places = np.searchsorted(to.edges[there], np.concatenate(ends), side="right")
-        if np.array_equal(edges, to.edges[there]):
+        if same_bins or np.array_equal(edges, to.edges[there]):
             places = np.arange(places.size)
         translated[f * MOST_BINS + 1 : f * MOST_BINS + 1 + places.size] = there * MOST_BINS + places + 1
-    return translated[literals]
+    return translated

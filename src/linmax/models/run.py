@@ -10,6 +10,7 @@ import numpy as np
 from linmax.data.choices import Choices
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
+from linmax.data.matching import refuse_kinds
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.choosing import run_choices
@@ -97,6 +98,7 @@ def classes_of(instances: Experts, labels: list[Any]) -> list[Any]:
     """All classes: those given, or else those met in votes and labels, sorted when they can be."""
     if instances.fixed:
         return list(instances.names)
+    refuse_kinds(instances.names, labels)
     met = {*instances.names, *labels}
     if not met:
         raise ValueError("there are no trials and no classes; pass classes= to experts(...)")

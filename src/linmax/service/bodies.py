@@ -106,6 +106,7 @@ class PredictBody(Instanced, kw_only=True, forbid_unknown_fields=True):
     store: bool = False
     probabilities: bool = False
     coverage: Annotated[float, Meta(gt=0.0, lt=1.0, description="of the set of classes that is wanted")] | None = None
+    reject: Annotated[float, Meta(gt=0.0, lt=1.0, description="the risk above which there is no answer")] | None = None
 
 
 class LearnBody(Instanced, kw_only=True, forbid_unknown_fields=True):
@@ -172,14 +173,16 @@ class Probability(Struct, kw_only=True):
 
 
 class Likely(Struct, kw_only=True, omit_defaults=True):
-    """What may come with a prediction: how likely each class is, and a set that covers the right one so often."""
+    """What may come with a prediction: how likely each class is, a set that covers the right one so often, and whether
+    the risk is low enough to answer."""
 
     probabilities: list[Probability] | UnsetType = UNSET
     set: list[Label] | UnsetType = UNSET
+    sure: bool | UnsetType = UNSET
 
 
 class Predicted(Likely, kw_only=True, omit_defaults=True):
-    """The label; id and sequence number when the instance was kept. Null before any class is known."""
+    """The label; id and sequence number when the instance was kept. Null before any class is known, or if not sure."""
 
     label: Label | None
     id: str | UnsetType = UNSET

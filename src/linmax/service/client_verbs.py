@@ -87,9 +87,14 @@ class Verbs:
         scores: Any = None,
         candidates: Any = None,
         id: str | None = None,
+        reject: float | None = None,
     ) -> Any:
-        """The label of an instance, None before a class is known. With an ``id`` it is kept until its label comes."""
+        """The label of an instance, None before a class is known. With an ``id`` it is kept until its label comes.
+
+        With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        """
         body = _instance(attributes, votes, scores, candidates) | ({} if id is None else {"id": id})
+        body |= {} if reject is None else {"reject": reject}
         return self._ask(
             ClientRequest("POST", _path(model, "predict"), body, lambda answer: answer["label"], repeatable=True)
         )

@@ -111,8 +111,9 @@ class ServedModel:
         try:
             self.learner.check(**(instance or EMPTY_INSTANCE), label=label)
         except UNFIT as error:
-            about_label = "candidates" in instance and label not in instance["candidates"]
-            raise Refusal(422, str(error), field=field if about_label else self.options.kind) from None
+            if "candidates" in instance and label not in instance["candidates"]:
+                raise Refusal(422, f"{field}{str(error).removeprefix('label')}", field=field) from None
+            raise Refusal(422, str(error), field=self.options.kind) from None
 
     def apply(self, event: Event, note: Noted) -> str | None:
         """Apply a stored event; returns why it could not be learned, if so.

@@ -25,7 +25,7 @@ from linmax.service.bodies import (
 from linmax.service.instances import checked_truth, instance_of
 from linmax.service.log_rows import WANTS, Event
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
-from linmax.service.packing import Instance
+from linmax.service.packing import Instance, Label
 from linmax.service.pipeline import Entry
 from linmax.service.refusals import Refusal
 
@@ -55,11 +55,11 @@ class TrialOperations:
         instance = instance_of(body, model.choices)
         try:
             label = model.predict(instance)
-            likely = _likely(model, instance, body)
+            likely = _likely(model, instance, body, label)
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
         if body.id is None and not body.store:
-            return Predicted(label=label, probabilities=likely.probabilities, set=likely.set)
+            return _served(label, likely)
         id, number = body.id or self.service.ids.new(), model.number
         told = None if likely == NOTHING_MORE else msgspec.json.encode(likely)
         return id, Entry(lambda log: log.predict(number, id, instance, label, told), model)
@@ -165,17 +165,31 @@ class _Items:
             self.done([error] * self.count)
 
 
-def _likely(model: ServedModel, instance: Instance, body: PredictBody) -> Likely:
+def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: Label | None) -> Likely:
     """What is wanted beside the label."""
-    if "candidates" in instance and (body.probabilities or body.coverage is not None):
-        field = "probabilities" if body.probabilities else "coverage"
-        raise Refusal(422, f"{field} are those of classes, which candidates have not; ask for a ranking", field=field)
+    wanted = {"probabilities": body.probabilities, "coverage": body.coverage, "reject": body.reject}
+    field = next((name for name, value in wanted.items() if value not in (None, False)), None)
     likely = Likely()
-    if body.probabilities:
-        likely.probabilities = model.probabilities(instance)
+    if field is None:
+        return likely
+    if "candidates" in instance:
+        told = f"{field} needs the probabilities of classes, which candidates do not have; ask for a ranking"
+        raise Refusal(422, told, field=field)
     if body.coverage is not None:
         likely.set = model.likely_set(instance, body.coverage)
+    if body.probabilities or body.reject is not None:
+        rows = model.probabilities(instance)
+        if body.probabilities:
+            likely.probabilities = rows
+        if body.reject is not None:
+            likely.sure = any(row.label == label and row.probability >= 1.0 - body.reject for row in rows)
     return likely
+
+
+def _served(label: Label | None, likely: Likely, **kept: Any) -> Predicted:
+    """The answer; none where it is not sure enough."""
+    shown = None if likely.sure is False else label
+    return Predicted(label=shown, probabilities=likely.probabilities, set=likely.set, sure=likely.sure, **kept)
 
 
 def _answer(id: str, entry: Entry) -> Predicted | Learned | Wanted | Refusal:
@@ -188,7 +202,7 @@ def _answer(id: str, entry: Entry) -> Predicted | Learned | Wanted | Refusal:
     if event.label is None:
         told = NOTHING_MORE if event.probabilities is None else read_likely(event.probabilities)
         likely = Likely(probabilities=told) if isinstance(told, list) else told
-        return Predicted(label=event.served, id=id, seq=event.seq, probabilities=likely.probabilities, set=likely.set)
+        return _served(event.served, likely, id=id, seq=event.seq)
     if event.wrong:
         mistake = event.served == event.label
         return Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=mistake)

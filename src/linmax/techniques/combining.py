@@ -264,6 +264,12 @@ class BestOf(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.best.judge(engine, instances, size)
 
+    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
+        return self.best.stays(engine, instance, columns, answer, fresh)
+
+    def single(self, engine: Engine) -> bool:
+        return self.best.single(engine)
+
     def unit(self, engine: Engine) -> float:
         return self.best.unit(engine)
 
@@ -318,6 +324,10 @@ class WeightedCombination(Node):
         none = np.zeros(0, np.int32)
         proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
         return self._weigh(engine, proposals, scores, none)
+
+    def single(self, engine: Engine) -> bool:
+        """A member whose scores have no size yet is measured by the trial at hand (see `weigh`)."""
+        return bool((self.squares > 0.0).all()) and super().single(engine)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         if not self.wants_scores:

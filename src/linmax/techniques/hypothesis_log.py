@@ -47,8 +47,11 @@ from linmax.core.contract import (
 from linmax.core.contract import RAW as RAW_AVERAGE
 from linmax.core.linear_max import score, top_two
 from linmax.core.member import LANES, EngineArrays, EngineArraysT, MemberView, Scratch, view_of
-from linmax.core.search import Trials, doubt, filled, lane_leads, lane_scores, take_aim
+from linmax.core.search import Trials, doubt, filled, in_steps, lane_scores, sure_rival, take_aim, within
 from linmax.jit.compiling import kernel
+from linmax.jit.panels import close_lanes
+from linmax.jit.selection import lowest_bit
+from linmax.jit.vote_panels import TABLE, close_codes
 
 __all__ = [
     "LOG_NUMBERS",
@@ -280,19 +283,27 @@ def count_right(
     scratch: Scratch,
 ) -> int:
     """On how many of the trials begin..end these weights predict the label."""
-    instances, panel, labels = trials.instances, trials.panel, trials.labels
-    right, total = 0, 0.0
+    instances, panel, labels, known = trials.instances, trials.panel, trials.labels, shape[KNOWN]
+    right, total, slack, groups = end - begin, 0.0, doubt(panel, weights.size), scratch.tables.size // TABLE
     if filled(panel):
         total = take_aim(weights, panel, scratch.single, scratch.tables)
-    slack = doubt(panel, weights.size)
-    for t in range(begin, end):
-        if total > 0.0:
-            if t == begin or t % LANES == 0:
-                lane_scores(panel, t // LANES, shape[KNOWN], scratch.single, scratch.tables, scratch.lanes)
-                lane_leads(scratch.lanes, scratch.leads)
-            if scratch.leads[t % LANES] > slack:
-                right += 1
-                continue
-        score(instances, t, shape, weights, scratch.scores)
-        right += top_of_vote(instances, t, shape, scratch.scores, 1, scale) == labels[t]
+    for block in range(begin // LANES, (end + LANES - 1) // LANES):
+        row, bits = 0, within(block * LANES, begin, end)
+        if total > 0.0 and panel.codes.size:
+            place = block * groups * scratch.sums.size
+            bits &= close_codes(scratch.sums, panel.codes, place, scratch.tables, in_steps(slack, groups))
+        elif total > 0.0:
+            lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.lanes)
+            bits &= close_lanes(scratch.lanes, slack)
+        while bits != 0:
+            lane = lowest_bit(bits)
+            t = block * LANES + lane
+            if total > 0.0 and panel.codes.size:
+                row = sure_rival(scratch.sums, lane, known, in_steps(slack, groups))
+            if row > 0:
+                right -= 1
+            else:
+                score(instances, t, shape, weights, scratch.scores)
+                right -= top_of_vote(instances, t, shape, scratch.scores, 1, scale) != labels[t]
+            bits &= bits - 1
     return right

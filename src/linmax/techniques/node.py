@@ -179,6 +179,22 @@ class Node:
         """Predictions and scores of instances without labels; what can be learned without them is learned."""
         return self.judge(engine, instances, size)
 
+    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
+        """Whether the answer to one instance stays whatever further voters say; False where that cannot be told.
+
+        ``columns`` (voters, columns) says where each of these voters speaks. With ``fresh`` they may name new classes,
+        any number of them, of which the last known one is an example. Not for those that are `single`.
+        """
+        return False
+
+    def single(self, engine: Engine) -> bool:
+        """Whether its scores are now those of one weight vector, so that each vote adds to them by itself."""
+        try:
+            self.hypothesis(engine)
+        except ValueError:
+            return False
+        return self.linear
+
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         """Weights over the coordinates and the logarithm of their scale."""
         raise ValueError("this learner is not a single weight vector; look at its members")

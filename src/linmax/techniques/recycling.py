@@ -45,7 +45,16 @@ from linmax.techniques.node import NO_RECYCLING, Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import LARGEST_INT32, counted
 
-__all__ = ["BITS_IN_WORD", "RECYCLE", "Recycled", "call_recycle", "recycle", "recycle_instances"]
+__all__ = [
+    "BITS_IN_WORD",
+    "LEFT_RANGE",
+    "NOT_LEARNED",
+    "RECYCLE",
+    "Recycled",
+    "call_recycle",
+    "recycle",
+    "recycle_instances",
+]
 
 FOREVER = LARGEST_INT32  # "u = infinity", as a counter
 SAVED = 1000  # trials whose unused look-ups are kept for later
@@ -53,12 +62,13 @@ KEPT, USES, PASSES, BUDGET = range(4)
 BITS_IN_WORD = 63  # coordinates whose bits are one number: up to these votes are recycled by bits
 
 MemberTrialsT = types.NamedTuple([InstancesT, PanelT, Labels, int32[::1]], Trials)
-RECYCLE = float64(MemberViewT, ScratchT, MemberTrialsT, int64, int64, int64, int64, Indices)
+RECYCLE = float64(MemberViewT, ScratchT, MemberTrialsT, int64, int64, int64, int64, int64, Indices)
+LEFT_RANGE, NOT_LEARNED = -1.0, -2.0  # what it may return instead of a sum
 
 if JIT:
 
     @intrinsic
-    def call_recycle(_, address, view, scratch, trials, begin, end, limit, form, counts):  # type: ignore[no-untyped-def]
+    def call_recycle(_, address, view, scratch, trials, begin, end, limit, form, rival, counts):  # type: ignore[no-untyped-def]
         """`linmax.engine.recycling_votes.recycle_votes`, by address, so that others need not compile it."""
         return RECYCLE.return_type(int64, *RECYCLE.args), caller(RECYCLE)
 

@@ -15,6 +15,7 @@ from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symme
 from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, no_agreement
 from linmax.learners.votes.confusions import (
     KEPT,
+    UNIT,
     Confusions,
     PlacedConfusions,
     join_confusions,
@@ -39,7 +40,8 @@ from linmax.learners.votes.mixture import (
     Pool,
     play_votes,
 )
-from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, SHARE, VOTERS
+from linmax.learners.votes.reach import Evidence, Outlook, stays
+from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
 from linmax.util.names import apart
 
 __all__ = ["RunningVotes", "VotesPool"]
@@ -185,6 +187,73 @@ class RunningVotes(Running):
         )  # fmt: skip
         return predictions, table
 
+    def stays(
+        self, shape: np.ndarray, instances: Instances, columns: np.ndarray, answer: int, fresh: bool, k: int
+    ) -> bool:
+        """Whether the answer to one instance stays whatever further voters say; False where that cannot be told.
+
+        ``columns`` (voters, columns) says where each of these voters speaks. With ``fresh`` they may name new classes,
+        any number of them, of which the last known one is an example.
+        """
+        if not self._fits(instances, k):
+            larger = RunningVotes()
+            larger.restore(self.arrays)
+            larger._fit(instances, k)
+            return larger.stays(shape, instances, columns, answer, fresh, k)
+        raters = int(self.blocks[1])
+        if fresh and raters:  # what a rater says depends on how many classes there are
+            return False
+        self.judge(shape, instances, 1, k)
+        return stays(self._outlook(shape, instances, columns, answer, fresh, k))
+
+    def _outlook(
+        self, shape: np.ndarray, instances: Instances, columns: np.ndarray, answer: int, fresh: bool, k: int
+    ) -> Outlook:
+        """The instance that was judged last as the members see it."""
+        pool, known, (voters, raters, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
+        room, weights = self._room(k), self._weights()
+        store, end = room.store, int(room.ends[0])
+        places, of, values = store.places[:end], store.of[:end], store.values[:end]
+        certain, share = places >= VOTERS, places == SHARE
+        scores = np.zeros((LOGITS + 1, known))
+        rated = weights[:, places[certain]] * values[certain]
+        np.add.at(scores, (np.arange(LOGITS)[:, None], of[certain]), rated)
+        scores[LOGITS] = self.refitted.judge(self._shape(shape, k), without_attributes(instances), 1, k)[1][0, :known]
+        said = np.where((self.signs == 1.0) & (instances.votes[0] < known), instances.votes[0], -1)
+        ratings = np.where(np.abs(self.signs) == 1.0, self.signs, np.copysign(COPIED, self.signs))
+        pulls = np.concatenate(
+            [weights[:, VOTERS : VOTERS + voters] * ratings, [self.refitted.weights[:voters] * self.signs]]
+        )
+        speakers = float(
+            (said >= 0).sum()
+            + len(np.unique(places[(places >= VOTERS + voters) & (places < VOTERS + voters + raters)]))
+        )
+        votes = np.zeros(known)
+        votes[of[share]] = values[share] * speakers
+        whole = columns & (self.signs == 1.0)
+        guesses = pool.guesses[:, 0] / pool.guesses.sum(axis=1)
+        evidence = [
+            Evidence(m, float(UNIT * weights[m, place]), counted)
+            for place, seen, counted in ((CONFUSED, 1, self.confusions), (CONFUSED_LATELY, 2, self.lately))
+            for m in np.flatnonzero(INFORMED >= seen).tolist()
+            if counted.counts.size and known > 1
+        ]
+        return Outlook(
+            answer=answer,
+            trust=pool.mixture * (1.0 - guesses),
+            scores=scores,
+            pulls=pulls @ columns.T,
+            shared=np.append(weights[:, SHARE], 0.0),
+            naming=np.append(weights[:, NAMED], 0.0),
+            votes=votes,
+            speakers=speakers,
+            named=np.isin(np.arange(known), said),
+            evidence=evidence,
+            said=said,
+            columns=np.where(whole.any(axis=1), whole.argmax(axis=1), -1),
+            fresh=fresh,
+        )
+
     def follow_agreement(self, known: int) -> None:
         """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.
 
@@ -232,20 +301,28 @@ class RunningVotes(Running):
             found[name] = found.get(name, 0.0) + share
         return found
 
+    def _weights(self) -> np.ndarray:
+        """(logits, n): with the first weights of voters and raters who have not spoken, but for copies of voters."""
+        pool, voters, experts = self.pool, int(self.blocks[0]), int(self.blocks[:2].sum())
+        weights = pool.weights.copy()
+        for kind, (first, last) in enumerate([(0, voters), (voters, experts)]):
+            new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
+            silent = pool.seen[VOTERS + first : VOTERS + last] == 0
+            firsts = np.repeat(new[:, None], last - first, axis=1)
+            if kind == 0:
+                silent &= self.signs == 1.0
+                if self.agreement.trust.size:
+                    firsts[AGREED] = self.agreement.trust[0, :-1] + self.agreement.trust[1, :-1] * new[AGREED]
+            weights[:, VOTERS + first : VOTERS + last] += np.where(silent, firsts, 0.0)
+        return weights
+
     def hypothesis(self) -> np.ndarray:
         """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.
 
         A voter or rater who has not spoken has the weight of a newcomer.
         """
         experts, mixture, pool = int(self.blocks[:2].sum()), self.pool.mixture, self.pool
-        weights = pool.weights[:, VOTERS:].copy()
-        for kind, (first, last) in enumerate([(0, int(self.blocks[0])), (int(self.blocks[0]), experts)]):
-            new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
-            silent = pool.seen[VOTERS + first : VOTERS + last] == 0
-            firsts = np.repeat(new[:, None], last - first, axis=1)
-            if kind == 0 and self.agreement.trust.size:
-                firsts[AGREED] = self.agreement.trust[0, :-1] + self.agreement.trust[1, :-1] * new[AGREED]
-            weights[:, first:last] += np.where(silent, firsts, 0.0)
+        weights = self._weights()[:, VOTERS:]
         if len(self.confusions.votes):
             for place, counted in ((CONFUSED, self.confusions), (CONFUSED_LATELY, self.lately)):
                 told = np.where(self.signs == 1.0, log_odds(counted), 0.0)

@@ -43,10 +43,12 @@ class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[
     Notes
     -----
     Votes are (trials, voters) labels: an array, lists, a dict of columns, or a DataFrame of pandas or polars, whose
-    columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its
-    (trials, classes) array; the classes are then fixed by the first call: those given, or else the labels, sorted, when
-    there are as many, or else 0 to k - 1. A voter that is known by name may be absent later, which is an abstention,
-    and new ones may join at any `partial_fit`; without names, new ones are further columns at the right.
+    columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
+    classes) array; the classes are then fixed by the first call: those given, or else the labels, sorted, when there
+    are as many, or else 0 to k - 1. A voter that is known by name may be absent later, which means that it was not
+    asked, as does a vote ``...`` among others; one with None was asked and abstained. Neither moves its weight, but
+    only the second counts against asking it again (see `ask`). New ones may join at any `partial_fit`; without names,
+    they are further columns at the right.
 
     Probabilities are a softmax of the scores, mixed with a guess, fitted to the last 1,000 trials as they were scored
     before their labels were seen (see `linmax.models.calibration`).

@@ -20,7 +20,6 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
-from linmax.models.asking import Question
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
 from linmax.models.fusion.stopping import stopping_leads
@@ -88,24 +87,24 @@ class Few:
             for model in self.models:
                 model.grow(replace(model.layout, voters=model.layout.voters + len(new)))
 
-    def asked(self, spoke: np.ndarray) -> np.ndarray:
-        """Which trials, given who spoke, were asked of the few: at most one voter besides, of two or more."""
+    def asked(self, asked: np.ndarray) -> np.ndarray:
+        """Which trials, given who was asked, are for the few: at most one voter besides, of two or more."""
         own = [*self.members, *self.joined]
-        others = np.delete(spoke, own, axis=1)
-        return np.asarray(spoke[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
+        others = np.delete(asked, own, axis=1)
+        return np.asarray(asked[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
-    def next(self, question: Question) -> int | None:
+    def next(self, votes: np.ndarray, asked: np.ndarray) -> int | None:
         """Whom of them to ask next, or None when the answer leads enough."""
         for voter in self.risen:
-            if not question.asked[voter]:
+            if not asked[voter]:
                 return voter
-        heard = question.asked[self.members]
+        heard = asked[self.members]
         if heard.all():
             return None
         size = int(np.argmin(heard))
         if size in self.sizes:
             step = self.sizes.index(size)
-            if judged(self.models[step], question.votes[None, self.columns(step)])[1][0] >= self.leads[step]:
+            if judged(self.models[step], votes[None, self.columns(step)])[1][0] >= self.leads[step]:
                 return None
         return self.members[size]
 
@@ -113,10 +112,10 @@ class Few:
         """The voters of a model."""
         return [*self.members[: self.sizes[step]], *self.joined]
 
-    def steps(self, votes: np.ndarray) -> np.ndarray:
-        """Which model each row of votes is for: that of the fewest voters with all that spoke."""
-        spoke = votes[:, self.members] >= 0
-        last = np.where(spoke.any(axis=1), spoke.shape[1] - spoke[:, ::-1].argmax(axis=1), 1)
+    def steps(self, asked: np.ndarray) -> np.ndarray:
+        """Which model each trial is for: that of the fewest voters with all that were asked."""
+        own = asked[:, self.members]
+        last = np.where(own.any(axis=1), own.shape[1] - own[:, ::-1].argmax(axis=1), 1)
         return np.array([bisect_left(self.sizes, size) for size in last.tolist()], np.int64)
 
     def instances(self, votes: np.ndarray, step: int) -> Experts:
@@ -124,9 +123,9 @@ class Few:
         model = self.models[step]
         return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
 
-    def learn(self, votes: np.ndarray, label: int) -> bool:
+    def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> bool:
         """Learn from one trial, as far as its voters were asked; returns whether the answer was right."""
-        last = int(self.steps(votes[None])[0])
+        last = int(self.steps(asked[None])[0])
         for step, model in enumerate(self.models[: last + 1]):
             given = _instances(model, votes[None, self.columns(step)])
             right = bool(model.play(given, np.array([label], np.int32)).predictions[0] == label)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linmax.data.arrays import no_instances
 from linmax.data.blocks import missing
-from linmax.data.experts import experts
-from linmax.data.side_columns import read_sides
-from linmax.models.asking import Judge, Question, order_by_worth, read_costs
-from linmax.models.fusion.comparison import FIRST_VOTER
+from linmax.data.votes import Ballots
+from linmax.models.asking import Question, order_by_worth, order_to_settle, read_costs
 from linmax.models.fusion.few import Few
 from linmax.models.fusion.panel import VoterPanels, panel_of
 from linmax.models.fusion.shares import voter_weights
@@ -27,7 +24,7 @@ __all__ = ["Frugal"]
 AGAINST = 0.5  # with side columns: share of the weight not yet asked that may speak against the answer
 FURTHER = 2  # likewise: voters beyond a panel that is enough, who are asked where it is in doubt
 STALE = 0.1  # growth of the trials after which panels are compared afresh
-TRIED = 8.0  # votes of late after which a voter who does better than the panel may join it
+TRIED = 8.0  # questions of late after which a voter who does better than the panel may join it
 GAIN_ERRORS = 1.0  # standard errors by which it does better; who joins by chance leaves again
 
 
@@ -39,6 +36,10 @@ class Frugal:
     @property
     def _fitted(self) -> FusionState:
         """What has been learned."""
+        raise NotImplementedError
+
+    def _later(self, votes: Any) -> VoteBatch:
+        """Trials of voters that are all known."""
         raise NotImplementedError
 
     def ask(
@@ -54,7 +55,8 @@ class Frugal:
         costs
             What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
         tolerance
-            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer.
+            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer,
+            whatever they say: a class, one that nobody has named before unless ``classes`` were given, or nothing.
             Otherwise voters are asked until the best class leads so far that more votes are not worth their cost: the
             leads are chosen on the trials with the votes of all, by how often those asked so far would have answered
             otherwise, and how probable each answer was.
@@ -65,7 +67,8 @@ class Frugal:
         Notes
         -----
         Learn from such a trial with the votes that there are: ``partial_fit({name: [vote] for ...}, [label])``. A voter
-        that is not among the columns has not been asked; it keeps its weight. With a tolerance, instances with the
+        that is not among the columns has not been asked, nor one whose vote is ``...`` (in a table of many trials); it
+        keeps its weight. One that is there with None was asked, and abstained. With a tolerance, instances with the
         votes of the panel alone are answered, and learned, by models of its first voters; without one by that of all.
 
         Examples
@@ -84,33 +87,51 @@ class Frugal:
             raise ValueError("ask() needs votes; what raters may still say has no limit")
         tolerance = at_least("tolerance", tolerance, 0.0)
         explore = finite("explore", at_least("explore", explore, 0.0))
-        prices, (question, held) = read_costs(costs, state.voters), _read(state, votes)
+        prices, asked = read_costs(costs, state.voters), _asked(state, votes)
         if tolerance == 0.0 or state.sides.names:
             state.few = None  # answers are those of all
-            chosen, found = self._next_of_all(question, held, prices, tolerance)
+            chosen, found = self._next_of_all(self._question(votes, asked), prices, tolerance)
         else:
-            chosen, found = self._next_of_few(question, prices, tolerance)
+            chosen, found = self._next_of_few(votes, asked, prices, tolerance)
         if found is None and tolerance > 0.0 and drawn(1, state.tally.trials) < explore:
-            found = _explored(state, [voter for voter in range(len(state.voters)) if voter not in chosen], question)
+            found = _explored(state, [voter for voter in range(len(state.voters)) if voter not in chosen], asked)
         return None if found is None else state.voters[found]
 
-    def _next_of_all(
-        self, question: Question, held: np.ndarray, costs: np.ndarray, tolerance: float
-    ) -> tuple[list[int], int | None]:
+    def _question(self, votes: Mapping[Any, Any], asked: np.ndarray) -> Question:
+        """The instance as `predict` sees it, and where further votes would stand."""
+        state = self._fitted
+        said = {str(name): vote for name, vote in votes.items()}
+        table = np.empty((1, len(asked)), dtype=object)
+        table[0] = [said.get(name) for name in state.voters]
+        names, sides = state.voters if state.named else None, tuple([said.get(name)] for name in state.sides.names)
+        batch = self._later(Ballots(table, names, sides))
+        ((_, model, part),) = state.parts_of(batch)
+        voters = np.arange(len(asked))[:, None]
+        columns = voters == state.sides.columns[:, 0] if state.sides.names else voters == voters.T
+        if state.sides.names:
+            columns &= state.sides.holds(batch.places)
+        columns = columns[:, : model.layout.voters]
+        visited = partial(state.newcomer, model) if model.engine.settings.by_votes else None
+        return Question(model.engine, model.fitted(part), asked, columns, visited)
+
+    def _next_of_all(self, question: Question, costs: np.ndarray, tolerance: float) -> tuple[list[int], int | None]:
         """Who may be asked, and whom to ask next, by the model of all voters."""
         state = self._fitted
-        worth, judge, known = voter_weights(state), judging(state, held), len(state.model.known)
-        chosen = order_by_worth(worth, costs).tolist()
+        worth = voter_weights(state)
         if tolerance == 0.0:
-            return chosen, question.next(chosen, worth, judge, known)
+            chosen = order_to_settle(worth, costs).tolist()
+            return chosen, question.next(chosen, worth)
+        chosen = order_by_worth(worth, costs).tolist()
         chosen = chosen[: len(self._panels(costs).enough(tolerance).voters) + FURTHER]
         chosen = [*_risen(state, chosen), *chosen]
-        return chosen, question.next(chosen, worth, judge, known, AGAINST)
+        return chosen, question.next(chosen, worth, AGAINST)
 
-    def _next_of_few(self, question: Question, costs: np.ndarray, tolerance: float) -> tuple[list[int], int | None]:
+    def _next_of_few(
+        self, votes: Mapping[Any, Any], asked: np.ndarray, costs: np.ndarray, tolerance: float
+    ) -> tuple[list[int], int | None]:
         """The same by models of the few who may be asked."""
-        few = self._few(costs, tolerance)
-        return [*few.members, *few.risen], few.next(question)
+        few, state = self._few(costs, tolerance), self._fitted
+        return [*few.members, *few.risen], few.next(_codes(state, votes), asked)
 
     def _few(self, costs: np.ndarray, tolerance: float) -> Few:
         """Those to be asked: as many, in order of worth, as pay, and whoever proved better of late."""
@@ -161,13 +182,13 @@ class Frugal:
         return found
 
 
-def _explored(state: FusionState, outside: Sequence[int], question: Question) -> int | None:
+def _explored(state: FusionState, outside: Sequence[int], asked: np.ndarray) -> int | None:
     """One of those outside, unless one was asked: who was asked least, or as often who was right most of late."""
-    if not outside or question.asked[outside].any():
+    if not outside or asked[outside].any():
         return None
     if drawn(4, state.tally.trials) < 0.5:
-        spoke = state.tally.spoke[FIRST_VOTER:]
-        return min(outside, key=lambda voter: (spoke[voter], voter))
+        ever = state.recent.ever
+        return min(outside, key=lambda voter: (ever[voter], voter))
     right = state.recent.accuracy_lately()
     return max(outside, key=lambda voter: (right[voter], -voter))
 
@@ -177,54 +198,33 @@ def _risen(state: FusionState, chosen: Sequence[int], joined: Sequence[int] = ()
 
     Who has joined for that reason stays as long as it is not behind.
     """
-    spoke = state.recent.lately[1]
-    right = state.recent.lately[0] / np.maximum(spoke, 1.0)
+    asked = state.recent.lately[1]
+    right = state.recent.lately[0] / np.maximum(asked, 1.0)
     best = right[list(chosen)].max(initial=0.0)
-    sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(spoke, 1.0))
+    sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
     stays = [voter for voter in joined if right[voter] >= best]
-    found = np.flatnonzero(sure & (spoke >= TRIED)).tolist()
+    found = np.flatnonzero(sure & (asked >= TRIED)).tolist()
     return [*stays, *(voter for voter in found if voter not in chosen and voter not in joined)]
 
 
-def _read(state: FusionState, votes: Mapping[Any, Any]) -> tuple[Question, np.ndarray]:
-    """The votes so far, and the values of the side columns."""
+def _asked(state: FusionState, votes: Any) -> np.ndarray:
+    """Which voters these votes are of; checked."""
     if not isinstance(votes, Mapping):
         raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
     voter = {name: place for place, name in enumerate(state.voters)}
-    place = {name: at for at, name in enumerate(state.model.classes)}
-    codes, asked = np.full(len(voter), -1, np.int32), np.zeros(len(voter), bool)
-    sides: dict[str, list[Any]] = {name: [None] for name in state.sides.names}
-    for given, vote in votes.items():
+    asked = np.zeros(len(voter), bool)
+    for given in votes:
         name = str(given)
-        if name in sides:
-            sides[name] = [vote]
-            continue
-        if name not in voter:
+        if name in voter:
+            asked[voter[name]] = True
+        elif name not in state.sides.names:
             raise ValueError(f"votes: {given!r} is not a known voter; the voters are {', '.join(state.voters)}")
-        asked[voter[name]] = True
-        codes[voter[name]] = -1 if missing(vote) else place.get(vote, -1)
-    held = (
-        state.sides.places(read_sides(state.sides.names, list(sides.values())), 1)
-        if sides
-        else np.zeros((1, 0), np.int64)
-    )
-    return Question(codes, asked), held
+    return asked
 
 
-def judging(state: FusionState, held: np.ndarray) -> Judge:
-    """What the model answers to rows of votes."""
-    model = state.model
-
-    def judge(rows: np.ndarray) -> np.ndarray:
-        size = len(rows)
-        if not state.sides.names:
-            layout = model.layout
-            signs = np.ones(layout.voters)
-            instances = no_instances(size)._replace(votes=rows, signs=signs, constant=layout.constant)
-            return model.engine.judge(instances, size)[0]
-        names = tuple(model.classes)
-        given = experts(rows, classes=range(len(names)), abstain=-1, thresholds=bool(model.layout.constant))
-        batch = VoteBatch(replace(given, names=names), rows, names, np.repeat(held, size, axis=0))
-        return model.engine.judge(model.fitted(state.known(state.laid_out(batch))), size)[0]
-
-    return judge
+def _codes(state: FusionState, votes: Mapping[Any, Any]) -> np.ndarray:
+    """Votes by the model's numbers; -1 for those that it does not know, and for silence."""
+    place = {name: at for at, name in enumerate(state.model.classes)}
+    said = {str(name): vote for name, vote in votes.items()}
+    found = [-1 if missing(said.get(name)) else place.get(said[name], -1) for name in state.voters]
+    return np.array(found, np.int32)

@@ -22,6 +22,7 @@ from linmax.models.fusion.saving import read_fusion, write_fusion
 from linmax.models.fusion.state import FusionState
 from linmax.models.fusion.telling import Telling
 from linmax.models.fusion.trials import (
+    VoteBatch,
     joined,
     later,
     make_batch,
@@ -174,6 +175,9 @@ class OnLineFusion(Telling):
             raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
         return state
 
+    def _later(self, votes: Any) -> VoteBatch:
+        return later(self, self._fitted, votes)
+
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_state", None) is not None
 
@@ -207,8 +211,7 @@ class OnLineFusion(Telling):
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
         """
-        state = self._fitted
-        batch = later(self, state, votes)
+        state, batch = self._fitted, self._later(votes)
         found = state.predict(batch)
         if reject is None:
             return found
@@ -223,13 +226,13 @@ class OnLineFusion(Telling):
         its weight among these, which do so as well.
         """
         state = self._fitted
-        scores = state.scores(later(self, state, votes))
+        scores = state.scores(self._later(votes))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, votes: Any) -> np.ndarray:
         """Probability of each class: (trials, classes)."""
         state = self._fitted
-        return state.probabilities(later(self, state, votes))
+        return state.probabilities(self._later(votes))
 
     def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
         """For each trial the classes that hold the right one as often as ``coverage`` says, the likeliest first.
@@ -250,7 +253,7 @@ class OnLineFusion(Telling):
         True
         """
         state = self._fitted
-        return state.sets(later(self, state, votes), coverage)
+        return state.sets(self._later(votes), coverage)
 
     def wants_label(self, instance: Any) -> bool:
         """Whether the label of one trial is worth asking for: drawn by a selective learner, True for any other.
@@ -270,7 +273,7 @@ class OnLineFusion(Telling):
         True
         """
         state = self._fitted
-        instances = state.known(state.laid_out(later(self, state, one_row(instance, state, self.by))))
+        instances = state.known(state.laid_out(self._later(one_row(instance, state, self.by))))
         return state.model.wants_label(state.model.scores(instances))
 
     # -- files ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The last trials of a fusion in which voters spoke as usual: what panels and a report look back at."""
+"""The last trials of a fusion in which voters were asked as usual: what panels and a report look back at."""
 
 from __future__ import annotations
 
@@ -13,32 +13,35 @@ from linmax.jit.compiling import kernel
 __all__ = ["RECENT_TRIALS", "Recent"]
 
 RECENT_TRIALS = 2000  # trials kept
-FORGET = 0.97  # of a voter's record, at each of its votes
+FORGET = 0.97  # of a voter's record, each time that it is asked
 FADE = 0.998  # of all records, at each trial that is not kept: who is asked seldom is judged by what was lately heard
-PACE = 0.05  # at which the usual number of votes follows
-RIGHT, SPOKE = 0, 1
+PACE = 0.05  # at which the usual number of those asked follows
+RIGHT, ASKED = 0, 1
 NEXT, SIZE, PASSED = range(3)
 
 
-@kernel(types.void(LabelTable, Labels, LabelTable, Labels, Indices, Vector, Matrix))
+@kernel(types.void(LabelTable, Labels, types.boolean[:, ::1], LabelTable, Labels, Indices, Vector, Matrix, Indices))
 def keep_trials(
     votes: np.ndarray,
     labels: np.ndarray,
+    asked: np.ndarray,
     kept: np.ndarray,
     kept_labels: np.ndarray,
     marks: np.ndarray,
     usual: np.ndarray,
     lately: np.ndarray,
+    ever: np.ndarray,
 ) -> None:
-    """Count who was right, and keep the trials in which voters spoke as usual."""
+    """Count who was right, and keep the trials in which voters were asked as usual."""
     voters = votes.shape[1]
     for t in range(labels.size):
         count = 0
         for i in range(voters):
-            if votes[t, i] >= 0:
+            if asked[t, i]:
                 count += 1
+                ever[i] += 1
                 lately[RIGHT, i] = FORGET * lately[RIGHT, i] + (votes[t, i] == labels[t])
-                lately[SPOKE, i] = FORGET * lately[SPOKE, i] + 1.0
+                lately[ASKED, i] = FORGET * lately[ASKED, i] + 1.0
         if marks[SIZE] and 2 * count < usual[0] and marks[PASSED] < RECENT_TRIALS:
             marks[PASSED] += 1
             continue
@@ -53,18 +56,20 @@ def keep_trials(
 
 
 class Recent:
-    """A ring of trials in which voters spoke as usual, and how often each voter was right lately.
+    """A ring of trials in which voters were asked as usual, and how often each voter was right lately.
 
-    Votes and labels are numbers that mean the same within a trial only; -1 is silence. A trial with fewer than half the
-    usual votes, since only some were asked, is passed over; unless all have been so for long.
+    Votes and labels are numbers that mean the same within a trial only; -1 is silence. A trial in which fewer than half
+    the usual number of voters were asked is passed over; unless all have been so for long. Who is asked and abstains is
+    not right.
     """
 
     def __init__(self, voters: int = 0) -> None:
         self.votes = np.full((0, voters), -1, np.int32)
         self.labels = np.zeros(0, np.int32)
         self.marks = np.zeros(3, np.int64)  # where the next trial goes, how many there are, passed over since
-        self.usual = np.zeros(1)  # votes in a trial
+        self.usual = np.zeros(1)  # how many are asked in a trial
         self.lately = np.zeros((2, voters))
+        self.ever = np.zeros(voters, np.int64)  # how often each voter was asked
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -75,6 +80,7 @@ class Recent:
             "marks": self.marks,
             "usual": self.usual,
             "lately": self.lately,
+            "ever": self.ever,
         }
 
     @classmethod
@@ -83,6 +89,8 @@ class Recent:
         found = cls()
         for name, array in arrays.items():
             setattr(found, name, array.copy())
+        if len(found.ever) < found.lately.shape[1]:  # stored before asked voters were counted
+            found.ever = np.zeros(found.lately.shape[1], np.int64)
         return found
 
     @classmethod
@@ -93,13 +101,15 @@ class Recent:
             votes, labels = (rows[-(RECENT_TRIALS // len(parts)) :] for rows in recent.rows())
             table = np.full((len(votes), voters), -1, np.int32)
             table[:, there[: votes.shape[1]]] = np.append(classes, -1)[votes]
-            found.add(table, classes[labels])
+            found.add(table, classes[labels], np.ones(table.shape, bool))
         found.lately[:] = 0.0
+        found.ever[:] = 0
         for recent, there, _ in parts:
             found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
+            found.ever[there[: len(recent.ever)]] += recent.ever
         return found
 
-    def add(self, votes: np.ndarray, labels: np.ndarray) -> None:
+    def add(self, votes: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> None:
         """Take in trials; voters may have joined at the right."""
         if not len(labels):
             return
@@ -107,21 +117,23 @@ class Recent:
         if missing > 0:
             self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
             self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
+            self.ever = np.pad(self.ever, (0, missing))
         if not len(self.labels):
             self.votes = np.full((RECENT_TRIALS, self.votes.shape[1]), -1, np.int32)
             self.labels = np.zeros(RECENT_TRIALS, np.int32)
         keep_trials(
-            np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), self.votes, self.labels,
-            self.marks, self.usual, self.lately,
+            np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(asked),
+            self.votes, self.labels, self.marks, self.usual, self.lately, self.ever,
         )  # fmt: skip
 
-    def note(self, votes: np.ndarray, label: int) -> None:
+    def note(self, votes: np.ndarray, asked: np.ndarray, label: int) -> None:
         """Count who was right in one trial that is not kept."""
-        spoke = np.flatnonzero(votes >= 0)
+        there = np.flatnonzero(asked)
         self.lately *= FADE
-        self.lately[:, spoke] *= FORGET
-        self.lately[RIGHT, spoke] += votes[spoke] == label
-        self.lately[SPOKE, spoke] += 1.0
+        self.lately[:, there] *= FORGET
+        self.lately[RIGHT, there] += votes[there] == label
+        self.lately[ASKED, there] += 1.0
+        self.ever[there] += 1
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Votes and labels, the oldest first."""
@@ -130,5 +142,5 @@ class Recent:
         return self.votes[order], self.labels[order]
 
     def accuracy_lately(self) -> np.ndarray:
-        """How often each voter was right of late, of the trials in which it spoke; shy of extremes."""
-        return np.asarray((self.lately[RIGHT] + 1.0) / (self.lately[SPOKE] + 2.0))
+        """How often each voter was right of late, of the trials in which it was asked; shy of extremes."""
+        return np.asarray((self.lately[RIGHT] + 1.0) / (self.lately[ASKED] + 2.0))

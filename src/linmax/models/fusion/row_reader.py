@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RowReader"]
 
+NOTHING = (None, None)
+
 
 class RowReader:
     """Reads single rows of a fusion whose voters and classes stay what they are, as numbers."""
@@ -49,26 +51,29 @@ class RowReader:
         except TypeError:  # no label at all
             return -1
 
-    def codes(self, votes: Any) -> np.ndarray | None:
-        """One row of votes as places among the classes, or None if it is anything but one plain row."""
+    def codes(self, votes: Any) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+        """One row of votes as places among the classes, and who was asked; nothing of anything but one plain row."""
         try:
             if isinstance(votes, dict):
-                return self._named(votes) if self.named else None
+                return self._named(votes) if self.named else NOTHING
             if not isinstance(votes, (list, np.ndarray)) or len(votes) != 1 or self.named:
-                return None
+                return NOTHING
             row = votes[0].tolist() if isinstance(votes[0], np.ndarray) else votes[0]
             if not isinstance(row, (list, tuple)) or len(row) != len(self.voters):
-                return None
-            return np.array([list(map(self.places.__getitem__, row))], np.int32)
+                return NOTHING
+            codes = np.array([list(map(self.places.__getitem__, row))], np.int32)
+            return codes, np.ones(codes.shape, bool)
         except (KeyError, TypeError):  # a voter or a class that is new, nan, or something that is no class
-            return None
+            return NOTHING
 
-    def _named(self, votes: dict[Any, Any]) -> np.ndarray | None:
-        """One vote by name of each voter who speaks; at no price for the others."""
+    def _named(self, votes: dict[Any, Any]) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+        """One vote by name of each voter who was asked; at no price for the others."""
         if not all(isinstance(vote, (list, np.ndarray)) and len(vote) == 1 for vote in votes.values()):
-            return None
+            return NOTHING
         codes = np.full((1, len(self.voters)), -1, np.int32)
+        asked = np.zeros(codes.shape, bool)
         if votes:
             there = list(map(self.voters.__getitem__, votes))
             codes[0, there] = [self.places[vote[0]] for vote in votes.values()]
-        return codes
+            asked[0, there] = True
+        return codes, asked

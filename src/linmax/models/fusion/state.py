@@ -13,6 +13,8 @@ from linmax.data.experts import Experts
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
+from linmax.engine.engine import Engine
+from linmax.models.asking import newcomer
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
@@ -45,6 +47,7 @@ class FusionState:
     logit: LogitRival = field(default_factory=LogitRival)
     few: Few | None = None  # where voters are asked one by one and some accuracy may be given up
     _reader: RowReader | None = field(default=None, init=False)
+    _newcomer: Engine | None = field(default=None, init=False)  # until something is learned
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All of it as plain data and arrays."""
@@ -123,6 +126,7 @@ class FusionState:
 
         The model of a few knows no weights: with them, the model of all learns every trial.
         """
+        self._newcomer = None
         told = labels_with_gaps(labels)[1] >= 0
         known = np.isin(labels, self.model.known) if self.few is not None else told
         few = self._of_few(batch) & told & known & (weights is None)
@@ -143,7 +147,7 @@ class FusionState:
             return np.zeros(len(batch), bool)
         met = set(self.model.known)
         strange = np.array([name not in met for name in batch.names] + [False])
-        return self.few.asked(batch.said >= 0) & ~strange[batch.said].any(axis=1)
+        return self.few.asked(batch.asked) & ~strange[batch.said].any(axis=1)
 
     def _codes(self, batch: VoteBatch) -> np.ndarray:
         """Votes by the model's numbers."""
@@ -152,8 +156,8 @@ class FusionState:
 
     def _learn_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> np.ndarray:
         place = {name: i for i, name in enumerate(self.model.classes)}
-        trials = zip(self._codes(batch), labels.tolist(), strict=True)
-        return np.array([not few.learn(row, place[name]) for row, name in trials])
+        trials = zip(self._codes(batch), batch.asked, labels.tolist(), strict=True)
+        return np.array([not few.learn(row, asked, place[name]) for row, asked, name in trials])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.
@@ -166,17 +170,18 @@ class FusionState:
             self._reader = RowReader(self)
         reader, known = self._reader, int(self.model.engine.state.shape[KNOWN])
         place = reader.label(y)
-        codes = reader.codes(votes) if 0 <= place < known else None
-        if codes is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
+        codes, asked = reader.codes(votes) if 0 <= place < known else (None, None)
+        if codes is None or asked is None or (known < len(reader.classes) and codes.max(initial=-1) >= known):
             return False
+        self._newcomer = None
         labels = np.array([place], np.int32)
         few = self.few if self.few is not None and self.few.fits(self.model) else None
-        if few is not None and few.asked(codes >= 0)[0]:
-            right = np.array([few.learn(codes[0], place)])
-            self.recent.note(codes[0], place)
+        if few is not None and few.asked(asked)[0]:
+            right = np.array([few.learn(codes[0], asked[0], place)])
+            self.recent.note(codes[0], asked[0], place)
         else:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
-            self.recent.add(codes, labels)
+            self.recent.add(codes, labels, asked)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         self.logit.add_row(codes, labels, right)
         return True
@@ -208,9 +213,9 @@ class FusionState:
             place = {name: i for i, name in enumerate(self.model.classes)}
             said, told = self._codes(batch), np.array([place[name] for name in names], np.int64)
             few = np.zeros(len(told), bool) if few is None else few
-            self.recent.add(said[~few], told[~few])
-            for row, label in zip(said[few], told[few].tolist(), strict=True):
-                self.recent.note(row, label)
+            self.recent.add(said[~few], told[~few], batch.asked[~few])
+            for row, asked, label in zip(said[few], batch.asked[few], told[few].tolist(), strict=True):
+                self.recent.note(row, asked, label)
             self.logit.add(said, told, right, batch.logs)
 
     def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
@@ -260,7 +265,7 @@ class FusionState:
     def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
         """The prediction set of each trial."""
         found: list[tuple[Any, ...]] = [()] * len(batch)
-        for trials, model, part in self._parts(batch):
+        for trials, model, part in self.parts_of(batch):
             scores = model.rates(part)
             for t, names in zip(trials, chosen(scores, model.sets(scores, coverage), model.classes), strict=True):
                 found[t] = names
@@ -269,7 +274,7 @@ class FusionState:
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """The class of each trial."""
         found = np.empty(len(batch), dtype=object)
-        for trials, model, part in self._parts(batch):
+        for trials, model, part in self.parts_of(batch):
             found[trials] = model.predict(part).tolist()
         return as_array(found.tolist())
 
@@ -289,7 +294,7 @@ class FusionState:
         """What answers one trial: a model, the trial as it takes it, and the voter of each of its columns."""
         if self.few is not None and self._of_few(batch)[0]:
             votes = self._codes(batch)
-            step = int(self.few.steps(votes)[0])
+            step = int(self.few.steps(batch.asked)[0])
             return self.few.models[step], self.few.instances(votes, step), np.array(self.few.columns(step))
         return self.model, self.known(self.laid_out(batch)), voter_of(self)
 
@@ -297,12 +302,12 @@ class FusionState:
         """What the model says of each of `classes` for each trial."""
         classes = self.classes
         table = np.zeros((len(batch), len(classes)))
-        for trials, model, part in self._parts(batch):
+        for trials, model, part in self.parts_of(batch):
             place = {name: i for i, name in enumerate(model.classes)}
             table[trials] = judge(model, part)[:, [place[name] for name in classes]]
         return table
 
-    def _parts(self, batch: VoteBatch) -> Iterator[tuple[np.ndarray, ExpertsModel, Experts]]:
+    def parts_of(self, batch: VoteBatch) -> Iterator[tuple[np.ndarray, ExpertsModel, Experts]]:
         """Trials as the model knows them, as many at a time as there is room for.
 
         Where votes name classes that are not yet known, a guest takes its place that has met these.
@@ -313,7 +318,7 @@ class FusionState:
         few = self._of_few(batch)
         if self.few is not None and few.any():
             trials, codes = np.flatnonzero(few), self._codes(batch.taken(few))
-            steps = self.few.steps(codes)
+            steps = self.few.steps(batch.asked[few])
             for step in np.unique(steps).tolist():
                 yield trials[steps == step], self.few.models[step], self.few.instances(codes[steps == step], step)
         usual = np.flatnonzero(~guests & ~few)
@@ -328,6 +333,14 @@ class FusionState:
             names, trials = [batch.names[vote] for vote in votes], np.array(places)
             guest = self.model.visited(self.model.layout, names, names)
             yield trials, guest, self.known(self.laid_out(batch.taken(trials)), names)
+
+    def newcomer(self, model: ExpertsModel) -> Engine:
+        """Like the engine of the model, with one more class that a vote has named; kept until something is learned."""
+        if model is not self.model:
+            return newcomer(model, model.layout)
+        if self._newcomer is None:
+            self._newcomer = newcomer(model, model.layout)
+        return self._newcomer
 
     def held(self, places: np.ndarray) -> dict[str, Any]:
         """The values of the side columns at one trial; None for one that is missing or was never met."""

@@ -59,7 +59,7 @@ class NamedVotes:
 
 @dataclass(frozen=True)
 class VoteBatch:
-    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention.
+    """Trials of the voters, and what each said: places in ``names``, -1 for an abstention and for who was not asked.
 
     ``places`` are the values of the side columns, as `Sides.places` gives them.
     """
@@ -68,6 +68,7 @@ class VoteBatch:
     said: np.ndarray
     names: tuple[Any, ...]
     places: np.ndarray
+    asked: np.ndarray  # bool (trials, voters)
     soft: np.ndarray | None = None  # what soft voting says of scores: places in ``names``
     logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
 
@@ -80,7 +81,8 @@ class VoteBatch:
     def taken(self, trials: slice | np.ndarray) -> VoteBatch:
         """Some of the trials."""
         soft, logs = (None if block is None else block[trials] for block in (self.soft, self.logs))
-        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], soft, logs)
+        asked = self.asked[trials]
+        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], asked, soft, logs)
 
 
 def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -98,7 +100,9 @@ def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
 def some_rows(ballots: Ballots, rows: slice | np.ndarray) -> Ballots:
     """Some of the trials; a mask tells which."""
     picked = np.arange(len(ballots))[rows].tolist()
-    return Ballots(ballots.table[rows], ballots.names, tuple([column[t] for t in picked] for column in ballots.sides))
+    skipped = None if ballots.skipped is None else ballots.skipped[rows]
+    sides = tuple([column[t] for t in picked] for column in ballots.sides)
+    return Ballots(ballots.table[rows], ballots.names, sides, skipped)
 
 
 def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
@@ -122,12 +126,12 @@ def make_batch(
     *,
     learn: bool,
 ) -> VoteBatch:
-    table = ballots.aligned(voters, named)
+    table, asked = ballots.aligned(voters, named), ballots.asked(voters, named)
     places = sides.places(read_sides(sides.names, ballots.sides), len(table))
     if normaliser is None:
         told = NamedVotes(table, voters)
         instances = experts(told, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
-        return VoteBatch(instances, instances.votes, instances.names, places)
+        return VoteBatch(instances, instances.votes, instances.names, places, asked)
     if fixed is None or table.shape[2] != len(fixed):
         raise ValueError(
             f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
@@ -140,7 +144,7 @@ def make_batch(
         )
     instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
     said, shared = np.where(spread > 0.0, table.argmax(axis=2), -1), soft_votes(table).argmax(axis=1)
-    return VoteBatch(instances, said, fixed, places, shared, log_shares(table))
+    return VoteBatch(instances, said, fixed, places, asked, shared, log_shares(table))
 
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:

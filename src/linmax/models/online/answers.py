@@ -144,6 +144,9 @@ class NamedAnswers(NamedTrials):
     ) -> Any:
         """Whom of the voters to ask next about an instance, None when those left cannot change the answer.
 
+        They may name any class, one that nobody has named before unless ``classes`` were given, or none. Where the pool
+        learns from attributes too, and new classes may come, that is never sure: all voters are asked.
+
         Parameters
         ----------
         votes

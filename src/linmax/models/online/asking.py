@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linmax.data.blocks import missing
-from linmax.models.asking import Question, order_by_worth, read_costs
-from linmax.models.online.candidates import best_first, judged
+from linmax.models.asking import Question, newcomer, order_to_settle, read_costs
+from linmax.models.online.candidates import among_candidates
 from linmax.models.online.reading import Attributes, Given
 
 if TYPE_CHECKING:
@@ -29,29 +30,27 @@ def next_voter(
     """See `Learner.ask`."""
     if not isinstance(votes, Mapping):
         raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
-    names, known = learner.voters, learner.known if candidates is None else list(candidates)
+    names = learner.voters
     for given, block in ("votes", votes), ("voters", among):
         unknown = [name for name in block if name not in names]
         if unknown:
             raise ValueError(f"{given}: {unknown[0]!r} is not a known voter; the voters are {names!r}")
-    weights = learner.weights.arrays.voters
-    order = order_by_worth(weights, read_costs(costs, names))
-    place = {name: at for at, name in enumerate(known)}
-    codes = np.array(
-        [place.get(votes.get(name), -1) if not missing(votes.get(name)) else -1 for name in names], np.int32
-    )
-    asked = np.array([name in votes for name in names], bool)
     if candidates is not None and attributes is not None:
         raise TypeError("attributes have a weight for each class, and candidates have no weights of their own")
-    numbers = learner._reading.read(attributes, None, None).attributes if attributes is not None else {}
-
-    def judge(rows: np.ndarray) -> np.ndarray:
-        if candidates is not None:
-            voted = [{names[i]: code for i, code in enumerate(row) if code >= 0} for row in rows.tolist()]
-            found = (judged(learner, Given({}, row, {}), len(known)) for row in voted)
-            return np.array([best_first(learner, rated)[0] for rated in found])
-        said = [{names[i]: known[code] for i, code in enumerate(row) if code >= 0} for row in rows.tolist()]
-        return np.array([learner._judge(Given(numbers, row, {}))[1][0] for row in said])
-
-    found = Question(codes, asked).next([i for i in order if names[i] in among], weights, judge, len(known))
+    asked = np.array([name in votes for name in names], bool)
+    said = {name: vote for name, vote in votes.items() if not missing(vote)}
+    if candidates is not None:
+        engine, instance = among_candidates(learner, said, candidates)
+        model = None
+    else:
+        numbers = learner._reading.read(attributes, None, None).attributes if attributes is not None else {}
+        model, engine, instance = learner._judging(Given(numbers, said, {}))
+    columns = np.eye(len(names), instance.votes.shape[1], dtype=bool)
+    weights = learner.weights.arrays.voters
+    order = order_to_settle(weights, read_costs(costs, names))
+    visited = None
+    if model is not None and engine.settings.by_votes:
+        visited = partial(newcomer, model, engine.layout)
+    question = Question(engine, instance, asked, columns, visited)
+    found = question.next([i for i in order if names[i] in among], weights)
     return None if found is None else names[found]

@@ -6,15 +6,15 @@ the model: those of a trial are its first classes, in the order in which they ar
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
-from linmax.core.contract import KNOWN
+from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import Layout
 from linmax.data.labels import no_label
-from linmax.engine.engine import Settings
+from linmax.engine.engine import Engine, Settings
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.reading import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NeedsCandidates",
+    "among_candidates",
     "best_first",
     "check_choice",
     "choices",
@@ -133,6 +134,17 @@ def judged(learner: NamedAnswers, given: Given, count: int) -> np.ndarray:
         return learner._judge_with(model, given)[0, :count]
     finally:
         shape[KNOWN] = before
+
+
+def among_candidates(
+    learner: NamedAnswers, votes: Mapping[Any, Any], candidates: Sequence[Any]
+) -> tuple[Engine, Instances]:
+    """A copy of the engine in which only so many classes are known, and an instance with votes for candidates."""
+    given, count = in_places(learner, candidates, None, votes, None), len(candidates)
+    engine = learner.model.visited(learner.model.layout, range(count), ()).engine
+    engine.state.shape[KNOWN] = count
+    places = {place: place for place in range(engine.k)}
+    return engine, learner._instances(given, places=places)
 
 
 def best_first(learner: NamedAnswers, scores: np.ndarray) -> np.ndarray:

@@ -42,18 +42,23 @@ class NamedTrials(Named):
 
     def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
         """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
+        model, engine, instance = self._judging(given)
+        return model, *engine.judge(instance, 1)
+
+    def _judging(self, given: Given) -> tuple[Model, Engine, Instances]:
+        """The model that judges an instance, the engine that does it, and the instance in its columns."""
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         voted = self._voted(given.votes)
         fresh = any(block.keys() - names.keys() for block, names in zip(blocks, known, strict=True))
         if not voted and (self._from_zero or not fresh):
-            return self._model, *self._engine.judge(self._instances(given), 1)
+            return self._model, self._engine, self._instances(given)
         layout, guests = self._guests(known, blocks)
         if not voted:
-            return self._model, *self._engine.hosting(layout).judge(self._instances(given, layout, guests), 1)
+            return self._model, self._engine.hosting(layout), self._instances(given, layout, guests)
         rated = [name for row in given.scores.values() for name in row]
         model = self._model.visited(layout, [*voted, *rated], voted)
         places = {name: place for place, name in enumerate(model.classes)}
-        return model, *model.engine.judge(self._instances(given, layout, guests, places), 1)
+        return model, model.engine, self._instances(given, layout, guests, places)
 
     def _rated(self, attributes: Attributes, votes: Votes, scores: Scores) -> tuple[Model, np.ndarray]:
         """The model that judges an instance, and its scores of the classes that may be predicted."""

@@ -229,7 +229,7 @@ class LinearMaxClassifier(OnLineClassifier):
         denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
         if first and classes is None and denied[rows].all() and len(rows):
             raise ValueError("wrong answers alone name no class; pass classes=")
-        known = self._classes_for(y[rows][~denied[rows]], classes)
+        known = self._classes_for(y[rows][~denied[rows]], classes, y[denied])
         if first:
             self._sparse = sparse.issparse(X)
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)

@@ -33,6 +33,7 @@ from linmax.models.sklearn.shared import DEFAULT_LEARNER, OnLineClassifier, all_
 from linmax.models.sklearn.weighting import Showing, shares_of, weights_of
 from linmax.models.wrong import mask_of
 from linmax.util import files
+from linmax.util.checks import fraction
 
 __all__ = ["FusionClassifier"]
 
@@ -245,7 +246,7 @@ class FusionClassifier(Composition, WhatModelsSay):
         learning = [(name, model) for name, model in models if begins or goes_on(model)]
         routed = self._routed("fit" if begins else "partial_fit", learning, weights, {})
         row_weights = np.ones(len(y)) if weights is None else weights
-        known, begin = self._classes_for(y[~denied], classes), 0
+        known, begin = self._classes_for(y[~denied], classes, y[denied]), 0
         if begins:
             rows = np.flatnonzero(row_weights > 0.0)
             self._fit(
@@ -304,6 +305,18 @@ class FusionClassifier(Composition, WhatModelsSay):
         nothing = self._instances(silent, _safe_indexing(X, np.arange(0)), known, None)
         self._start(nothing, known, declared=declared, discover=False)
         return len(head)
+
+    def predict(self, X: Any, *, reject: float | None = None) -> np.ndarray:
+        """The class of each sample; nothing is learned.
+
+        With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        """
+        found = super().predict(X)
+        if reject is None:
+            return found
+        answers = np.array(found, dtype=object)
+        answers[self.predict_proba(X).max(axis=1) < 1.0 - fraction("reject", reject, 0.1)] = None
+        return answers
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
         """For each sample the classes that hold the right one as often as ``coverage`` says, the likeliest first.

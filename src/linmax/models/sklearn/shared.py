@@ -109,8 +109,8 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._model.follow()
         self.classes_, self._declared = classes, declared
 
-    def _classes_for(self, y: np.ndarray, classes: Any) -> np.ndarray:
-        """All classes when these labels have been seen."""
+    def _classes_for(self, y: np.ndarray, classes: Any, wrong: np.ndarray | None = None) -> np.ndarray:
+        """All classes when these labels have been seen; ``wrong`` are classes that others are known not to be of."""
         met = np.unique(y)
         if not hasattr(self, "_model"):
             if classes is None:
@@ -121,9 +121,9 @@ class OnLineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             known, fixed = self.classes_, self._declared
         given = known if classes is None else np.asarray(classes)
-        for names in (met, given):
+        for names in (met, given) if wrong is None else (met, given, wrong):
             if len(names) and (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
-                raise ValueError(f"y: {names[0]!r} is of another kind than the classes {known[:10].tolist()}")
+                raise ValueError(f"y: {names.tolist()[0]!r} is of another kind than the classes {known[:10].tolist()}")
         extra = given[~np.isin(given, known)]
         if len(extra):
             raise ValueError(f"classes: {extra[0]!r} was not there at the first call; leave it to its first label")
