@@ -27,6 +27,7 @@ with log.open("w", encoding="utf-8") as file:
 
 # %%
 # The first 700 questions were put to all. The fusion learns whom to trust, and says how few would have been enough.
+# (``linmax fuse answers.jsonl --label right --html jury.html`` does the same on the command line.)
 
 rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 first, rest = rows[:700], rows[700:]

@@ -327,3 +327,47 @@ def test_rows_that_say_only_what_is_wrong_are_told_apart(tmp_path, capsys) -> No
         "10 rows with a label that is wrong: of them, figures count the classes drawn instead."
         in capsys.readouterr().out
     )
+
+
+def test_answers_in_an_object_of_their_own_are_votes(tmp_path, capsys) -> None:
+    rows, labels = problem(60)
+    said = [
+        {name: None if t % 7 == 3 else vote for name, vote in zip(NAMES, row, strict=True)}
+        for t, row in enumerate(rows)
+    ]
+    flat, nested, new = (tmp_path / name for name in ("flat.jsonl", "nested.jsonl", "new.jsonl"))
+    pairs = list(zip(said, labels, strict=True))
+    flat.write_text("".join(json.dumps(row | {"right": label}) + "\n" for row, label in pairs))
+    nested.write_text("".join(json.dumps({"answers": row, "right": label}) + "\n" for row, label in pairs))
+    new.write_text("".join(json.dumps({"answers": row}) + "\n" for row, _ in pairs))
+    found = []
+    for path in (flat, nested):
+        model = str(tmp_path / "fusion.linmax")
+        assert main(["fuse", str(path), "--label", "right", "--learner", LEARNER, "--model", model]) == 0
+        fusion = linmax.VoteFusion.load(model)
+        found.append((fusion.voters_, fusion.report().to_dict()))
+    assert found[0] == found[1]
+    capsys.readouterr()
+    assert main(["predict", model, str(new)]) == 0
+    votes = {name: [row[name] for row in said] for name in NAMES}
+    assert capsys.readouterr().out.split() == fusion.predict(votes).tolist()
+    nested.write_text('{"answers": {"ann": "x"}, "ann": "y", "right": "x"}\n')
+    assert main(["fuse", str(nested), "--label", "right"]) == 2
+    assert '\'answers\' is {"ann": "x"}, neither text, a number' in capsys.readouterr().err
+
+
+def test_what_is_fused_as_an_abstention_is_predicted_as_one(tmp_path, capsys) -> None:
+    lines = [f"{t % 3},{-1 if t % 4 == 1 else (t + t % 5) % 3},{t % 3}" for t in range(40)]
+    path, model = tmp_path / "votes.csv", str(tmp_path / "fusion.linmax")
+    path.write_text("\n".join(["v,w,label", *lines]))
+    assert main(["fuse", str(path), "--learner", LEARNER, "--model", model]) == 0
+    assert (
+        "10 votes name something that is never a label, '-1' (10); they count as abstentions."
+        in capsys.readouterr().out
+    )
+    assert main(["predict", model, str(path)]) == 0
+    shown = capsys.readouterr()
+    assert "votes.csv: 10 votes for -1, which is no class of the fusion, taken for abstentions" in shown.err
+    path.write_text("\n".join(["v,w,label", *[line.replace("-1", "") for line in lines]]))
+    assert main(["predict", model, str(path)]) == 0
+    assert capsys.readouterr().out == shown.out

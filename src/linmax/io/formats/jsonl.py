@@ -82,7 +82,8 @@ class JsonLines(RowFormat):
     def columns(self, source: Source) -> Columns:
         """Columns in order of first appearance; None where an object lacks the key.
 
-        Numbers by name, {"a": {"x": 0.1, "y": 0.9}}, are columns a:x and a:y.
+        Numbers by name, {"a": {"x": 0.1, "y": 0.9}}, are columns a:x and a:y; text by name, {"a": {"x": "yes",
+        "y": null}}, is columns x and y.
         """
         found: Columns = {}
         rows = 0
@@ -108,11 +109,17 @@ class JsonLines(RowFormat):
 
 
 def _flat(given: dict[str, Any]) -> dict[str, Any]:
-    """The same with numbers by name one level up."""
+    """The same with numbers and text by name one level up."""
     found: dict[str, Any] = {}
     for name, value in given.items():
-        if isinstance(value, dict) and value and all(isinstance(v, (int, float, type(None))) for v in value.values()):
+        if not isinstance(value, dict) or not value:
+            found[name] = value
+        elif all(v is None for v in value.values()):  # which of the two it is, other lines tell
+            continue
+        elif all(isinstance(v, (int, float, type(None))) for v in value.values()):
             found |= {f"{name}:{key}": number for key, number in value.items()}
+        elif all(isinstance(v, (str, type(None))) for v in value.values()) and not value.keys() & given.keys():
+            found |= value
         else:
             found[name] = value
     return found
