@@ -16,6 +16,8 @@ from linmax.data.distinct import distinct_of
         np.array([5, 5, 5], np.uint8),
         np.array([[1, 2, 3], [3, 2, 1]], np.int16)[:, ::-1],
         np.array([0, 10**9]),
+        np.array([63, 0, 5, 63]) - 9,
+        np.array([64, 0, 5, 64]) - 9,
         np.array([2**63 + 1, 2**63], np.uint64),
         np.array([-(2**62), -(2**62) + 3]),
         np.array([True, False, True]),

@@ -32,7 +32,7 @@ def states(monkeypatch: pytest.MonkeyPatch, learner: str, votes: np.ndarray, lab
     instances = linmax.experts(votes=votes, abstain=-1, classes=classes, **asked)
     by_bits = linmax.run(learner, instances, labels, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(first_state, "form_of", lambda run, tracked: 0)
+        patch.setattr(first_state, "form_of", lambda run, tracked, votes: 0)
         plain = linmax.run(learner, instances, labels, **options)
     assert not plain.model.engine.members.forms.any()
     return by_bits, plain
@@ -91,7 +91,7 @@ def test_what_goes_by_bits() -> None:
     def form(rule: Any, recycling: tuple[int, int, int, int] = (100, 5, 10**9, 0), averaging: int = 1) -> int:
         run = Run(rule)
         run.recycling, run.averaging = recycling, averaging
-        return form_of(run, True)
+        return form_of(run, True, True)
 
     passes = linmax.recycle("perceptron").numbers[2]
     kept = (100, 5, passes, 0)
@@ -120,3 +120,13 @@ def test_masks_of_voters() -> None:
 @pytest.mark.parametrize("bits", [0, 1, 0b1011, 2**62, 2**63 - 1, 0x5A5A5A5A5A5A5A5A])
 def test_bits_set(bits: int) -> None:
     assert bits_set(bits) == bits.bit_count()
+
+
+@pytest.mark.small
+def test_a_member_that_does_not_recycle_beside_one_that_does() -> None:
+    """Nothing is averaged or logged, so nothing goes by bits."""
+    votes, labels = problem(80, 5, 3, 0.2)
+    instances = linmax.experts(votes=votes, abstain=-1, classes=range(3))
+    both = linmax.run("combine(R(s=10)-perceptron, perceptron, how=wma)", instances, labels)
+    assert len(both) == 80
+    assert both.model.engine.members.recycler == 0

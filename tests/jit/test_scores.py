@@ -42,6 +42,11 @@ def start_dense(scores: Any, weights: Any, base: int, stride: int, constant: flo
     row_sums.start_dense(scores, weights, base, stride, constant, values)
 
 
+@njit
+def start_dense_skipping(scores: Any, weights: Any, base: int, stride: int, constant: float, values: Any) -> None:
+    row_sums.start_dense_skipping(scores, weights, base, stride, constant, values)
+
+
 def case(stride: int, length: int, base: int, whole: bool, seed: int) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     features = length + 3
@@ -109,3 +114,15 @@ def test_infinite_and_missing_weights_keep_their_meaning() -> None:
     add_dense(scores, weights, 0, 2, np.array([1.0, 1.0]))
     assert np.isnan(scores[0])
     assert scores[1] == 3.0
+
+
+@pytest.mark.parametrize("stride", [2, 4, 8])
+def test_zeros_that_are_skipped_leave_the_same_bits(stride: int) -> None:
+    for length in (*LENGTHS, 64, 67, 131):
+        for share in (0.0, 0.05, 0.5, 1.0):
+            scores, weights, _, values = case(stride, length, stride, False, length)
+            values *= np.random.default_rng(length).random(length) < share
+            ours, theirs = scores.copy(), scores.copy()
+            start_dense_skipping(ours, weights, stride, stride, 0.7, values)
+            start_dense(theirs, weights, stride, stride, 0.7, values)
+            np.testing.assert_array_equal(ours, theirs)

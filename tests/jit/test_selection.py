@@ -24,6 +24,11 @@ def best_but(scores: Any, known: int, skip: int, largest: int) -> int:
 
 
 @njit
+def leads(scores: Any, known: int, label: int, reach: float) -> bool:
+    return selection.leads(scores, known, label, reach)
+
+
+@njit
 def bits_of(values: Any, first: int) -> tuple[int, int]:
     bits = selection.nonzero_bits(values, first)
     return bits, selection.lowest_bit(bits) if bits else 64
@@ -52,6 +57,23 @@ def test_best_but(scores: list[float], skip: int, largest: bool) -> None:
         assert got != skip
         return
     assert got == selection.plain_best_but(np.array(scores), len(scores), skip, int(largest))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from([-np.inf, np.inf, np.nan, -2.0, -1.0, 0.0, 1.0, 1e300]), min_size=2, max_size=33),
+    st.integers(0, 40),
+    st.sampled_from([0.0, 1.0, np.inf]),
+    st.booleans(),
+)
+def test_leads(scores: list[float], label: int, reach: float, ahead: bool) -> None:
+    label %= len(scores)
+    if ahead:
+        scores = [min(score, 1.0) for score in scores]
+        scores[label] = 1e301
+    room = np.full(-(-len(scores) // 8) * 8, 1e308)  # beyond the known classes, never to be looked at
+    room[: len(scores)] = scores
+    assert leads(room, len(scores), label, reach) == selection.plain_leads(np.array(scores), len(scores), label, reach)
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -312,12 +312,13 @@ class Members(NamedTuple):
     params: np.ndarray  # (B, most parameters)
     recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
-    forms: np.ndarray  # int64 (B,): how votes move its weights, 0 = in some other way; `linmax.engine.recycling_votes`
+    forms: np.ndarray  # int64 (B,): how its weights move where loops do that themselves, without its step; else OTHER
     recycler: int  # the address of what recycles votes for the others, or 0
 
 
 RAW, MAX, L1 = 1, 2, 3
 BEST, VIOLATED, ALL = 0, 1, 2
+OTHER, ADDS, MULTIPLIES, NORMED = range(4)
 
 
 class State(NamedTuple):

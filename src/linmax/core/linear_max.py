@@ -30,9 +30,9 @@ FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiple
 @kernel(int64(Indices))
 def longest_row(starts: np.ndarray) -> int:
     """Most sparse attributes of an instance, given where rows start and end; 0 without any."""
-    longest = 0
-    for t in range(1, starts.size):
-        longest = max(longest, starts[t] - starts[t - 1])
+    longest, ends = 0, starts[1:]
+    for t in range(ends.size):
+        longest = max(longest, ends[t] - starts[t])
     return longest
 
 

@@ -10,11 +10,21 @@ from linmax.jit.compiling import kernel
 __all__ = ["distinct_of"]
 
 COUNTED_RANGE = 65_536  # whole numbers in a range up to this are counted
+BITS = 64  # in a word: a place for each where the range is short
 
 
 @kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))
 def place_values(values: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
     """How far each value is above the lowest, and which such places are taken."""
+    if there.size <= BITS:  # a loop of vectors
+        taken = np.uint64(0)
+        for t in range(values.size):
+            place = np.uint64(values[t] - lowest)
+            places[t] = place
+            taken |= np.uint64(1) << place
+        for bit in range(there.size):
+            there[bit] = (taken >> np.uint64(bit)) & np.uint64(1)
+        return
     for t in range(values.size):
         place = np.uint64(values[t] - lowest)
         places[t] = place

@@ -30,7 +30,7 @@ def _addresses(functions: Sequence[Any], signature: Any) -> np.ndarray:
 
 def members_of(runs: Sequence[Run], tracked: bool, votes: bool) -> Members:
     """The rules of the members, by address, and their techniques; ``votes``: there are few voters and nothing else."""
-    forms = np.array([form_of(run, tracked) if votes else 0 for run in runs], np.int64)
+    forms = np.array([form_of(run, tracked, votes) for run in runs], np.int64)
     params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
     for member, run in enumerate(runs):
         params[member, : len(run.rule.values)] = run.rule.values
@@ -46,7 +46,7 @@ def members_of(runs: Sequence[Run], tracked: bool, votes: bool) -> Members:
         np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
         np.array([run.averaging for run in runs], np.int64),
         forms,
-        recycler_of(forms),
+        recycler_of(forms) if tracked else 0,
     )
 
 

@@ -14,6 +14,7 @@ from linmax.core.contract import (
     KNOWN,
     LEFT,
     MASS,
+    OTHER,
     PEAK,
     REACH,
     SHIFT,
@@ -199,7 +200,8 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
     margins = outputs.margins if member == 0 else outputs.margins[:0]
     shape, counts = view.shape, state.counts[member]
     recycling = members.recycling[member]
-    form = members.forms[member] if panel.codes.size and view.weights.size <= BITS_IN_WORD else 0
+    by_votes = members.recycler != 0 and panel.codes.size > 0 and view.weights.size <= BITS_IN_WORD
+    form = members.forms[member] if by_votes else OTHER
     logged = log.versions.shape[1] > 0
     version = 0
     if logged:

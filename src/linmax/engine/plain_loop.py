@@ -15,6 +15,8 @@ from numba import int64, types
 
 from linmax.core.averages import unit_of
 from linmax.core.contract import (
+    ADDS,
+    EXPERTS,
     GAUGE,
     HUGE,
     KNOWN,
@@ -24,6 +26,7 @@ from linmax.core.contract import (
     PEAK,
     REACH,
     SHIFT,
+    STRIDE,
     TOP,
     TRIALS,
     UPDATES,
@@ -38,10 +41,13 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
 from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
 from linmax.jit.compiling import kernel, written_out
-from linmax.jit.selection import best_but
+from linmax.jit.moves import move_dense, move_rows
+from linmax.jit.scores import start_dense_skipping
+from linmax.jit.selection import best_but, leads
 
 __all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
 
+SAMPLE = 64  # rows that are looked at for zeros
 
 score_inline, difference_inline = written_out(score), written_out(difference)
 
@@ -51,6 +57,51 @@ def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
     """The best class other than the label, -1 when there is none."""
     known = shape[KNOWN]
     return 1 - label if known == 2 and label < 2 else best_but(scores, known, label, shape[LARGEST])
+
+
+@kernel()
+def mostly_zeros(instances: Instances, shape: np.ndarray) -> bool:
+    """Whether there are dense attributes alone, up to eight classes, and in the first rows most fours of them are 0."""
+    dense, stretches = instances.dense, instances.dense.shape[1] // 4
+    rows, empty = min(SAMPLE, dense.shape[0]), 0
+    if rows < SAMPLE or instances.indptr.size or shape[EXPERTS] or not 2 <= shape[STRIDE] <= 8:
+        return False
+    for t in range(rows):
+        for part in range(stretches):
+            f = 4 * part
+            empty += dense[t, f] == dense[t, f + 1] == dense[t, f + 2] == dense[t, f + 3] == 0.0
+    return 2 * empty > rows * stretches
+
+
+@kernel(hot=True)
+def leads_clearly(scores: np.ndarray, label: int, shape: np.ndarray, spread: int, reach: float) -> bool:
+    """Whether the label leads by so much that nothing happens; then its rival need not be known.
+
+    Where stored weights may be too small to add, its score must be one that is not.
+    """
+    known = shape[KNOWN]
+    if label >= known or not reach < np.inf or (spread != 0 and scores[label] < TINY):
+        return False
+    reach = max(reach, 0.0)
+    if known == 2:
+        return bool(reach < scores[label] - scores[1 - label] < np.inf)
+    return bool(known > 2 and leads(scores, known, label, reach))
+
+
+@kernel(hot=True)
+def add_difference(
+    instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, classes: tuple[int, int], rate: float
+) -> bool:
+    """w <- w + rate z on attributes alone, for rules that do that (`ADDS`); returns whether the weights fit."""
+    stride, steps = shape[STRIDE], (rate, instances.constant, HUGE)
+    row, dense, fits = stride, instances.dense.shape[1], True
+    if dense:
+        fits = move_dense(weights, row, stride, classes, steps, instances.dense[t])
+        row, steps = row + dense * stride, (rate, 0.0, HUGE)
+    if instances.indptr.size:
+        lo, hi = instances.indptr[t], instances.indptr[t + 1]
+        fits &= move_rows(weights, row, stride, classes, steps, instances.indices, instances.values, lo, hi)
+    return fits
 
 
 @kernel(hot=True)
@@ -92,8 +143,13 @@ PlainOutputsT = types.NamedTuple([Labels, Bytes, Vector, Matrix], PlainOutputs)
 
 
 @kernel(hot=True)
-def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
-    """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
+def play_plain_inline(
+    arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs, skips: bool
+) -> int:
+    """Play all trials. Returns -1, or the trial at which the weights left the range of floats.
+
+    ``skips`` is for instances that are `mostly_zeros`, and changes no result.
+    """
     members, state, scratch = arrays.members, arrays.state, arrays.scratch
     predictions, changes, margins, table = outputs.predictions, outputs.changes, outputs.margins, outputs.table
     step, spread = members.steps[0], members.spreads[0]
@@ -101,9 +157,18 @@ def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.nda
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
     scores, support, z = scratch.scores, scratch.support, scratch.z
     scored = labels.size - table.shape[0]
+    adds = members.forms[0] == ADDS and shape[EXPERTS] == 0
     for t in range(labels.size):
         label = np.int64(labels[t])
-        score_inline(instances, t, shape, weights, scores)
+        if skips:
+            stride = shape[STRIDE]
+            start_dense_skipping(scores, weights, stride, stride, instances.constant, instances.dense[t])
+        else:
+            score_inline(instances, t, shape, weights, scores)
+        if margins.size == 0 and t < scored and leads_clearly(scores, label, shape, spread, scalars[REACH]):
+            predictions[t] = label
+            counts[TRIALS] += 1
+            continue
         rival = rival_of(scores, label, shape)
         new = label >= shape[KNOWN]
         if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
@@ -137,6 +202,13 @@ def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.nda
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
             rival = rival_of(scores, label, shape)
             margin = scores[label] - scores[rival]
+        if adds and not new:
+            changes[t] = 1
+            counts[UPDATES] += 1
+            if not add_difference(instances, t, shape, weights, (label, rival), params[0]):
+                return t
+            scalars[TOP] = 0.0
+            continue
         count = difference_inline(instances, t, shape, -1 if new else label, rival, support, z)
         index = support[:count]
         if not call_step(step, weights, memory, scalars, index, z[:count], margin, params):
@@ -155,4 +227,5 @@ def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.nda
 @kernel(int64(EngineArraysT, InstancesT, Labels, PlainOutputsT))
 def play_plain(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
     """`play_plain_inline`, as a function that Python can call."""
-    return int(play_plain_inline(arrays, instances, labels, outputs))
+    skips = mostly_zeros(instances, arrays.state.shape)
+    return int(play_plain_inline(arrays, instances, labels, outputs, skips))

@@ -107,18 +107,20 @@ def note(record: Record, mistake: int) -> None:
 @kernel(types.void(RecordT, Labels, Labels))
 def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
     """Count many trials, but for those without a label."""
-    counts = record.counts
-    trials, mistakes, stride = counts[TRIALS], counts[MISTAKES], counts[STRIDE]
-    for t in range(labels.size):
-        if labels[t] < 0:
-            continue
-        trials += 1
-        mistakes += predicted[t] != labels[t]
-        if trials & (stride - 1) == 0:
-            counts[TRIALS], counts[MISTAKES] = trials, mistakes
+    counts, t = record.counts, 0
+    while t < labels.size:
+        # As many trials as may lie before the next point of the curve: a loop without branches.
+        end = min(labels.size, t + counts[STRIDE] - (counts[TRIALS] & (counts[STRIDE] - 1)))
+        right, guess = labels[t:end], predicted[t:end]
+        told, mistakes = 0, 0
+        for q in range(right.size):
+            told += right[q] >= 0
+            mistakes += (right[q] >= 0) & (guess[q] != right[q])
+        counts[TRIALS] += told
+        counts[MISTAKES] += mistakes
+        if told:
             mark(record)
-            stride = counts[STRIDE]
-    counts[TRIALS], counts[MISTAKES] = trials, mistakes
+        t = end
 
 
 @kernel()

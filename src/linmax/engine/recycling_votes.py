@@ -15,12 +15,16 @@ import numpy as np
 from linmax.core import averages
 from linmax.core.averages import CANCELLED, LARGEST_G, LONG
 from linmax.core.contract import (
+    ADDS,
     EXPERTS,
     GAUGE,
     HUGE,
     KNOWN,
     MASS,
+    MULTIPLIES,
+    NORMED,
     ON_TIES,
+    OTHER,
     PEAK,
     RAW,
     REACH,
@@ -47,19 +51,25 @@ from linmax.techniques.recycling import FOREVER, LEFT_RANGE, NOT_LEARNED, RECYCL
 
 __all__ = ["form_of", "recycle_votes", "recycler_of"]
 
-OTHER, ADDS, MULTIPLIES, NORMED = range(4)  # what a rule does with a weight whose voter is right or wrong
 CHANGED, UNCHANGED, FAILED = 1, 0, -1
 FIRST_SHARE, LEAST_SHARE = 0.85, 0.6  # of the steps of a table: what the weights use at first, and at least
 NEARLY = 0.01  # of a step: far more than the rounding of sums of weights
 
 
-def form_of(run: Run, tracked: bool) -> int:
-    """How a member's rule moves weights, or OTHER: `recycle_instances` then does it."""
+def form_of(run: Run, tracked: bool, votes: bool) -> int:
+    """How a member's rule moves weights; ``votes``: there are few voters and nothing else.
+
+    OTHER where the general functions do it: `recycle_instances`, or the step that `linmax.engine.plain_loop` calls.
+    """
     rule, (kept, _, passes, budget) = run.rule, run.recycling
-    if not tracked or not kept or budget or passes != FOREVER or rule.rivals != "best" or run.averaging not in (0, RAW):
+    if rule.rivals != "best" or not rule.only_sign:
+        return OTHER
+    if not tracked:
+        return ADDS if rule.step is perceptron_step and not kept else OTHER
+    if not votes or not kept or budget or passes != FOREVER or run.averaging not in (0, RAW):
         return OTHER
     forms = ((perceptron_step, ADDS), (winnow_step, MULTIPLIES), (alma_step, NORMED))
-    return next((form for step, form in forms if rule.step is step and rule.only_sign), OTHER)
+    return next((form for step, form in forms if rule.step is step), OTHER)
 
 
 @kernel(hot=True)

@@ -186,6 +186,11 @@ class Kernel:
             self.dispatcher.disable_compile()  # arguments of other types are converted or refused
         return self.dispatcher
 
+    @cached_property
+    def address(self) -> int:
+        """Where the compiled function is; looking it up takes as long as a thousand trials."""
+        return _address(self.compiled, self.signature)
+
     def __call__(self, *args: Any) -> Any:
         return self.compiled(*args)
 
@@ -274,7 +279,11 @@ def address_of(function: Any, signature: Any) -> int:
         _PYTHON_FUNCTIONS[id(function)] = function
         return id(function)
     if isinstance(function, Kernel):
-        function = function.compiled
+        return function.address if function.signature == signature else _address(function.compiled, signature)
+    return _address(function, signature)
+
+
+def _address(function: Any, signature: Any) -> int:
     if signature.args not in function.overloads:
         function.compile(signature.args)
     compiled = function.overloads[signature.args]

@@ -16,6 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import CHECKED, JIT, inside_array
+from linmax.jit.selection import bits_of_values
 from linmax.jit.vectors import (
     DOUBLE,
     FLOAT,
@@ -26,6 +27,7 @@ from linmax.jit.vectors import (
     broadcast,
     call_own,
     data_pointer,
+    each_bit,
     integer,
     loop,
     prefetch_pointer,
@@ -36,12 +38,15 @@ __all__ = [
     "WeightedRows",
     "add_dense",
     "add_rows",
+    "check_rows",
     "dense_tail",
     "plain_add_dense",
     "plain_add_rows",
     "plain_start_dense",
     "plain_start_rows",
+    "sparse_tail",
     "start_dense",
+    "start_dense_skipping",
     "start_rows",
     "write_pass",
 ]
@@ -50,6 +55,7 @@ __all__ = [
 # of 1, 2, 4, 8 and 24 are one pass with the stride as a constant; others are passes over 16 classes, then over 8.
 # Vectors have at most 8 lanes: LLVM splits longer ones badly.
 _SHAPES = ((1, 1, 4), (2, 1, 4), (4, 1, 4), (8, 1, 4), (8, 3, 2))
+_SKIPPING = _SHAPES[1:4]
 _WIDE, _NARROW = (8, 2, 4), (8, 1, 4)
 _ROWS_AHEAD = 16  # rows prefetched, the next instance's included: its first misses would otherwise stall every trial
 _VALUES_AHEAD = 256  # row numbers and values prefetched: the hardware's own prefetching stops at the end of every page
@@ -115,6 +121,7 @@ class WeightedRows(NamedTuple):
     values: Any
     count: Any
     within: Any  # how many row numbers may be read, those of later instances included
+    skips: bool = False  # whether stretches of values that are all 0 are passed over, which changes no sum
 
 
 def write_pass(
@@ -149,7 +156,7 @@ def write_pass(
         def body(j: Any, sums: list[Any]) -> list[Any]:
             if together > 1 and streamed:
                 prefetch_stream(j)
-            if rows.numbers is not None and together > 1 and lanes > 2:  # rows of one or two numbers gain nothing
+            if rows.numbers is not None and together > 1 and lanes > 1:  # rows of one number gain nothing
                 prefetch_weights(j)
             updated = []
             for way in range(together):
@@ -167,7 +174,20 @@ def write_pass(
     multiple = broadcast(builder, factor, lanes)
     first = [builder.load(vector_pointer(builder, start, place, lanes), align=align) for place in places]
     sums = [builder.fmul(multiple, begin) for begin in first] + [ir.Constant(vector, None)] * (parts * (ways - 1))
-    j, *sums = loop(builder, integer(0), ways, rows.count, sums, add(ways))
+    if rows.skips:  # in fours, the ways of all shapes that skip
+        j = builder.and_(rows.count, integer(-ways))
+
+        def some(begin: Any, sums: list[Any]) -> list[Any]:
+            bits = bits_of_values(builder, builder.gep(rows.values, [begin]), builder.sub(j, begin))
+            for shift in (1, 2):  # the lowest bit of four stands for all of them
+                bits = builder.or_(bits, builder.lshr(bits, integer(shift)))
+            heads = builder.and_(bits, integer(0x1111111111111111))
+            return each_bit(builder, heads, sums, lambda bit, sums: add(ways)(builder.add(begin, bit), sums))
+
+        blocks = builder.and_(builder.add(j, integer(63)), integer(-64))
+        _, *sums = loop(builder, integer(0), 64, blocks, sums, some)
+    else:
+        j, *sums = loop(builder, integer(0), ways, rows.count, sums, add(ways))
     while len(sums) > parts:
         half = len(sums) // 2
         sums = [builder.fadd(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
@@ -176,7 +196,7 @@ def write_pass(
         builder.store(total, vector_pointer(builder, scores, place, lanes), align=align)
 
 
-def _write_scores(sparse: bool) -> Callable[..., None]:
+def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
     """The writer of the function that adds up rows, sparse or dense: a pass for every block of classes."""
 
     def write(builder: Any, *arguments: Any) -> None:
@@ -185,11 +205,11 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
 
         def block(first: Any, step: Any, shape: tuple[int, int, int]) -> None:
             to, of, begin = [builder.gep(pointer, [first]) for pointer in (scores, weights, start)]
-            write_pass(builder, to, begin, factor, WeightedRows(of, step, numbers, values, count, within), shape)
+            write_pass(builder, to, begin, factor, WeightedRows(of, step, numbers, values, count, within, skips), shape)
 
         other = builder.append_basic_block("other")
         choice = builder.switch(stride, other)
-        for shape in _SHAPES:
+        for shape in _SKIPPING if skips else _SHAPES:
             length = integer(shape[0] * shape[1])
             case = builder.append_basic_block("case")
             choice.add_case(length, case)
@@ -197,6 +217,9 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
             block(integer(0), length, shape)
             builder.ret_void()
         builder.position_at_end(other)
+        if skips:
+            builder.unreachable()
+            return
         done = integer(0)
         for shape in (_WIDE, _NARROW):
 
@@ -210,38 +233,44 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
     return write
 
 
-def _check_scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> None:
-    """In the checked mode: all rows are in the weights, and the scores have room for one."""
-    base, stride = args[2:4]
-    inside_array(context, builder, kinds[0], args[0], integer(0), stride)
-    if constant is not None:
-        inside_array(context, builder, kinds[1], args[1], builder.sub(base, stride), stride)
+def check_rows(context: Any, builder: Any, kinds: Any, args: Any, tail: list[Any], before: bool) -> None:
+    """In the checked mode: all rows are in the weights, which ``args`` begin with, and so is that ``before`` the first.
+
+    After the weights come the first place and the stride; the last arguments are those of `sparse_tail`, or
+    `dense_tail`.
+    """
+    base, stride = args[1:3]
+    if before:
+        inside_array(context, builder, kinds[0], args[0], builder.sub(base, stride), stride)
     if len(tail) == 2:
-        inside_array(context, builder, kinds[1], args[1], base, builder.mul(tail[1], stride))
+        inside_array(context, builder, kinds[0], args[0], base, builder.mul(tail[1], stride))
         return
     for kind, array in zip(kinds[-4:-2], args[-4:-2], strict=True):
         inside_array(context, builder, kind, array, args[-2], tail[1])
     with cgutils.for_range_slice(builder, integer(0), tail[1], integer(1), intp=I64) as (j, _):
         row = builder.sext(builder.load(builder.gep(tail[2], [j])), I64)
-        inside_array(context, builder, kinds[1], args[1], builder.add(base, builder.mul(row, stride)), stride)
+        inside_array(context, builder, kinds[0], args[0], builder.add(base, builder.mul(row, stride)), stride)
 
 
-def _scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> Any:
+def _scores(
+    context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any], skips: bool = False
+) -> Any:
     """Call the function that adds up rows; ``tail`` holds its arguments from ``values`` on."""
     if CHECKED:
-        _check_scores(context, builder, kinds, args, constant, tail)
+        inside_array(context, builder, kinds[0], args[0], integer(0), args[3])
+        check_rows(context, builder, kinds[1:], args[1:], tail, constant is not None)
     scores = data_pointer(context, builder, kinds[0], args[0])
     weights, stride = data_pointer(context, builder, kinds[1], args[1], args[2]), args[3]
     start, factor = scores, ir.Constant(DOUBLE, 1.0)
     if constant is not None:
         start, factor = builder.gep(weights, [builder.neg(stride)]), constant
     sparse = len(tail) > 2
-    name = "linmax_rows" if sparse else "linmax_dense"
-    call_own(builder, name, VOID, _write_scores(sparse), scores, weights, stride, start, factor, *tail)
+    name = "linmax_rows" if sparse else "linmax_dense_skipping" if skips else "linmax_dense"
+    call_own(builder, name, VOID, _write_scores(sparse, skips), scores, weights, stride, start, factor, *tail)
     return context.get_dummy_value()
 
 
-def _sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
+def sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
     """The values, their number, the row numbers and how many of these may be read."""
     (rows, values, lo, hi), (rows_kind, values_kind) = args[-4:], kinds[-4:-2]
     table = array_struct(context, builder, rows_kind, rows)
@@ -262,7 +291,7 @@ if JIT:
         """See `plain_add_rows`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _sparse_tail(context, builder, sig.args, args)
+            tail = sparse_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, None, tail)
 
         return types.void(scores, weights, int64, int64, int32[::1], float64[::1], int64, int64), codegen
@@ -272,7 +301,7 @@ if JIT:
         """See `plain_start_rows`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _sparse_tail(context, builder, sig.args, args)
+            tail = sparse_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, args[4], tail)
 
         return types.void(scores, weights, int64, int64, float64, int32[::1], float64[::1], int64, int64), codegen
@@ -297,5 +326,19 @@ if JIT:
 
         return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
 
+    @intrinsic
+    def start_dense_skipping(_, scores, weights, base, stride, constant, values):  # type: ignore[no-untyped-def]
+        """`start_dense` for a row with many zeros: stretches of four are not added up. The sums are the same.
+
+        For strides of 2, 4 and 8.
+        """
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            tail = dense_tail(context, builder, sig.args, args)
+            return _scores(context, builder, sig.args, args, args[4], tail, skips=True)
+
+        return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
+
 else:
     add_rows, add_dense, start_rows, start_dense = plain_add_rows, plain_add_dense, plain_start_rows, plain_start_dense
+    start_dense_skipping = plain_start_dense

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import float64, int32, int64, types
+from numba import boolean, float64, int32, int64, types
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, inside, inside_array
@@ -28,6 +28,7 @@ from linmax.jit.vectors import (
     call_own,
     constants,
     data_pointer,
+    each_bit,
     integer,
     larger,
     largest_lane,
@@ -38,10 +39,13 @@ from linmax.jit.vectors import (
 __all__ = [
     "agreeing",
     "best_but",
+    "bits_of_values",
+    "leads",
     "lowest_bit",
     "nonzero_bits",
     "plain_agreeing",
     "plain_best_but",
+    "plain_leads",
     "plain_lowest_bit",
     "plain_nonzero_bits",
     "plain_put_pairs",
@@ -61,6 +65,14 @@ def plain_best_but(scores: np.ndarray, known: int, skip: int, largest: int) -> i
         if j != skip and (best < 0 or scores[j] > scores[best] or (largest and scores[j] == scores[best])):
             best = j
     return best
+
+
+def plain_leads(scores: np.ndarray, known: int, label: int, reach: float) -> bool:
+    """Whether the label's score is above each of the others in ``scores[:known]`` by more than ``reach``, at least 0.
+
+    By a number: where there is a nan or an infinity it does not lead. ``scores`` has room for whole vectors of 8.
+    """
+    return all(reach < float(scores[label]) - float(scores[j]) < math.inf for j in range(known) if j != label)
 
 
 def plain_nonzero_bits(values: np.ndarray, first: int) -> int:
@@ -153,6 +165,29 @@ def _write_best_but(builder: Any, scores: Any, known: Any, skip: Any, largest: A
     builder.ret(builder.add(first, builder.zext(builder.select(backwards, high, low), I64)))
 
 
+def _write_leads(builder: Any, scores: Any, known: Any, label: Any, reach: Any) -> None:
+    """Count the classes that the label does not lead: it is one of them itself."""
+    top, least = (broadcast(builder, x, 4) for x in (builder.load(builder.gep(scores, [label])), reach))
+    most = constants(math.inf, 4, DOUBLE)
+
+    def four(first: Any, carried: list[Any]) -> list[Any]:
+        lead = builder.fsub(top, builder.load(vector_pointer(builder, scores, first, 4), align=8))
+        ahead = builder.and_(builder.fcmp_ordered(">", lead, least), builder.fcmp_ordered("<", lead, most))
+        behind = builder.zext(builder.bitcast(builder.not_(ahead), ir.IntType(4)), I64)
+        left = builder.sub(known, first)
+        room = builder.select(builder.icmp_signed("<", left, integer(4)), left, integer(4))
+        there = builder.and_(behind, builder.sub(builder.shl(integer(1), room), integer(1)))
+        return [builder.add(carried[0], builder.ctpop(there))]
+
+    _, count = loop(builder, integer(0), 4, builder.add(known, integer(3)), [integer(0)], four)
+    builder.ret(builder.icmp_signed("==", count, integer(1)))
+
+
+def bits_of_values(builder: Any, values: Any, count: Any) -> Any:
+    """A mask of those of the first 64 of ``count`` numbers that are not 0."""
+    return call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, values, count)
+
+
 def _write_nonzero_bits(builder: Any, values: Any, count: Any) -> None:
     """Eight comparisons at a time become eight bits."""
     length = builder.select(builder.icmp_signed("<", count, integer(64)), count, integer(64))
@@ -167,6 +202,7 @@ def _write_nonzero_bits(builder: Any, values: Any, count: Any) -> None:
         return body
 
     j, bits = loop(builder, integer(0), 8, length, [integer(0)], some(8))
+    j, bits = loop(builder, j, 4, length, [bits], some(4))
     _, bits = loop(builder, j, 1, length, [bits], some(1))
     builder.ret(bits)
 
@@ -237,26 +273,17 @@ def _write_votes(builder: Any, index: Any, z: Any, votes: Any, signs: Any, size:
         left = builder.sub(size, first)
         length = builder.select(builder.icmp_signed("<", left, integer(64)), left, integer(64))
         right, wrong = _bits_of(builder, votes, first, length, classes)
-        before, head, body, after = builder.block, *(builder.append_basic_block(f"bits.{n}") for n in ("a", "b", "c"))
-        every = builder.or_(right, wrong)
-        builder.branch(head)
-        builder.position_at_end(head)
-        bits, count = builder.phi(I64), builder.phi(I64)
-        bits.add_incoming(every, before)
-        count.add_incoming(counted[0], before)
-        builder.cbranch(builder.icmp_unsigned("!=", bits, integer(0)), body, after)
-        builder.position_at_end(body)
-        bit = builder.cttz(bits, ir.Constant(BIT, 1))
-        place = builder.add(first, bit)
-        builder.store(place, builder.gep(index, [count]))
-        flip = builder.shl(builder.lshr(wrong, bit), integer(63))  # a choice would become a branch
-        sign = builder.bitcast(builder.load(builder.gep(signs, [place])), I64)
-        builder.store(builder.bitcast(builder.xor(sign, flip), DOUBLE), builder.gep(z, [count]))
-        bits.add_incoming(builder.and_(bits, builder.sub(bits, integer(1))), body)
-        count.add_incoming(builder.add(count, integer(1)), body)
-        builder.branch(head)
-        builder.position_at_end(after)
-        return [count]
+
+        def one(bit: Any, counted: list[Any]) -> list[Any]:
+            (count,) = counted
+            place = builder.add(first, bit)
+            builder.store(place, builder.gep(index, [count]))
+            flip = builder.shl(builder.lshr(wrong, bit), integer(63))  # a choice would become a branch
+            sign = builder.bitcast(builder.load(builder.gep(signs, [place])), I64)
+            builder.store(builder.bitcast(builder.xor(sign, flip), DOUBLE), builder.gep(z, [count]))
+            return [builder.add(count, integer(1))]
+
+        return each_bit(builder, builder.or_(right, wrong), counted, one)
 
     blocks = builder.and_(builder.add(size, integer(63)), integer(-64))
     _, count = loop(builder, integer(0), 64, blocks, [integer(0)], put)
@@ -304,6 +331,18 @@ if JIT:
         return int64(scores, int64, int64, int64), codegen
 
     @intrinsic
+    def leads(_, scores, known, label, reach):  # type: ignore[no-untyped-def]
+        """See `plain_leads`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            data = data_pointer(context, builder, sig.args[0], args[0])
+            fours = builder.and_(builder.add(args[1], integer(3)), integer(-4))
+            inside_array(context, builder, sig.args[0], args[0], integer(0), fours)
+            return call_own(builder, "linmax_leads", BIT, _write_leads, data, *args[1:])
+
+        return boolean(scores, int64, int64, float64), codegen
+
+    @intrinsic
     def nonzero_bits(_, values, first):  # type: ignore[no-untyped-def]
         """See `plain_nonzero_bits`."""
 
@@ -311,7 +350,7 @@ if JIT:
             row = array_struct(context, builder, sig.args[0], args[0])
             inside(context, builder, args[1], integer(1), row.nitems)
             there, left = builder.gep(row.data, [args[1]]), builder.sub(row.nitems, args[1])
-            return call_own(builder, "linmax_nonzero_bits", I64, _write_nonzero_bits, there, left, how="alwaysinline")
+            return bits_of_values(builder, there, left)
 
         return int64(values, int64), codegen
 
@@ -340,5 +379,5 @@ if JIT:
         return types.void(index, z, int64, three, float64, int32[::1], float64[::1], int64, int64), codegen
 
 else:
-    best_but, nonzero_bits, lowest_bit = plain_best_but, plain_nonzero_bits, plain_lowest_bit
+    best_but, leads, nonzero_bits, lowest_bit = plain_best_but, plain_leads, plain_nonzero_bits, plain_lowest_bit
     put_pairs, put_votes, agreeing = plain_put_pairs, plain_put_votes, plain_agreeing

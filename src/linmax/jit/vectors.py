@@ -29,6 +29,7 @@ __all__ = [
     "call_own",
     "constants",
     "data_pointer",
+    "each_bit",
     "integer",
     "larger",
     "largest_lane",
@@ -113,6 +114,25 @@ def loop(
     builder.branch(head)
     builder.position_at_end(after)
     return [j, *phis]
+
+
+def each_bit(builder: Any, bits: Any, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    """``for bit in the set ones, the lowest first: carried = body(bit, carried)``; returns what was carried."""
+    before, head, inner, after = builder.block, *(builder.append_basic_block(f"bits.{name}") for name in "abc")
+    builder.branch(head)
+    builder.position_at_end(head)
+    left, *phis = (builder.phi(value.type) for value in (bits, *carried))
+    for phi, value in zip((left, *phis), (bits, *carried), strict=True):
+        phi.add_incoming(value, before)
+    builder.cbranch(builder.icmp_unsigned("!=", left, integer(0)), inner, after)
+    builder.position_at_end(inner)
+    updated = body(builder.cttz(left, ir.Constant(BIT, 1)), phis)
+    rest = builder.and_(left, builder.sub(left, integer(1)))
+    for phi, value in zip((left, *phis), (rest, *updated), strict=True):
+        phi.add_incoming(value, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return phis
 
 
 def call_own(

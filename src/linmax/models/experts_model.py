@@ -159,7 +159,8 @@ class ExpertsModel(Model):
         )
         outcome = self.play(played, places, margins, first_pass, weights=weights)
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
-        wrong = (predictions != places) & (places >= 0)
+        wrong = predictions != places
+        wrong &= places >= 0
         return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins)
 
     def _wider(self, other: Layout) -> Layout:
