@@ -40,7 +40,6 @@ from rich.console import Console
 from rich.table import Table
 
 from linmax import cluster, stream
-from linmax.cluster import Fit
 from linmax.cluster.costs import Measured, estimate
 from linmax.cluster.groups import RunPlan
 from linmax.cluster.merging import merge_since
@@ -257,7 +256,7 @@ def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, Any]:
             for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
                 plan = RunPlan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
                 job = Job(shards_of(some), plan, None, None, workers_of(client))
-                job.run(Fit(model, []), passes)
+                job.run(job.start(model, passes), passes)
                 later = job.result.passes[2:]  # in the first pass the workers get the model
                 seconds, working = (
                     float(np.median(list(times)))

@@ -43,7 +43,7 @@ def measured(name: str) -> dict:
 
 def cold_start() -> None:
     """Accuracy after so many labels."""
-    found = measured("cold_start")
+    found = measured("cold_start")["mmlu"]
     _, axes = plt.subplots(figsize=(8, 4.2))
     for number, (name, row) in enumerate(found["median"].items()):
         axes.plot(found["labels"], row, "o-", color=f"C{number}", label=name)

@@ -302,24 +302,28 @@ class ReferencePool:
 class ReferenceVotes:
     """The pool for voters and raters, all classes known: five logits and a robust softmax, mixed by fixed share.
 
-    Coordinates: share of votes, whether a class is named, evidence of all trials and lately, voters, raters, thresholds.
-    ``full`` if the logits keep all of their precision, otherwise its diagonal.
+    Coordinates: share of votes, whether a class is named, evidence of all trials and lately, voters, raters, thresholds,
+    and voters by how many are silent. ``full`` if the logits keep all of their precision, otherwise its diagonal; then
+    silence is not looked at.
     """
 
     informed = (2, 0, 0, 0, 0)
+    hears_silence = (True, True, False, False, False)
     ridge = (1.0, 10.0, 10.0, 10.0, 10.0)
     kept = (1.0, 1.0, 0.999, 0.99, 0.97)
 
     def __init__(self, voters: int, raters: int, k: int, thresholds: bool, full: bool = True) -> None:
         self.voters, self.raters, self.k, self.thresholds, self.full = voters, raters, k, thresholds, full
-        n = 4 + voters + raters + k * thresholds
+        self.narrow = 4 + voters + raters + k * thresholds
+        n = self.narrow + voters * full
+        self.silent: list[int] = []  # how many were silent
         self.home = np.zeros((5, n))
         self.home[:, :2] = 1.0
         self.weights = self.home.copy()
         self.precision = [ridge * np.eye(n) for ridge in self.ridge]
         self.spoken = np.zeros(n, bool)
         self.ratings: list[list[np.ndarray]] = [[] for _ in range(raters)]
-        self.refitted = ReferenceSoftmax(n - 4, 0.1, True)
+        self.refitted = ReferenceSoftmax(self.narrow - 4, 0.1, True)
         self.mixture = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.001])
         self.guesses = np.ones(6)
         self.trials = 0
@@ -365,12 +369,19 @@ class ReferenceVotes:
         x[:, 0] = counts / max(counts.sum(), 1.0)
         x[:, 2], x[:, 3] = self.evidence(votes, 1.0), self.evidence(votes, 0.999)
         if self.thresholds:
-            x[:, -self.k :] = np.eye(self.k)
+            x[:, self.narrow - self.k : self.narrow] = np.eye(self.k)
+        if self.full and len(set(self.silent)) > 1:
+            far = (self.silence(votes) - np.mean(self.silent)) / np.std(self.silent)
+            x[:, self.narrow :] = 0.25 * np.clip(far, -2.0, 2.0) * x[:, 4 : 4 + self.voters]
         return x
+
+    def silence(self, votes: np.ndarray) -> int:
+        """How many who have spoken before are silent."""
+        return int((self.spoken[4 : 4 + self.voters] & (votes < 0)).sum())
 
     def given(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """What the robust softmax sees."""
-        x = self.matrix(votes, scores)[:, 4:]
+        x = self.matrix(votes, scores)[:, 4 : self.narrow]
         x[:, self.voters : self.voters + self.raters] = scores.T
         return x
 
@@ -388,7 +399,8 @@ class ReferenceVotes:
     def seen(self, m: int, x: np.ndarray) -> np.ndarray:
         """The ratings that logit m sees."""
         at = np.arange(x.shape[1])
-        return np.asarray(x * ((at < 2 + self.informed[m]) | (at >= 4)))
+        silence = (at < self.narrow) | self.hears_silence[m]
+        return np.asarray(x * ((at < 2 + self.informed[m]) | (at >= 4)) * silence)
 
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(6, k): of each member, without guesses."""
@@ -428,3 +440,4 @@ class ReferenceVotes:
                 self.ratings[i].append(given - given.mean())
         self.refitted.learn(self.given(votes, scores), label)
         self.past.append((votes.tolist(), label))
+        self.silent.append(self.silence(votes))

@@ -354,3 +354,20 @@ def test_answers_in_an_object_of_their_own_are_votes(tmp_path, capsys) -> None:
     nested.write_text('{"answers": {"ann": "x"}, "ann": "y", "right": "x"}\n')
     assert main(["fuse", str(nested), "--label", "right"]) == 2
     assert '\'answers\' is {"ann": "x"}, neither text, a number' in capsys.readouterr().err
+
+
+def test_what_is_fused_as_an_abstention_is_predicted_as_one(tmp_path, capsys) -> None:
+    lines = [f"{t % 3},{-1 if t % 4 == 1 else (t + t % 5) % 3},{t % 3}" for t in range(40)]
+    path, model = tmp_path / "votes.csv", str(tmp_path / "fusion.linmax")
+    path.write_text("\n".join(["v,w,label", *lines]))
+    assert main(["fuse", str(path), "--learner", LEARNER, "--model", model]) == 0
+    assert (
+        "10 votes name something that is never a label, '-1' (10); they count as abstentions."
+        in capsys.readouterr().out
+    )
+    assert main(["predict", model, str(path)]) == 0
+    shown = capsys.readouterr()
+    assert "votes.csv: 10 votes for -1, which is no class of the fusion, taken for abstentions" in shown.err
+    path.write_text("\n".join(["v,w,label", *[line.replace("-1", "") for line in lines]]))
+    assert main(["predict", model, str(path)]) == 0
+    assert capsys.readouterr().out == shown.out

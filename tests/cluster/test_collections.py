@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import linmax
 from linmax import cluster
+from linmax.cli import main
 from linmax.cluster import groups
 from linmax.cluster.addresses import TableFile
 from linmax.cluster.contents import content_of
@@ -250,6 +252,43 @@ def test_shards_that_all_fail_are_named_and_nothing_else_is_said(client, caplog)
     with pytest.raises(cluster.ShardError, match="5 of 5 shards failed in pass 1"):
         cluster.fit(LEARNER, split(TABLE, 5), client=client, reading={"label": "none"})
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_the_command_says_what_it_took_for_the_label_and_which_lines_it_refused(tmp_path, client, capsys):
+    for name in ("one", "two"):
+        TABLE.to_csv(tmp_path / f"{name}.csv", index=False)
+    with (tmp_path / "two.csv").open("a") as file:
+        file.write("1,2\n")
+    given = ["learn", str(tmp_path), "--cluster", client.scheduler.address, "--learner", LEARNER]
+    assert main(given) == 0
+    told = capsys.readouterr()
+    assert "The label is 'kind' (the last one); columns: 3 numbers." in told.out
+    assert f"two.csv: 1 line could not be read; {tmp_path}/two.csv, line 122: " in told.err
+    assert main([*given, "--max-refused", "0.001"]) != 0
+    assert "1 of 241 lines could not be read, more than --max-refused 0.001 allows" in capsys.readouterr().err
+    assert main(["learn", "-", "--cluster", "local:2"]) != 0
+    assert "not standard input; leave out --cluster, or save it" in capsys.readouterr().err
+
+
+def test_who_interrupts_leaves_nothing_on_the_workers(client, monkeypatch):
+    def interrupted(self, tasks, watch=None):
+        raise KeyboardInterrupt
+
+    def left():
+        return [
+            key for key in client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)) if "linmax" in key
+        ]
+
+    mine = split(TABLE).persist()
+    monkeypatch.setattr(OnDask, "gather", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        cluster.fit(LEARNER, mine, client=client, reading={"label": "kind"})
+    until = time.monotonic() + 30
+    while left() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left() == []
+    assert caught.traceback  # it is still held
+    assert len(mine.compute()) == 120
 
 
 def test_nothing_to_learn_from_is_said(client):

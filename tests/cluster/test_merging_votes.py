@@ -95,6 +95,35 @@ def test_the_order_of_merging_only_rounds(learner, how):
     np.testing.assert_allclose(scores_of(back), scores_of(merge(parts, how)), rtol=1e-8)
 
 
+def with_silence(begin: int, end: int, order: Any = None) -> Learner:
+    """The same trials, in which some are silent: ever other ones, and ever other numbers of them."""
+    model = Learner("votes")
+    for t in range(begin, end):
+        said = {VOTERS[i]: str(VOTES[t, i]) for i in order or range(len(VOTERS)) if (t * t + 3 * i) % 7 > t % 3}
+        model.learn(votes=said, label=str(LABELS[t]))
+    return model
+
+
+@pytest.mark.small
+def test_how_many_are_silent_is_merged():
+    cuts = [(0, 20), (20, HALF), (HALF, 2 * HALF)]
+    parts, whole = [with_silence(*cut) for cut in cuts], with_silence(0, 2 * HALF)
+    at_once, turned = merge(parts, "trials"), with_silence(*cuts[1], order=list(range(len(VOTERS)))[::-1])
+    for merged in (
+        merge([merge(parts[:2], "trials"), parts[2]], "trials"),
+        merge([parts[0], merge(parts[1:], "trials")], "trials"),
+        merge([parts[0], turned, parts[2]], "trials"),
+    ):
+        np.testing.assert_allclose(scores_of(merged), scores_of(at_once), rtol=1e-8)
+    merged, single = (model.engine.top.running.pool for model in (at_once, whole))
+    assert merged.silence[0] == single.silence[0] == 2 * HALF
+    narrow = int(merged.counts[-1])
+    assert merged.weights.shape == single.weights.shape
+    assert merged.weights.shape[1] == narrow + len(VOTERS)
+    assert merged.weights[:2, narrow:].any()
+    assert not merged.weights[2:5, narrow:].any()  # of those that do not look at silence
+
+
 @pytest.mark.small
 def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
     from linmax.learners.votes.mixture import MEMORIES, RIDGE

@@ -222,7 +222,8 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
     votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
     trace = run("votes", experts(votes=votes, abstain=-1, classes=range(K)), labels)
     pool = trace.model.engine.top.running.pool
-    assert pool.counts[mixture.AGE] == 800 % 3
+    assert pool.counts[mixture.AGE] == 800
+    assert pool.weights.shape[1] > mixture.OFTEN
     assert all(np.isfinite(array).all() for array in pool)
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
     assert trace.wrong.mean() <= np.mean(counts.argmax(axis=1) != labels) + 0.01
@@ -330,3 +331,78 @@ def test_too_many_counts_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not running.confusions.counts.size
     assert running.confusions.labels.sum() == TRIALS
     assert np.isfinite(model.scores(instances_of(votes, scores))).all()
+
+
+# -- how many are silent --------------------------------------------------------------------------------------------
+
+
+def hard_trials(size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Half of the trials are hard: three voters are silent; of the others two guess there, and two elsewhere."""
+    random = np.random.default_rng(seed)
+    labels, hard = random.integers(0, K, size), random.random(size) < 0.5
+    good = np.where(hard[:, None], [0.0, 0.0, 0.7, 0.7, 0.0, 0.0, 0.0], [0.7, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0])
+    votes = np.where(random.random(good.shape) < good, labels[:, None], random.integers(0, K, good.shape))
+    votes[hard, 4:] = -1
+    return votes, labels
+
+
+@pytest.mark.skipif(not JIT, reason="needs many trials")
+def test_whom_to_trust_may_depend_on_how_many_are_silent() -> None:
+    votes, labels = hard_trials(4000)
+    plain = np.where(votes < 0, 0, votes)  # who would be silent names a class, which tells nothing
+    told, untold = (
+        run("votes", instances_of(given, np.zeros((4000, 0, K))), labels).wrong[2000:].mean()
+        for given in (votes, plain)
+    )
+    assert told < untold - 0.03
+
+
+@pytest.mark.small
+def test_while_nobody_is_silent_nothing_is_worked_out() -> None:
+    votes, scores, labels = trials(7, 5, 0, silent=0.0)
+    pool = run("votes", instances_of(votes, scores), labels).model.engine.top.running.pool
+    narrow = int(pool.counts[mixture.NARROW])
+    assert pool.weights.shape[1] == narrow + 5
+    assert not pool.weights[:, narrow:].any()
+    assert pool.counts[mixture.AGE] == TRIALS
+
+
+@pytest.mark.small
+def test_with_too_many_voters_silence_is_no_longer_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where growth leaves no room for it, the other weights go on as they were."""
+    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 25)
+    votes, scores, labels = trials(8, 9, 0)
+    few = instances_of(votes[:-1, :6], scores[:-1])
+    model = run("votes", few, labels[:-1]).model
+    running = model.engine.top.running
+    old, narrow = running.pool, int(running.pool.counts[mixture.NARROW])
+    assert running.blocks[3] == 6
+    assert old.weights[1, narrow:].any()
+    weights, precision = old.weights[2, :10].copy(), old.precision[2, :10, :10].copy()
+    nobody = np.full((1, 9), -1)
+    model.run(instances_of(nobody, scores[-1:], thresholds=True), [None], grow=True)
+    assert running.blocks[3] == 0
+    assert running.pool.weights.shape[1] == narrow + 3
+    np.testing.assert_array_equal(running.pool.weights[2, :10], weights)
+    np.testing.assert_array_equal(running.pool.precision[2, :10, :10], precision)
+    model.run(instances_of(votes, scores), labels)
+    assert all(np.isfinite(array).all() for array in running.pool)
+
+
+@pytest.mark.small
+def test_a_model_stored_before_silence_was_looked_at_goes_on() -> None:
+    votes, scores, labels = trials(9, 5, 0, silent=0.0)
+    model = run("votes", instances_of(votes, scores), labels).model
+    running = model.engine.top.running
+    judged = model.scores(instances_of(votes, scores))
+    narrow, arrays = int(running.pool.counts[mixture.NARROW]), running.arrays
+    old = {name: array for name, array in arrays.items() if name != "pool.silence"}
+    old |= {"blocks": arrays["blocks"][:3], "pool.counts": arrays["pool.counts"][: mixture.NARROW]}
+    old |= {f"pool.{name}": arrays[f"pool.{name}"][..., :narrow] for name in ("weights", "home", "seen")}
+    old["pool.precision"] = arrays["pool.precision"][:, :narrow, :narrow]
+    running.restore(old)
+    assert running.blocks.tolist() == [5, 0, K, 0]
+    np.testing.assert_allclose(model.scores(instances_of(votes, scores)), judged, rtol=1e-9)
+    model.run(instances_of(trials(10, 5, 0)[0], scores), labels)
+    assert running.blocks.tolist() == [5, 0, K, 5]
+    assert running.pool.weights[1, narrow:].any()

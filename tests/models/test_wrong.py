@@ -329,3 +329,20 @@ def test_estimators_refuse_a_wrong_class_of_another_kind() -> None:
     with pytest.raises(ValueError, match=r"y: '1' is of another kind than the classes \[0, 1, 2\]"):
         model.partial_fit(X[:1], ["1"], wrong=[True])
     assert model.mistakes_ == before
+
+
+def test_members_for_attributes_learn_the_same_beside_votes() -> None:
+    """What a wrong class tells them does not hang on whether voters are fused with them."""
+    random = np.random.default_rng(4)
+    alone, beside = (linmax.Learner(classes=CLASSES) for _ in range(2))
+    for t in range(120):
+        label = CLASSES[int(random.integers(4))]
+        numbers = {f"x{i}": (label == name) + random.normal() for i, name in enumerate(CLASSES)}
+        told = {"wrong": random.choice([name for name in CLASSES if name != label])} if t % 2 else {"label": label}
+        told = {key: str(name) for key, name in told.items()}
+        alone.learn(numbers, **told)
+        beside.learn(numbers, votes={"ann": label, "ben": str(random.choice(CLASSES))}, **told)
+    first, second = (learner.engine.top.attributes.arrays for learner in (alone, beside))
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name], err_msg=name)

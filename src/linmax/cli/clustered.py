@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.output import console
-from linmax.cli.reading import reading_options
+from linmax.cli.reading import reading_options, refuse_too_many
+from linmax.io.refusals import Refusals
 
 if TYPE_CHECKING:
     from linmax.cluster import Fit
@@ -62,6 +63,9 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
     figures = _figures(result)
     if arguments.test:
         figures["test_error"] = _test_error(result, arguments)
+    if not arguments.quiet:
+        for note in result.passes[0].shards[0].notes:
+            screen.print(note, soft_wrap=True, markup=False)
     screen.print(
         f"{figures['learner']} mixed from {len(result.shards)} shards: {figures['mistakes']:,} mistakes in "
         f"{figures['trials']:,} trials of the first pass; {figures['classes']:,} classes, {figures['features']:,} "
@@ -70,11 +74,15 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
     )
     for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
         if counts.refused:
-            print(f"linmax: {name}: {counts.refused:,} lines were refused", file=sys.stderr)
+            many = "1 line" if counts.refused == 1 else f"{counts.refused:,} lines"
+            first = f"; {counts.first_refused}" if counts.first_refused else ""
+            print(f"linmax: {name}: {many} could not be read{first}", file=sys.stderr)
     if arguments.test:
         screen.print(f"test error {figures['test_error']:.4f}")
     if arguments.json:
         outputs.write_json(figures, arguments.json)
+    rows = sum(counts.trials + counts.unlabelled for counts in result.passes[0].shards)
+    refuse_too_many(arguments, rows, Refusals({"": figures["refused"]}))
 
 
 def _refuse_serial(arguments: argparse.Namespace) -> None:
@@ -82,7 +90,7 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name):
             raise ValueError(f"--{name} needs the order of one stream; leave out --cluster, or --{name}")
     if "-" in arguments.data:
-        raise ValueError("a cluster reads files, not standard input")
+        raise ValueError("a cluster reads files, not standard input; leave out --cluster, or save it as files first")
     if arguments.checkpoint and Path(arguments.checkpoint).is_file():
         raise ValueError(f"with --cluster the checkpoint is a folder, and {arguments.checkpoint} is a file")
 

@@ -78,7 +78,7 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
             option = name.replace("_", "-")
             raise ValueError(f"--{option} needs one table in order; leave out --cluster, or --{option}")
     if "-" in arguments.votes:
-        raise ValueError("a cluster reads files, not standard input")
+        raise ValueError("a cluster reads files, not standard input; leave out --cluster, or save it as files first")
 
 
 def _new(arguments: argparse.Namespace, labels: list[Any], rated: list[str] | None) -> OnLineFusion:

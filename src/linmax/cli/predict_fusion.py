@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fuse_trials import in_places, some
+from linmax.cli.fuse_trials import counted, in_places, some
 from linmax.cli.fusion_table import Columns, as_ballots, read_table
 from linmax.cli.reading import cells_listed, shown_name
 from linmax.util.checks import about
@@ -115,5 +115,21 @@ def _votes(
 
     scored = rated_columns(name, raters) if raters and not voters else None
     if scored is None:
+        voters = _silenced(screen, fusion, name, voters)
         return as_ballots(voters, {side: columns[side] for side in by}, rows)
     return in_places(scored, fusion.classes_.tolist(), name)
+
+
+def _silenced(screen: Console, fusion: OnLineFusion, name: str, voters: Columns) -> Columns:
+    """The votes without -1, unless it is a class: `linmax fuse`, too, takes it for an abstention."""
+    from linmax.data.matching import written
+
+    if any(written(label) == "-1" for label in fusion.classes_.tolist()):
+        return voters
+    silent = {vote for votes in voters.values() for vote in set(votes) if written(vote) == "-1"}
+    count = sum(vote in silent for votes in voters.values() for vote in votes)
+    if not count:
+        return voters
+    told = f"{name}: {counted(count, 'vote')} for -1, which is no class of the fusion, taken for abstentions"
+    screen.print(told, soft_wrap=True, markup=False)
+    return {voter: [None if vote in silent else vote for vote in votes] for voter, votes in voters.items()}

@@ -122,8 +122,11 @@ class Held:
             return Refused(f"not one of {rows.refusals.total:,} lines could be read; {file}, line {line}: {reason}")
         updates = model.updates - updates
         changed = self._changed(model, tally) if by_rows and self._names is not None else model.state()
-        spent = time.perf_counter() - began
-        return changed, ShardCounts(tally.trials, tally.mistakes, updates, tally.unlabelled, rows.refusals.total, spent)
+        refused = "".join(f"{file}, line {line}: {reason}" for file, line, reason in rows.refusals.first[:1])
+        return changed, ShardCounts(
+            tally.trials, tally.mistakes, updates, tally.unlabelled, rows.refusals.total,
+            time.perf_counter() - began, refused, list(rows.notes),
+        )  # fmt: skip
 
     def _know_again(self, names: int) -> None:
         """Keep the lookup table of names unless the shard has added some."""

@@ -176,7 +176,11 @@ def fit(
     job = Job(parts, plan, folder, watch, workers)
     refuse_other_versions(workers)
     refuse_missing_files(workers, parts)
-    job.run(job.start(model, passes), passes)
+    try:
+        job.run(job.start(model, passes), passes)
+    except BaseException:  # Ctrl-C among them, after which the traceback may keep this alive
+        workers.abandon()
+        raise
     return job.result
 
 

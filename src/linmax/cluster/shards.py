@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,8 @@ class ShardCounts:
     unlabelled: int
     refused: int  # lines that could not be read
     seconds: float
+    first_refused: str = ""  # the first of these lines, and why
+    notes: list[str] = field(default_factory=list)  # what was found out about the columns
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -84,6 +85,9 @@ class Workers:
             yield
         finally:
             del _watchers[topic]
+
+    def abandon(self) -> None:
+        """Nobody wants the results any more: what has not begun will not."""
 
     def gather(self, tasks: Sequence[Any], watch: Callable[[int], None] | None = None) -> list[TaskOutcome]:
         """Wait for all tasks; outcomes in their order. ``watch`` is called with the place of each that ends."""
@@ -222,6 +226,7 @@ class OnDask(Workers):
         self.run = uuid.uuid4().hex[:8]  # keeps the tasks of different runs apart
         self._orders: dict[str, tuple[Any, ...]] = {}  # by key: what was submitted, for another attempt
         self._addresses: list[str] = []  # one for each thread, when they were last counted
+        self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()  # all that were submitted and are held
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -261,7 +266,9 @@ class OnDask(Workers):
 
     def hold(self, sources: Sequence[Any], often: bool = True) -> list[Any]:  # noqa: ARG002
         with self._answered():
-            computed = iter(self.client.compute([source for source in sources if _lazy(source)]))
+            pieces = self.client.compute([source for source in sources if _lazy(source)])
+        self._tasks.update(pieces)
+        computed = iter(pieces)
         return [
             next(computed)
             if _lazy(source)
@@ -288,7 +295,15 @@ class OnDask(Workers):
 
         key = f"linmax-{name}-{self.run}-{uuid.uuid4().hex[:8]}"
         with self._answered(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 GB"}):
-            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES, **where)
+            task = self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES, **where)
+        self._tasks.add(task)
+        return task
+
+    def abandon(self) -> None:
+        # Not cancelled: the pieces of a collection may be somebody else's too.
+        for task in list(self._tasks):
+            with suppress(Exception):  # the scheduler may be gone
+                task.release()
 
     def fetch(self, task: Any) -> Any:
         with self._answered():

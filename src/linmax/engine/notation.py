@@ -15,6 +15,7 @@ import difflib
 import inspect
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,6 +48,7 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "robust-softmax": robust_softmax,
     "softmax": softmax,
 }
+_parsing = threading.Lock()  # CPython makes trees of one thread at a time, or fails with a SystemError
 EXAMPLES = {"alpha": "1.1", "p": "3", "link": "sinh"}  # values of parameters that have no default
 
 
@@ -283,7 +285,8 @@ def _options(text: str, letter: str, inside: str | None) -> dict[str, Any]:
 def _arguments(text: str, inside: str | None) -> tuple[list[Any], dict[str, Any]]:
     """Numbers, names and key=value pairs between brackets; nothing is evaluated but literals."""
     try:
-        call = ast.parse(f"f({inside or ''})", mode="eval").body
+        with _parsing:
+            call = ast.parse(f"f({inside or ''})", mode="eval").body
         assert isinstance(call, ast.Call)
         assert isinstance(call.func, ast.Name)  # else a second pair of brackets follows
         assert all(k.arg for k in call.keywords)  # else there are stars

@@ -205,6 +205,11 @@ class AutoPoolNode(Node):
         return self.attributes if self.votes is None else None
 
     @property
+    def deniable(self) -> RunningPool | None:
+        """The pool for attributes, also where the one for voters and raters decides over its members."""
+        return self.attributes
+
+    @property
     def takes_gaps(self) -> bool:  # type: ignore[override]
         """The pool for attributes needs labels."""
         return self.attributes is None

@@ -6,7 +6,8 @@ label that was drawn follows the likelihood of the event in the mean.
 
 The pool for attributes is told the class that is wrong: its members let it fall behind the best other class. What is
 drawn is no label to them, since their scores are no probabilities, and a wrong label teaches them more than an event.
-There the class that was drawn is only what a mistake is counted by.
+There the class that was drawn is only what a mistake is counted by. Beside votes, it is what the pool for voters and
+raters learns, which decides over those members.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def denied(model: Model, place: int) -> Iterator[None]:
     With two classes it is the label that is told.
     """
     top = model.engine.top
-    pool = top.weighing if len(model.known) > 2 else None
+    pool = top.deniable if len(model.known) > 2 else None
     if isinstance(top, Exploring):
         top.deny(place)
     if pool is not None:
@@ -81,6 +82,7 @@ def run_with_wrong(
         shares = dict(zip(model.known, model.own_probabilities(table)[0].tolist(), strict=True))
         label = another(shares, not_this[0], WRONG_STREAM, model.trials)
         if label is not None:
-            once = isinstance(model.engine.top, Exploring)  # shown again, it would take what was drawn for the label
+            top = model.engine.top  # shown again, these would take what was drawn for the label
+            once = isinstance(top, Exploring) or (top.deniable is not None and top.weighing is None)
             with denied(model, model.known.index(not_this[0])):
                 model.run(one, [label], grow=True, weights=None if once else weights[t : t + 1])

@@ -179,6 +179,11 @@ class Node:
         """Predictions and scores of instances without labels; what can be learned without them is learned."""
         return self.judge(engine, instances, size)
 
+    @property
+    def deniable(self) -> RunningPool | None:
+        """What learns from a trial that says only that a class is wrong, if anything does (`linmax.models.wrong`)."""
+        return self.weighing
+
     def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
         """Whether the answer to one instance stays whatever further voters say; False where that cannot be told.
 

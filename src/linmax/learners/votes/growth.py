@@ -6,19 +6,21 @@ import numpy as np
 
 from linmax.jit.blocks import SIDE
 from linmax.learners.votes.agreement import Agreement, new_agreement
-from linmax.learners.votes.mixture import AGE, AGREED, FIRST_SHARES, FULL_PRECISION, LOGITS, OUTSET, RIDGE, Pool
+from linmax.learners.votes.mixture import AGE, AGREED, FIRST_SHARES, FULL_PRECISION, LOGITS, NARROW, OUTSET, RIDGE, Pool
 from linmax.learners.votes.trial import VOTERS
 
 __all__ = [
     "blocked",
     "has_matrices",
+    "narrowed",
     "new_pool",
     "no_factors",
     "no_information",
+    "restored",
+    "silent_block",
     "spread_agreement",
     "spread_out",
     "spread_pool",
-    "with_factors",
 ]
 
 GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
@@ -38,7 +40,8 @@ def new_pool() -> Pool:
         scales=np.zeros((0, 2)),
         mixture=FIRST_SHARES.copy(),
         guesses=np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)),
-        counts=np.zeros(4, np.int64),
+        counts=np.array([0, 0, 0, 0, VOTERS]),
+        silence=np.zeros(3),
     )
 
 
@@ -52,6 +55,29 @@ def spread_out(array: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
 def has_matrices(size: int) -> bool:
     """Whether the precisions over so many coordinates are full matrices, and voters are compared with each other."""
     return size <= FULL_PRECISION
+
+
+def silent_block(voters: int, others: int) -> int:
+    """How many coordinates votes have by how many are silent: as many as voters, or none where that would be too many.
+
+    Examples
+    --------
+    >>> silent_block(20, 10), silent_block(200, 10)
+    (20, 0)
+    """
+    return voters if has_matrices(VOTERS + 2 * voters + others) else 0
+
+
+def narrowed(pool: Pool) -> Pool:
+    """The pool without the coordinates of votes by how many are silent."""
+    narrow = int(pool.counts[NARROW])
+    return pool._replace(
+        weights=pool.weights[:, :narrow],
+        home=pool.home[:, :narrow],
+        precision=pool.precision[:, :narrow, :narrow],
+        diagonal=pool.diagonal[:, :narrow],
+        seen=pool.seen[:narrow],
+    )
 
 
 def blocked(size: int) -> int:
@@ -71,8 +97,12 @@ def no_factors(precision: np.ndarray) -> np.ndarray:
     return np.zeros((LOGITS, size, size))
 
 
-def with_factors(pool: Pool) -> Pool:
-    """A stored pool; one of an earlier version had factors of another form, which are worked out again."""
+def restored(arrays: dict[str, np.ndarray]) -> Pool:
+    """A stored pool; one of an earlier version had factors of another form, and did not see how many are silent."""
+    if "silence" not in arrays:
+        counts = np.append(arrays["counts"], arrays["weights"].shape[1])
+        arrays = arrays | {"silence": np.zeros(3), "counts": counts}
+    pool = Pool(**arrays)
     room = no_factors(pool.precision)
     if pool.factor.shape == room.shape:
         return pool
@@ -93,8 +123,11 @@ def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((LOGITS, 0, 0)), np.tile(RIDGE[:, None], size)
 
 
-def spread_pool(pool: Pool, places: np.ndarray, size: int, raters: np.ndarray, count: int) -> Pool:
-    """The pool over ``size`` coordinates and ``count`` raters; what it has is at these places among them."""
+def spread_pool(pool: Pool, places: np.ndarray, size: int, narrow: int, raters: np.ndarray, count: int) -> Pool:
+    """The pool over ``size`` coordinates and ``count`` raters; what it has is at these places among them.
+
+    From ``narrow`` on they are those of votes by how many are silent.
+    """
     precision, diagonal = no_information(size)
     mixture = pool.mixture.copy()
     if precision.size:
@@ -111,7 +144,7 @@ def spread_pool(pool: Pool, places: np.ndarray, size: int, raters: np.ndarray, c
     scales = np.zeros((count, 2))
     scales[raters] = pool.scales
     counts = pool.counts.copy()
-    counts[AGE] = 0
+    counts[[AGE, NARROW]] = 0, narrow
     return pool._replace(
         weights=spread_out(pool.weights, places, size),
         home=spread_out(pool.home, places, size),
@@ -124,6 +157,7 @@ def spread_pool(pool: Pool, places: np.ndarray, size: int, raters: np.ndarray, c
         mixture=mixture,
         guesses=pool.guesses.copy(),
         counts=counts,
+        silence=pool.silence.copy(),
     )
 
 

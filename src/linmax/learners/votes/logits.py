@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.jit.blocks import add_times, factorise, solve_blocks
+from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
 from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import Store
 
@@ -125,10 +125,13 @@ def step_by_matrix(
 ) -> None:
     """One trial of ``count`` ratings whose classes had the probabilities ``shares``; ``drawn`` is (1 - g) ridge.
 
-    The precision has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction,
-    and the precision the length of the step.
+    The step is one of the given weights, which may be fewer than ``factor`` and ``home`` have room for. The precision
+    has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction, and the
+    precision the length of the step.
     """
-    n, size = weights.size, factor.shape[0]
+    n = weights.size
+    size = (n + SIDE - 1) // SIDE * SIDE
+    factor = factor.reshape(factor.size)[: size * size].reshape((size, size))
     gradient, step = room[1], room[2]
     for i in range(n):
         gradient[i] = drawn * (home[i] - weights[i])

@@ -38,8 +38,10 @@ from linmax.learners.votes.growth import (
     GUESSES,
     OTHERS,
     has_matrices,
+    narrowed,
     no_factors,
     no_information,
+    silent_block,
     spread_agreement,
     spread_out,
     spread_pool,
@@ -49,6 +51,7 @@ from linmax.learners.votes.mixture import (
     FIRST_SHARES,
     LOGITS,
     MEMORIES,
+    NARROW,
     OUTSET,
     RIDGE,
     SPOKEN,
@@ -70,6 +73,7 @@ class PoolPart(NamedTuple):
     """A pool that learned apart, the places of its coordinates in the mixture, and how its scores have to be scaled."""
 
     running: RunningVotes
+    pool: Pool  # its own, without votes by how many are silent if the mixture has none
     places: np.ndarray
     voters: np.ndarray
     raters: np.ndarray
@@ -79,7 +83,7 @@ class PoolPart(NamedTuple):
     @property
     def trials(self) -> int:
         """Trials learned."""
-        return int(self.running.pool.counts[TRIALS])
+        return int(self.pool.counts[TRIALS])
 
     @property
     def rows(self) -> int:
@@ -90,30 +94,35 @@ class PoolPart(NamedTuple):
     @property
     def guided(self) -> bool:
         """Whether agreement guides a logit."""
-        return bool(self.running.pool.mixture[AGREED] > 0.0)
+        return bool(self.pool.mixture[AGREED] > 0.0)
 
 
 class Blocks(NamedTuple):
-    """How many voters, raters and thresholds the mixture has."""
+    """How many voters, raters, thresholds, and voters by how many are silent, the mixture has."""
 
     voters: int
     raters: int
     thresholds: int
+    silent: int
 
     @property
     def size(self) -> int:
         """All coordinates, those of all votes together included."""
         return VOTERS + sum(self)
 
+    @property
+    def narrow(self) -> int:
+        """Those without votes by how many are silent."""
+        return self.size - self.silent
+
 
 def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     """Write the mixture over ``target``, which has learned nothing."""
     everyone = [*mixture.parts, *([] if mixture.base is None else [mixture.base])]
-    blocks = Blocks(
-        1 + max((int(part.voters.max(initial=-1)) for part in everyone), default=-1),
-        1 + max((int(part.raters.max(initial=-1)) for part in everyone), default=-1),
-        mixture.k if any(part.state.blocks[2] for part in everyone) else 0,
-    )
+    voters = 1 + max((int(part.voters.max(initial=-1)) for part in everyone), default=-1)
+    raters = 1 + max((int(part.raters.max(initial=-1)) for part in everyone), default=-1)
+    thresholds = mixture.k if any(part.state.blocks[2] for part in everyone) else 0
+    blocks = Blocks(voters, raters, thresholds, silent_block(voters, raters + thresholds))
     target.blocks, target.room = np.array(blocks, np.int64), None
     target.signs = np.ones(blocks.voters)
     for part in everyone:
@@ -128,7 +137,7 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
         _take(target, (learned or parts)[0], blocks, mixture.k)
         return
     target.refitted = mix_softmaxes(
-        [_softmax(part) for part in parts], None if base is None else _softmax(base), blocks.size - VOTERS
+        [_softmax(part) for part in parts], None if base is None else _softmax(base), blocks.narrow - VOTERS
     )
     target.pool = _mixed(parts, shares, base, blocks, scales)
     target.agreement = _agreement(parts, shares, base, blocks, mixture.k)
@@ -139,11 +148,11 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
 
 def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> PoolPart:
     running: RunningVotes = part.state
-    own_voters, own_raters, own_thresholds = running.blocks.tolist()
+    own_voters, own_raters, own_thresholds, own_silent = running.blocks.tolist()
     voters, raters, classes = part.voters[:own_voters], part.raters[:own_raters], part.classes[:own_thresholds]
     places = np.concatenate(
         [np.arange(VOTERS), VOTERS + voters, VOTERS + blocks.voters + raters,
-         VOTERS + blocks.voters + blocks.raters + classes]
+         VOTERS + blocks.voters + blocks.raters + classes, blocks.narrow + voters[: min(own_silent, blocks.silent)]]
     ).astype(np.int64)  # fmt: skip
     units = np.ones(places.size)
     own, all_of = running.pool.scales[:own_raters], scales[raters]
@@ -151,7 +160,8 @@ def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> PoolPart:
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.sqrt(own[:, 1] / own[:, 0]) / np.sqrt(all_of[:, 1] / all_of[:, 0])
     units[VOTERS + own_voters : VOTERS + own_voters + own_raters] = np.where(told, sizes, 1.0)
-    return PoolPart(running, places, voters, raters, part.classes, units)
+    pool = running.pool if blocks.silent else narrowed(running.pool)
+    return PoolPart(running, pool, places, voters, raters, part.classes, units)
 
 
 def _scales(mixture: Mixture, raters: int) -> np.ndarray:
@@ -164,14 +174,14 @@ def _scales(mixture: Mixture, raters: int) -> np.ndarray:
 
 
 def _softmax(part: PoolPart) -> PlacedSoftmax:
-    return PlacedSoftmax(part.running.refitted, part.places[VOTERS:] - VOTERS)
+    return PlacedSoftmax(part.running.refitted, part.places[VOTERS : part.pool.counts[NARROW]] - VOTERS)
 
 
 def _take(target: RunningVotes, part: PoolPart, blocks: Blocks, k: int) -> None:
     """The only one that learned anything, bit for bit."""
     own = part.running
-    target.refitted = moved_to(_softmax(part), blocks.size - VOTERS)
-    target.pool = spread_pool(own.pool, part.places, blocks.size, part.raters, blocks.raters)
+    target.refitted = moved_to(_softmax(part), blocks.narrow - VOTERS)
+    target.pool = spread_pool(part.pool, part.places, blocks.size, blocks.narrow, part.raters, blocks.raters)
     target.agreement = no_agreement()
     if own.agreement.trust.size and target.pool.precision.size:
         classes = part.classes[: own.agreement.habits.shape[1]]
@@ -196,7 +206,7 @@ class LogitEvidence(NamedTuple):
 
 def _learned(part: PoolPart, m: int, size: int) -> LogitEvidence:
     """The information of logit m; the one that agreement guides is the steady one where it has told nothing yet."""
-    pool = part.running.pool
+    pool = part.pool
     m = STEADY if m == AGREED and not part.guided else m
     weights, home = pool.weights[m] / part.units, pool.home[m] / part.units
     if pool.precision.size:
@@ -266,8 +276,8 @@ def _mixed(
     size = blocks.size
     precision, diagonal = no_information(size)
     everyone = [*parts, *([] if base is None else [base])]
-    seen = np.array([spread_out(part.running.pool.seen, part.places, size) for part in parts]).max(axis=0)
-    spoke = np.array([spread_out(part.running.pool.seen, part.places, size) == 1 for part in parts])
+    seen = np.array([spread_out(part.pool.seen, part.places, size) for part in parts]).max(axis=0)
+    spoke = np.array([spread_out(part.pool.seen, part.places, size) == 1 for part in parts])
     spoke[:, :VOTERS], spoke[:, VOTERS + blocks.voters + blocks.raters :] = True, True
     weights, home = np.zeros((LOGITS, size)), np.zeros((LOGITS, size))
     for m in range(LOGITS):
@@ -282,7 +292,7 @@ def _mixed(
         else:
             diagonal[m] += found.information
             weights[m] = right / diagonal[m]
-    counts = np.zeros(4, np.int64)
+    counts = np.array([0, 0, 0, 0, blocks.narrow])
     sums = np.zeros((LOGITS, 2))
     experts = [slice(VOTERS, VOTERS + blocks.voters), slice(VOTERS + blocks.voters, VOTERS + sum(blocks[:2]))]
     for kind, block in enumerate(experts):
@@ -292,11 +302,17 @@ def _mixed(
     counts[TRIALS] = before + sum(part.trials - before for part in parts)
     return Pool(
         weights, home, np.tril(precision), no_factors(precision), diagonal, seen, sums, scales.copy(),
-        _members(parts, shares, bool(precision.size)), _guesses(parts, base), counts,
+        _members(parts, shares, bool(precision.size)), _guesses(parts, base), counts, _silence(parts, base),
     )  # fmt: skip
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------
+
+
+def _silence(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
+    """How many were silent, in all trials: counts, which add up."""
+    total = sum(part.pool.silence for part in parts)
+    return np.asarray(total if base is None else total - (len(parts) - 1) * base.pool.silence)
 
 
 def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int, kept: float) -> Confusions:

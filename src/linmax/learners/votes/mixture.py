@@ -24,6 +24,7 @@ from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_sha
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
 from linmax.learners.votes.logits import curve_together, forget, step_by_diagonal, step_by_matrix
+from linmax.learners.votes.silence import note_silence, silence_varies, write_silence
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, VOTERS, write_trial
 
 __all__ = ["FULL_PRECISION", "LOGITS", "MixtureRoom", "Pool", "play_votes"]
@@ -32,7 +33,8 @@ RIDGE = np.array([1.0, 10.0, 10.0, 10.0, 10.0, 10.0])
 MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
 TRUST = 0.03
 LOGITS = RIDGE.size
-INFORMED = np.array([2, 0, 0, 0, 0, 0])  # which logit sees what voters confuse: 1 in all trials, 2 also lately
+INFORMED = np.array([3, 1, 0, 0, 0, 1])  # what a logit sees beyond votes, scores and thresholds: see `MixtureRoom.ends`
+SEES_CONFUSION = 2  # and more; 1 and more sees the votes by how many are silent
 STEADY, AGREED = 1, 5  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
 OUTSET = np.array([1.0, 1.0, 0.0, 0.0])  # the first weights of the raters made of all votes
 FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.0, 0.001])
@@ -42,7 +44,7 @@ OFTEN = 64  # coordinates up to which the precision is factorised at every trial
 FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix
 
 
-TRIALS, SPOKEN, AGE = 0, 1, 3  # of `Pool.counts`
+TRIALS, SPOKEN, AGE, NARROW = 0, 1, 3, 4  # of `Pool.counts`
 VOTER_KIND = 0  # a kind; that of raters is 1
 
 
@@ -59,10 +61,14 @@ class Pool(NamedTuple):
     scales: np.ndarray  # (raters, 2): trials and sums of squares
     mixture: np.ndarray  # (members,)
     guesses: np.ndarray  # (members, 2): labels guessed and not
-    counts: np.ndarray  # int64: trials, voters and raters that have spoken, age of the factor
+    counts: np.ndarray  # int64: trials, voters and raters that have spoken, age of the factor, and how many coordinates
+    # there are before those of votes by how many are silent
+    silence: np.ndarray  # (3,): see `linmax.learners.votes.silence`
 
 
-PoolT = types.NamedTuple((Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices), Pool)
+PoolT = types.NamedTuple(
+    (Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices, Vector), Pool
+)
 
 
 class MixtureRoom(NamedTuple):
@@ -73,7 +79,8 @@ class MixtureRoom(NamedTuple):
     scores: np.ndarray  # (k,)
     vectors: np.ndarray  # (6, max(n, k)), where n is the size of a factor
     means: np.ndarray  # (LOGITS, n): 0 between trials
-    ends: np.ndarray  # int64 (3,): where the ratings of the trial end: without evidence, with one, with both
+    ends: np.ndarray  # int64 (4,): where the ratings of the trial end: votes, scores and thresholds; then the votes by
+    # how many are silent; what voters confuse, in all trials; and lately
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
@@ -91,11 +98,12 @@ def write_all(
     learn: bool,
     room: MixtureRoom,
 ) -> None:
-    """Write the ratings of instance t, and then what those who speak tell by what they named before, and lately."""
+    """Write the ratings of instance t: as they are, by how many are silent, by what was named before, and lately."""
     store, ends = room.store, room.ends
     ends[0] = write_trial(instances, t, known, pool.scales, learn, store, room.scores)
-    ends[1] = write_evidence(confusions, instances, t, known, CONFUSED, store, ends[0], room.scores)
-    ends[2] = write_evidence(lately, instances, t, known, CONFUSED_LATELY, store, ends[1], room.scores)
+    ends[1] = write_silence(pool.silence, pool.seen, instances, t, known, pool.counts[NARROW], store, ends[0])
+    ends[2] = write_evidence(confusions, instances, t, known, CONFUSED, store, ends[1], room.scores)
+    ends[3] = write_evidence(lately, instances, t, known, CONFUSED_LATELY, store, ends[2], room.scores)
 
 
 @kernel()
@@ -224,34 +232,35 @@ def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
 @kernel()
 def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: MixtureRoom) -> None:
     """One step of each logit."""
-    n = pool.weights.shape[1]
-    fresh = pool.counts[AGE] == 0
-    pool.counts[AGE] = (pool.counts[AGE] + 1) % (1 + (n - 1) // OFTEN)
+    age, narrow = pool.counts[AGE], pool.counts[NARROW]
+    wide = pool.weights.shape[1] if silence_varies(pool.silence) else narrow
+    pool.counts[AGE] += 1
     first, middle = VOTERS, VOTERS + instances.signs.size
     last = middle + instances.scores.shape[1]
     full, working_logits = pool.precision.shape[1] > 0, LOGITS if working(pool, AGREED) else AGREED
     if full:
         for m in range(working_logits):
             if MEMORIES[m] < 1.0:
-                forget(MEMORIES[m], RIDGE[m], pool.precision[m])
+                forget(MEMORIES[m], RIDGE[m], pool.precision[m, : wide if INFORMED[m] else narrow])
         curve_together(
             room.store, room.ends, known, room.shares, INFORMED, room.means[:working_logits], room.chain,
             pool.precision,
         )  # fmt: skip
     for m in range(working_logits):
-        weights, count = pool.weights[m], room.ends[INFORMED[m]]
+        size, count = wide if INFORMED[m] else narrow, room.ends[INFORMED[m]]
         if full:
             step_by_matrix(
-                room.store, count, label, room.shares[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m], weights,
-                pool.precision[m], pool.factor[m], fresh, room.vectors,
+                room.store, count, label, room.shares[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m],
+                pool.weights[m, :size], pool.precision[m, :size], pool.factor[m], age % (1 + (size - 1) // OFTEN) == 0,
+                room.vectors,
             )  # fmt: skip
             add_up(pool, m, middle, last)
         else:
-            size = step_by_diagonal(
-                room.store, count, known, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], weights,
+            spoke = step_by_diagonal(
+                room.store, count, known, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], pool.weights[m],
                 pool.diagonal[m], room.vectors, room.chain[0],
             )  # fmt: skip
-            for a in range(size):
+            for a in range(spoke):
                 place = room.chain[0, a]
                 if first <= place < last and pool.seen[place] == 1:
                     pool.sums[m, 0 if place < middle else 1] += room.vectors[3, place]
@@ -324,5 +333,7 @@ def play_votes(
         learn_trial(pool, instances, known, labels[t], room)
         note_trial(confusions, instances, t, known, labels[t])
         note_trial(lately, instances, t, known, labels[t])
+        if note_silence(pool.silence, pool.seen, instances, t) and pool.counts[NARROW] < pool.seen.size:
+            pool.counts[AGE] = 0  # some factors become larger
         pool.counts[TRIALS] += 1
     return end

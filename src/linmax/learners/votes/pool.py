@@ -22,7 +22,16 @@ from linmax.learners.votes.confusions import (
     log_odds,
     new_confusions,
 )
-from linmax.learners.votes.growth import blocked, new_pool, spread_agreement, spread_out, spread_pool, with_factors
+from linmax.learners.votes.growth import (
+    blocked,
+    narrowed,
+    new_pool,
+    restored,
+    silent_block,
+    spread_agreement,
+    spread_out,
+    spread_pool,
+)
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
@@ -30,17 +39,19 @@ from linmax.learners.votes.mixture import (
     INFORMED,
     LOGITS,
     MEMORIES,
+    NARROW,
     OUTSET,
     RIDGE,
+    SEES_CONFUSION,
     SPOKEN,
     STEADY,
     TRIALS,
     TRUST,
     MixtureRoom,
-    Pool,
     play_votes,
 )
 from linmax.learners.votes.reach import Evidence, Outlook, stays
+from linmax.learners.votes.silence import count_silent, silence_rating, silence_varies
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
 from linmax.util.names import apart
 
@@ -60,7 +71,7 @@ class RunningVotes(Running):
 
     def __init__(self) -> None:
         self.refitted = RunningSoftmax(REFITTED, True, 0)
-        self.blocks = np.zeros(3, np.int64)  # voters, raters, thresholds
+        self.blocks = np.zeros(4, np.int64)  # voters, raters, thresholds, voters by how many are silent
         self.signs = np.zeros(0)  # of the voters
         self.pool = new_pool()
         self.agreement = no_agreement()
@@ -79,8 +90,9 @@ class RunningVotes(Running):
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart({name: array.copy() for name, array in arrays.items()})
-        self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
-        self.pool, self.room = with_factors(Pool(**parts["pool"])), None
+        self.blocks, self.signs = np.zeros(4, np.int64), parts[""]["signs"]
+        self.blocks[: parts[""]["blocks"].size] = parts[""]["blocks"]
+        self.pool, self.room = restored(parts["pool"]), None
         self.agreement = Agreement(**parts["agreement"])
         self.confusions, self.lately = Confusions(**parts["confusions"]), Confusions(**parts["lately"])
         self.refitted.restore(parts["refitted"])
@@ -89,7 +101,7 @@ class RunningVotes(Running):
         """Whether there is room for these instances."""
         if self.confusions.labels.size < k:
             return False
-        return self.blocks.tolist() == [instances.signs.size, instances.scores.shape[1], k if instances.constant else 0]
+        return np.array_equal(self.blocks, blocks_of(instances, k))
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for the voters and raters of these instances and for k classes."""
@@ -98,16 +110,19 @@ class RunningVotes(Running):
         if np.array_equal(blocks, self.blocks):
             self.room = None
             return
+        if blocks[3] < self.blocks[3]:
+            self.pool, self.blocks[3] = narrowed(self.pool), 0
         starts = np.append(0, np.cumsum(blocks))
-        size = int(starts[-1])
-        places = np.concatenate([starts[b] + np.arange(self.blocks[b]) for b in range(3)]).astype(np.int64)
+        narrow, size = int(starts[3]), int(starts[4])
+        *given, silent = (starts[b] + np.arange(self.blocks[b]) for b in range(4))
+        places = np.concatenate(given).astype(np.int64)
         if places.size:
-            self.refitted.move(lambda array: spread_out(array, places, size))
+            self.refitted.move(lambda array: spread_out(array, places, narrow))
         else:
-            self.refitted = RunningSoftmax(REFITTED, True, size)
+            self.refitted = RunningSoftmax(REFITTED, True, narrow)
         raters = np.arange(len(self.pool.scales))
-        all_places = np.concatenate([np.arange(VOTERS), VOTERS + places])
-        self.pool = spread_pool(self.pool, all_places, VOTERS + size, raters, int(blocks[1]))
+        all_places = np.concatenate([np.arange(VOTERS), VOTERS + places, VOTERS + silent])
+        self.pool = spread_pool(self.pool, all_places, VOTERS + size, VOTERS + narrow, raters, int(blocks[1]))
         if self.agreement.trust.size:
             self._compare_voters(int(blocks[0]), k)
         self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
@@ -133,14 +148,14 @@ class RunningVotes(Running):
     def _room(self, k: int) -> MixtureRoom:
         """MixtureRoom for one trial; kept as long as nothing grows."""
         if self.room is None or self.room.scores.size != k:
-            n, most = self.pool.weights.shape[1], int(self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
+            n, most = self.pool.weights.shape[1], int(2 * self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
             self.room = MixtureRoom(
                 new_store(1, most),
                 np.zeros((FIRST_SHARES.size, k)),
                 np.zeros(k),
                 np.zeros((6, max(blocked(n), k))),
                 np.zeros((LOGITS, n)),
-                np.zeros(3, np.int64),
+                np.zeros(4, np.int64),
                 np.zeros((2, max(k, most)), np.int64),
             )
         return self.room
@@ -210,7 +225,7 @@ class RunningVotes(Running):
         self, shape: np.ndarray, instances: Instances, columns: np.ndarray, answer: int, fresh: bool, k: int
     ) -> Outlook:
         """The instance that was judged last as the members see it."""
-        pool, known, (voters, raters, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
+        pool, known, (voters, raters, _, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
         room, weights = self._room(k), self._weights()
         store, end = room.store, int(room.ends[0])
         places, of, values = store.places[:end], store.of[:end], store.values[:end]
@@ -228,13 +243,21 @@ class RunningVotes(Running):
             (said >= 0).sum()
             + len(np.unique(places[(places >= VOTERS + voters) & (places < VOTERS + voters + raters)]))
         )
+        usual, apart, seconds = self._silence(instances, columns)
+        spoke = np.flatnonzero(said >= 0)
+        np.add.at(scores, (np.arange(LOGITS + 1)[:, None], said[spoke]), usual * seconds[:, spoke])
+        concerned = (said >= 0) | columns.any(axis=0)
+        scores[:, answer] -= apart * np.abs(seconds[:, concerned]).sum(axis=1)  # so much it can fall behind, at most
         votes = np.zeros(known)
         votes[of[share]] = values[share] * speakers
         whole = columns & (self.signs == 1.0)
         guesses = pool.guesses[:, 0] / pool.guesses.sum(axis=1)
         evidence = [
             Evidence(m, float(UNIT * weights[m, place]), counted)
-            for place, seen, counted in ((CONFUSED, 1, self.confusions), (CONFUSED_LATELY, 2, self.lately))
+            for place, seen, counted in (
+                (CONFUSED, SEES_CONFUSION, self.confusions),
+                (CONFUSED_LATELY, SEES_CONFUSION + 1, self.lately),
+            )
             for m in np.flatnonzero(INFORMED >= seen).tolist()
             if counted.counts.size and known > 1
         ]
@@ -242,7 +265,7 @@ class RunningVotes(Running):
             answer=answer,
             trust=pool.mixture * (1.0 - guesses),
             scores=scores,
-            pulls=pulls @ columns.T,
+            pulls=(pulls + usual * seconds) @ columns.T,
             shared=np.append(weights[:, SHARE], 0.0),
             naming=np.append(weights[:, NAMED], 0.0),
             votes=votes,
@@ -253,6 +276,22 @@ class RunningVotes(Running):
             columns=np.where(whole.any(axis=1), whole.argmax(axis=1), -1),
             fresh=fresh,
         )
+
+    def _silence(self, instances: Instances, columns: np.ndarray) -> tuple[float, float, np.ndarray]:
+        """What votes count by how many are silent, whoever of further voters speaks: the middle, and how far from it.
+
+        And the weights that they count with, (members, voters).
+        """
+        pool, voters = self.pool, int(self.blocks[0])
+        weights = np.zeros((LOGITS + 1, voters))
+        if not self.blocks[3] or not silence_varies(pool.silence):
+            return 0.0, 0.0, weights
+        weights[np.flatnonzero(INFORMED)] = pool.weights[INFORMED > 0, pool.counts[NARROW] :]
+        weights *= self.signs == 1.0
+        most = count_silent(instances, 0, pool.seen)
+        left = columns.any(axis=0) & (pool.seen[VOTERS : VOTERS + voters] == 1) & (instances.votes[0] < 0)
+        high, low = (silence_rating(pool.silence, count) for count in (most, most - int(left.sum())))
+        return 0.5 * (high + low), 0.5 * (high - low), weights
 
     def follow_agreement(self, known: int) -> None:
         """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.
@@ -297,7 +336,8 @@ class RunningVotes(Running):
                 name = "logit that starts from how far voters agree"
             elif m < LOGITS:
                 memory = "all trials" if MEMORIES[m] == 1.0 else f"about {1.0 / (1.0 - MEMORIES[m]):,.0f} trials"
-                name = f"logit of {memory}, prior {RIDGE[m]:g}{', that sees what voters confuse' * bool(INFORMED[m])}"
+                confused = ", that sees what voters confuse" if INFORMED[m] >= SEES_CONFUSION else ""
+                name = f"logit of {memory}, prior {RIDGE[m]:g}{confused}"
             found[name] = found.get(name, 0.0) + share
         return found
 
@@ -322,7 +362,7 @@ class RunningVotes(Running):
         A voter or rater who has not spoken has the weight of a newcomer.
         """
         experts, mixture, pool = int(self.blocks[:2].sum()), self.pool.mixture, self.pool
-        weights = self._weights()[:, VOTERS:]
+        weights = self._weights()[:, VOTERS : pool.counts[NARROW]]
         if len(self.confusions.votes):
             for place, counted in ((CONFUSED, self.confusions), (CONFUSED_LATELY, self.lately)):
                 told = np.where(self.signs == 1.0, log_odds(counted), 0.0)
@@ -334,8 +374,9 @@ class RunningVotes(Running):
 
 
 def blocks_of(instances: Instances, k: int) -> np.ndarray:
-    """How many voters, raters and thresholds there are."""
-    return np.array([instances.signs.size, instances.scores.shape[1], k if instances.constant else 0])
+    """How many voters, raters and thresholds there are, and voters by how many are silent."""
+    voters, raters, thresholds = instances.signs.size, instances.scores.shape[1], k if instances.constant else 0
+    return np.array([voters, raters, thresholds, silent_block(voters, raters + thresholds)])
 
 
 def without_attributes(instances: Instances) -> Instances:
