@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run", "target_of"]
 
 FUSION = "vote fusion"  # the kind of file that linmax fuse saves
-LEARNER = "learner"  # the kind that linmax learn --candidates saves
+OF_CANDIDATES = "learner"  # the kind of file that linmax learn --candidates saves
 WHAT = ("labels", "scores", "probabilities")
 FORM_NAMES = ("plain", "csv", "jsonl", "parquet")
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     with unbroken(), claimed([arguments.out]):
         kind = kind_of(arguments.model)
-        if kind == LEARNER:
+        if kind == OF_CANDIDATES:
             from linmax.cli.predict_choices import predict_choices
 
             predict_choices(arguments, what, form)

@@ -23,7 +23,7 @@ from linmax.data.votes import Ballots
 __all__ = ["as_meant", "check_meant", "labels_meant", "matched", "refuse_kinds", "tell_strangers", "written"]
 
 WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0+)?")
-COUNTED = re.compile(r"0|[1-9]\d*")
+WHOLE_NUMBER = re.compile(r"0|[1-9]\d*")
 ROWS_OF_IDS = 20  # in which a column of ids shows
 NUMBER_TYPES = (int, float, np.integer, np.floating)
 
@@ -184,7 +184,7 @@ def _refuse_probabilities(ballots: Ballots, strange: Collection[Any], known: Col
 def _refuse_no_vote(strange: Collection[Any], known: Collection[Any]) -> None:
     """-1, as a number or as text, where all labels are 0, 1, 2, ..."""
     silent = [vote for vote in strange if written(vote) == "-1"]
-    if silent and all(COUNTED.fullmatch(written(name) or "") for name in known if name not in silent):
+    if silent and all(WHOLE_NUMBER.fullmatch(written(name) or "") for name in known if name not in silent):
         raise ValueError(
             f"votes: {silent[0]!r} is never a label; pass abstain={silent[0]!r} if it means no vote, or classes= if it "
             "is one"
