@@ -473,4 +473,4 @@ def test_show_any_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "alpha: 1.5" in capsys.readouterr().out
     assert main(["show", "data.vw"]) == 2
     assert main(["predict", "l", "data.vw"]) == 2
-    assert "holds a 'learner', not a 'stream model'" in capsys.readouterr().err
+    assert "l holds a 'learner' of classes, not of candidates" in capsys.readouterr().err

@@ -86,6 +86,7 @@ def test_few_words_change_few_blocks_of_any_model(learner):
         workers = Here()
         workers.count = count
         job = Job(shards_of(parts), plan._replace(topic=f"{plan.topic}-{count}"), None, None, workers)
+        job.start(model, 3)
         job.run(cluster.Fit(StreamModel.from_state(*model.state()), []), 3)
         found.append({name: array.tobytes() for name, array in job.result.model.state()[1].items()})
     assert found[0] == found[1]

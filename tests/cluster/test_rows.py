@@ -42,6 +42,7 @@ def mixed(model, parts, passes, count=1, mix="uniform", **given):
     workers.count = count
     plan = RunPlan(len(parts), mix, "log", {}, "test")
     job = Job(shards_of(parts), plan, None, None, workers)
+    job.start(model, passes)
     job.run(cluster.Fit(StreamModel.from_state(*model.state()), [], **given), passes)
     return job.result.model
 

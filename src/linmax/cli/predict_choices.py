@@ -26,6 +26,11 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
 
     _refuse(arguments, what, form)
     begun, learner, counts = time.perf_counter(), Learner.load(arguments.model), PredictionCounts()
+    if learner.trials and not learner._choosing:
+        raise ValueError(
+            f"{arguments.model} holds a 'learner' of classes, not of candidates: linmax predict takes models of linmax "
+            "learn and fuse; load it with linmax.Learner.load"
+        )
     with target_of(arguments.out) as target:
         writer = make_form(form, target, what, arguments.top, tagged=False)
         for path in arguments.data:
