@@ -50,8 +50,8 @@ from linmax.learners.votes.mixture import (
     MixtureRoom,
     play_votes,
 )
-from linmax.learners.votes.reach import Evidence, Outlook, stays
-from linmax.learners.votes.silence import count_silent, silence_rating, silence_varies
+from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
+from linmax.learners.votes.silence import silence_varies
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
 from linmax.util.names import apart
 
@@ -243,11 +243,6 @@ class RunningVotes(Running):
             (said >= 0).sum()
             + len(np.unique(places[(places >= VOTERS + voters) & (places < VOTERS + voters + raters)]))
         )
-        usual, apart, seconds = self._silence(instances, columns)
-        spoke = np.flatnonzero(said >= 0)
-        np.add.at(scores, (np.arange(LOGITS + 1)[:, None], said[spoke]), usual * seconds[:, spoke])
-        concerned = (said >= 0) | columns.any(axis=0)
-        scores[:, answer] -= apart * np.abs(seconds[:, concerned]).sum(axis=1)  # so much it can fall behind, at most
         votes = np.zeros(known)
         votes[of[share]] = values[share] * speakers
         whole = columns & (self.signs == 1.0)
@@ -265,7 +260,8 @@ class RunningVotes(Running):
             answer=answer,
             trust=pool.mixture * (1.0 - guesses),
             scores=scores,
-            pulls=(pulls + usual * seconds) @ columns.T,
+            pulls=pulls @ columns.T,
+            silence=self._silence(instances, columns, said, whole, known),
             shared=np.append(weights[:, SHARE], 0.0),
             naming=np.append(weights[:, NAMED], 0.0),
             votes=votes,
@@ -277,21 +273,21 @@ class RunningVotes(Running):
             fresh=fresh,
         )
 
-    def _silence(self, instances: Instances, columns: np.ndarray) -> tuple[float, float, np.ndarray]:
-        """What votes count by how many are silent, whoever of further voters speaks: the middle, and how far from it.
-
-        And the weights that they count with, (members, voters).
-        """
-        pool, voters = self.pool, int(self.blocks[0])
-        weights = np.zeros((LOGITS + 1, voters))
-        if not self.blocks[3] or not silence_varies(pool.silence):
-            return 0.0, 0.0, weights
-        weights[np.flatnonzero(INFORMED)] = pool.weights[INFORMED > 0, pool.counts[NARROW] :]
-        weights *= self.signs == 1.0
-        most = count_silent(instances, 0, pool.seen)
-        left = columns.any(axis=0) & (pool.seen[VOTERS : VOTERS + voters] == 1) & (instances.votes[0] < 0)
-        high, low = (silence_rating(pool.silence, count) for count in (most, most - int(left.sum())))
-        return 0.5 * (high + low), 0.5 * (high - low), weights
+    def _silence(
+        self, instances: Instances, columns: np.ndarray, said: np.ndarray, whole: np.ndarray, known: int
+    ) -> Silence:
+        """What votes count by how many are silent, if some of further voters speak; ``whole`` are their own columns."""
+        pool, voters, spoke = self.pool, int(self.blocks[0]), np.flatnonzero(said >= 0)
+        weights, scores = np.zeros((LOGITS + 1, voters)), np.zeros((LOGITS + 1, known))
+        lowest, highest = np.zeros((2, int(whole.any(axis=1).sum()) + 1))
+        if self.blocks[3] and silence_varies(pool.silence):
+            weights[np.flatnonzero(INFORMED)] = pool.weights[INFORMED > 0, pool.counts[NARROW] :]
+            weights *= self.signs == 1.0
+            np.add.at(scores, (np.arange(LOGITS + 1)[:, None], said[spoke]), weights[:, spoke])
+            silent = (pool.seen[VOTERS : VOTERS + voters] == 1) & (instances.votes[0] < 0)
+            lowest, highest = ratings_ahead(pool.silence, silent, columns, whole)
+        concerned = (said >= 0) | columns.any(axis=0)
+        return Silence(scores, weights @ columns.T, np.abs(weights[:, concerned]).sum(axis=1), lowest, highest)
 
     def follow_agreement(self, known: int) -> None:
         """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.

@@ -2,8 +2,9 @@
 
 Member m gives class c the score s_m(c), to which each voter adds something by what it says. For the answer a and a
 rival c the lead s_m(a) - s_m(c) is least when each voter left says what lowers it most; the share of all votes makes
-that depend on how many of them speak at all, so each number is looked at by itself. From the least leads x over all
-rivals follows a bound on the difference of the probabilities that the member gives to a and to c,
+that depend on how many of them speak at all, as do the second weights of voters by how many are silent, so each number
+is looked at by itself. From the least leads x over all rivals follows a bound on the difference of the probabilities
+that the member gives to a and to c,
 
     (1 - exp(-x_c)) / (1 + sum_j exp(-x_j))  if x_c >= 0,   (exp(x_c) - 1) / (exp(x_c) + 1)  if not,
 
@@ -22,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from linmax.learners.votes.confusions import Confusions, evidence_range
+from linmax.learners.votes.silence import silence_rating
 
-__all__ = ["Evidence", "Outlook", "stays"]
+__all__ = ["Evidence", "Outlook", "Silence", "ratings_ahead", "stays"]
 
 EACH_COUNT = 32  # voters left up to which each number of those who speak is looked at alone; beyond, ranges of numbers
 SURE = 1e-12  # a difference of probabilities that is more than rounding
@@ -39,6 +41,38 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Silence:
+    """What the second weights of voters add, which count by how many are silent (`linmax.learners.votes.silence`)."""
+
+    scores: np.ndarray  # (members, classes): of those who have spoken, for a rating of 1
+    pulls: np.ndarray  # (members, voters left): what a vote adds to the score of its class, for a rating of 1
+    most: np.ndarray  # (members,): the magnitudes of all of these weights
+    lowest: np.ndarray  # (voters counted left + 1,): the least rating if no more than so many of them speak
+    highest: np.ndarray  # the same, the greatest if no fewer do
+
+    def between(self, fewest: int, most: int) -> tuple[float, float]:
+        """The middle of the ratings if from ``fewest`` to ``most`` speak, and how far they can be from it."""
+        low, high = float(self.lowest[most]), float(self.highest[fewest])
+        return 0.5 * (high + low), 0.5 * (high - low)
+
+
+def ratings_ahead(
+    silence: np.ndarray, silent: np.ndarray, columns: np.ndarray, whole: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ``lowest`` and ``highest`` of `Silence`.
+
+    ``silent`` are the columns of the pool that are counted silent now, ``columns`` those of each voter left, which speak
+    at most if it does, and ``whole`` its own one, which then does. The first argument is the pool's ``silence``.
+    """
+    counted, now = whole.any(axis=1), int(silent.sum())
+    most, least = (columns & silent).sum(axis=1), (whole & silent).any(axis=1)
+    more = np.cumsum([most[~counted].sum(), *np.sort(most[counted])[::-1]])
+    fewer = np.cumsum([0, *np.sort(least[counted])])
+    lowest, highest = ([silence_rating(silence, now - int(heard)) for heard in ways] for ways in (more, fewer))
+    return np.array(lowest), np.array(highest)
+
+
+@dataclass(frozen=True)
 class Outlook:
     """One instance as the members see it, and what those who have not spoken can add.
 
@@ -50,6 +84,7 @@ class Outlook:
     scores: np.ndarray  # (members, classes): all that is certain, without evidence and the shares of votes
     pulls: np.ndarray  # (members, voters left): what a vote adds to the score of its class
     shared: np.ndarray  # (members,): weight of the share of votes that a class has
+    silence: Silence
     naming: np.ndarray  # (members,): weight of being named at all
     votes: np.ndarray  # (classes,): votes so far, raters' included
     speakers: float  # how many they are of
@@ -171,11 +206,13 @@ def _leads(outlook: Outlook, spoken: _Spoken, fewest: int, most: int) -> tuple[n
     naming = naming - np.maximum(outlook.naming, 0.0)[:, None] * unnamed
     if unnamed[answer]:
         naming = naming + np.minimum(outlook.naming, 0.0)[:, None]
-    sure = spoken.leads + shares + naming
+    rating, apart = outlook.silence.between(fewest, most)
+    seconds = rating * (outlook.silence.scores[:, [answer]] - outlook.silence.scores)
+    sure = spoken.leads + shares + naming + seconds - apart * outlook.silence.most[:, None]
     counted = outlook.columns >= 0
-    gains = outlook.shared[:, None] * units
-    low = outlook.pulls + gains.min(axis=1)[:, None] * counted
-    high = outlook.pulls + gains.max(axis=1)[:, None] * counted
+    gains, pulls = outlook.shared[:, None] * units, outlook.pulls + rating * outlook.silence.pulls
+    low = pulls + gains.min(axis=1)[:, None] * counted
+    high = pulls + gains.max(axis=1)[:, None] * counted
     elsewhere = np.minimum(spoken.for_answer + low[:, :, None], spoken.for_others)
     added = np.minimum(elsewhere, spoken.for_rival - high[:, :, None])
     sums = np.pad(np.cumsum(np.sort(added[:, counted], axis=1), axis=1), ((0, 0), (1, 0), (0, 0)))
