@@ -60,7 +60,7 @@ def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert figures["mistakes"] < 60
     assert figures["progressive_error"] == figures["mistakes"] / 600
     assert figures["test_error"] < 0.02
-    assert (figures["classes"], figures["features"], figures["format"], figures["scale"]) == (3, 43, "vw", "idf")
+    assert (figures["classes"], figures["features"], figures["format"], figures["scale"]) == (3, 43, "vw", "standard")
     assert figures["trials_per_second"] > 0
     assert [line.split()[2] for line in shown.splitlines()[1:11]] == [str(2**i) for i in range(10)]
     predicted = Path("p").read_text().splitlines()
@@ -127,7 +127,7 @@ def test_a_checkpoint_keeps_the_best_pass(data: Path) -> None:
 
     from linmax.models.streams.progressive import Progressive
 
-    work = Progressive(StreamModel("perceptron"), holdout=10)
+    work = Progressive(StreamModel("perceptron", scale="idf"), holdout=10)
     for batch in stream(data, model=work.model):
         work.play(batch)
     work.keep_best()

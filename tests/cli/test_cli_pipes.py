@@ -29,7 +29,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model of two classes, in the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("data.vw").write_text("".join(LINES * 20))
-    assert main(["learn", "data.vw", "--model", "m", "--learner", "perceptron", "--quiet"]) == 0
+    assert main(["learn", "data.vw", "--model", "m", "--learner", "perceptron", "--scale", "idf", "--quiet"]) == 0
     return tmp_path / "m"
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import linmax
 from linmax.core.contract import Instances
-from linmax.data.scaling import SCALINGS, Scaling
+from linmax.data.scaling import SCALINGS, WITHIN, Scaling
 
 pytestmark = pytest.mark.small
 NO_VOTES = (np.zeros((0, 0), np.int32), np.zeros(0), np.zeros((0, 0, 0)))
@@ -139,8 +139,60 @@ def test_auto_looks_at_the_first_instances():
     thick, thin = Scaling(), Scaling()
     thick.apply(np.ones((2, 2)))
     thin.apply(sparse.csr_array(np.eye(3)))
-    assert (thick.kind, thin.kind) == ("standard", "idf")
+    assert (thick.told, thin.told) == ("standard", "idf")
     assert (thick.prepends, thin.prepends) == (False, True)
+    with pytest.raises(ValueError, match="there were 0 dense attributes so far, got 2"):
+        thin.apply(np.ones((1, 2)))
+
+
+def sparse_rows(random: np.random.Generator, present: int, count: int = 60) -> list[dict[int, float]]:
+    """Of 40 attributes so many are there; some of them every time."""
+    return [
+        {int(i): float(v) for i, v in zip(random.permutation(40)[:present], random.normal(size=present), strict=True)}
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["auto", WITHIN])
+@pytest.mark.parametrize("present", [2, 9, 40])
+def test_auto_takes_sparse_numbers_for_numbers(kind, present):
+    rows = sparse_rows(np.random.default_rng(present), present)
+    scaling = Scaling()
+    if kind == WITHIN:
+        scaling.keep_within()
+    got = scaling.scale(np.zeros((60, 0)), *pack(rows), 1.0, 40)
+    kinds = {"idf", "standard" if kind == "auto" else "max"}
+    by_kind = {one: expected(one, rows, np.zeros((60, 0)), 1.0) for one in kinds}
+    told = []
+    for t in range(60):
+        met = len({i for row in rows[:t] for i in row})
+        share = sum(map(len, rows[:t])) / max(1, met * t)
+        told.append("idf" if share < max(0.1, 1.2 / math.sqrt(max(1, t))) else (kinds - {"idf"}).pop())
+        _, row, constant = by_kind[told[-1]][t]
+        piece = slice(got[1][t], got[1][t + 1])
+        found = dict(zip(got[2][piece].tolist(), got[3][piece].tolist(), strict=True))
+        assert found.pop(0) == pytest.approx(constant)
+        assert found == pytest.approx({i + 1: value for i, value in row.items()})
+    assert (set(told[30:]) == {"idf"}) == (present == 2)
+    assert kind == "auto" or np.abs(got[3]).max() <= 1.0
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("present", [2, 9, 40])
+def test_auto_is_the_same_cut_and_saved_anywhere(within, present):
+    rows = sparse_rows(np.random.default_rng(present), present)
+    whole = Instances(*NO_VOTES, np.zeros((60, 0)), *pack(rows), 1.0)
+    scaling, once, found = Scaling(), Scaling(), []
+    if within:
+        scaling.keep_within()
+        once.keep_within()
+    for begin in range(0, 60, 7):
+        piece = part(whole, begin, min(60, begin + 7))
+        scaling.apply(piece, learn=False)
+        found.append(scaling.apply(piece).values)
+        scaling = Scaling.from_state(scaling.description, {k: v.copy() for k, v in scaling.arrays.items()})
+    assert np.concatenate(found).tobytes() == once.apply(whole).values.tobytes()
+    assert scaling.told == once.told
 
 
 def test_columns_grow():

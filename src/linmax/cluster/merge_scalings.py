@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmax.data.moments import pooled_moments
-from linmax.data.scaling import Scaling
+from linmax.data.scaling import WITHIN, Scaling
 
 __all__ = ["merge_scalings"]
 
@@ -26,13 +26,15 @@ def merge_scalings(
     for scaling, places in zip(scalings, maps, strict=False):
         own = scaling.arrays["sparse"]
         sparse[places[: len(own)], 1] = np.maximum(sparse[places[: len(own)], 1], own[:, 1])
-    if first.kind == "max":
+    largest = first.kind in ("max", WITHIN)
+    if not largest:
+        sparse[:, 1] = 0.0
+    for sign, scaling, places in zip(signs, sources, maps, strict=True):
+        own, kept_columns = scaling.arrays["sparse"], 1 if largest else 2
+        sparse[places[: len(own)], :kept_columns] += sign * own[:, :kept_columns]
+    if largest:
         dense[:, 0] = np.max([scaling.arrays["dense"][:, 0] for scaling in scalings], axis=0)
     else:
-        sparse[:] = 0.0
-        for sign, scaling, places in zip(signs, sources, maps, strict=True):
-            own = scaling.arrays["sparse"]
-            sparse[places[: len(own)]] += sign * own
         full = [
             (sign, table)
             for sign, scaling in zip(signs, sources, strict=True)

@@ -1,29 +1,25 @@
 """What kind of attributes these are: numbers that are mostly there, or words of which each row has a few.
 
-It is decided by the data, not by what they came in: by the share of the attributes met so far that are not 0. While a
-stream is young that says little, so that more is asked for. Numbers are learned from by the groups for dense
-attributes, words by those for sparse ones, whatever array they are in.
+It is decided by the data, not by what they came in (`linmax.data.numeric`); a 0 counts as absent. Numbers are learned
+from by the groups for dense attributes, words by those for sparse ones, whatever array they are in.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 from numba import boolean, int32, int64, types
 
 from linmax.core.contract import Indices, Instances, Matrix, Vector
+from linmax.data.numeric import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
 from linmax.learners.mixing import Placement
 
 __all__ = ["DENSE", "MIXED", "SPARSE", "UNDECIDED", "Kinds"]
 
 UNDECIDED, DENSE, SPARSE, MIXED = range(4)
-NUMERIC_SHARE = 0.1  # of attributes that are not 0, from which on they are numbers
-FIRST_DOUBT = 1.2  # over the root of the trials: the share that is asked for at first
 MILLION = 1_000_000
-MOST_NUMERIC = 2048  # attributes that are taken for numbers, at most
 
 Whole = int32[::1]
 
@@ -130,9 +126,8 @@ class Kinds:
         """Decide from what was met so far; whether that is something new."""
         kind = self.fixed
         if kind == UNDECIDED:
-            enough = max(NUMERIC_SHARE, FIRST_DOUBT / math.sqrt(max(1, int(self.counts[2]))))
-            numbers = self.share >= enough and self.counts[0] <= MOST_NUMERIC
-            kind = DENSE if numbers else SPARSE
+            met, there, trials = (int(count) for count in self.counts[:3])
+            kind = DENSE if are_numbers(there, trials, met) else SPARSE
             self.counts[6] = int(MILLION * self.share)
         if kind == SPARSE and instances.indptr.size and instances.dense.shape[1]:
             kind = MIXED  # columns of numbers beside words: as they came

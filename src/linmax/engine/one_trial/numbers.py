@@ -13,6 +13,7 @@ from numba import float32, int32, int64, types
 
 from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.data.arrays import attributes_of
+from linmax.data.numeric import MOST_NUMERIC
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
 from linmax.engine.one_trial.objects import (
@@ -33,7 +34,7 @@ from linmax.engine.one_trial.objects import (
 from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import Record, RecordT
 from linmax.jit.compiling import JIT, address_of, kernel
-from linmax.learners.attribute_kinds import DENSE, MOST_NUMERIC
+from linmax.learners.attribute_kinds import DENSE
 from linmax.learners.dense_members import DenseMembers, DenseRoom, DenseRoomT, play_dense
 from linmax.learners.member_fusion import FusionRoom, FusionRoomT, fuse
 from linmax.learners.nearest_rows import NearestRoom, NearestRoomT, NearestRows, play_nearest

@@ -61,7 +61,7 @@ def ratings_ahead(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``lowest`` and ``highest`` of `Silence`.
 
-    ``silent`` are the columns of the pool that are counted silent now, ``columns`` those of each voter left, which speak
+    ``silent`` are the columns of the pool that are silent now, ``columns`` those of each voter left, which speak
     at most if it does, and ``whole`` its own one, which then does. The first argument is the pool's ``silence``.
     """
     counted, now = whole.any(axis=1), int(silent.sum())

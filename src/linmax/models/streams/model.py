@@ -158,8 +158,8 @@ class StreamModel(Known):
         indptr, columns = batch.indptr, batch.columns
         if not columns and not self.columns and self.dense_names:
             indptr = np.zeros(0, np.int64)
-        if learn and self.scaling.kind == "auto" and self.dense_names and self._bounded() is not None:
-            self.scaling.kind = "max"
+        if learn and not self.scaling.trials and self._bounded() is not None:
+            self.scaling.keep_within()
         dense, indptr, indices, values, constant = self.scaling.scale(
             batch.dense, indptr, batch.indices, batch.values, float(self.thresholds), columns, learn
         )
