@@ -101,7 +101,7 @@ def add_difference(
     if instances.indptr.size:
         lo, hi = instances.indptr[t], instances.indptr[t + 1]
         fits &= move_rows(weights, row, stride, classes, steps, instances.indices, instances.values, lo, hi)
-    elif not dense:  # the constant alone
+    elif not dense and instances.constant != 0.0:  # it alone
         weights[classes[0]] += rate * instances.constant
         weights[classes[1]] -= rate * instances.constant
         fits = max(abs(weights[classes[0]]), abs(weights[classes[1]])) < HUGE
