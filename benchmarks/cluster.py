@@ -41,12 +41,12 @@ from rich.table import Table
 
 from linmax import cluster, stream
 from linmax.cluster.costs import Measured, estimate
+from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.groups import RunPlan
 from linmax.cluster.merging import merge_since
 from linmax.cluster.mixing import Job
 from linmax.cluster.shards import shards_of
 from linmax.cluster.tree import FAN
-from linmax.cluster.workers import workers_of
 
 PASSES, SHARDS = 5, 8
 LEARNER = "A-perceptron"

@@ -304,7 +304,7 @@ def test_a_worker_that_dies_while_it_mixes_changes_no_bit(tmp_path, doomed):
     assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
 
 
-class Counting(cluster.workers.OnDask):
+class Counting(cluster.dask_workers.OnDask):
     """Counts the results that workers hold after each pass."""
 
     def __init__(self, client):
@@ -372,7 +372,7 @@ def blamed(folder, value):
 
 
 def test_what_tasks_share_is_computed_again_when_its_workers_died(tmp_path, doomed):
-    workers = cluster.workers.OnDask(doomed)
+    workers = cluster.dask_workers.OnDask(doomed)
     (model,) = workers.hold([dask.delayed(blamed)(str(tmp_path), 40)])
     tasks = [workers.submit(operator.add, model, more, name="sum") for more in (1, 2)]
     tasks.append(workers.submit(operator.concat, [model], [2], name="list"))

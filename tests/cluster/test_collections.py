@@ -16,8 +16,9 @@ from linmax.cli import main
 from linmax.cluster import groups
 from linmax.cluster.addresses import TableFile
 from linmax.cluster.contents import content_of
+from linmax.cluster.dask_workers import OnDask
 from linmax.cluster.shards import shards_of
-from linmax.cluster.workers import Here, OnDask
+from linmax.cluster.workers import Here
 
 pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask", reason="the extra cluster is not installed")

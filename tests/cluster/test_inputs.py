@@ -12,7 +12,8 @@ import linmax
 from linmax import cluster
 from linmax.cluster import versions
 from linmax.cluster.addresses import listed, parts_of
-from linmax.cluster.workers import Here, OnDask
+from linmax.cluster.dask_workers import OnDask
+from linmax.cluster.workers import Here
 
 pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask", reason="the extra cluster is not installed")

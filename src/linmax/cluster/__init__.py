@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from linmax.cluster.connecting import connect
 from linmax.cluster.fusing import fuse
 from linmax.cluster.learning import learn
 from linmax.cluster.mixing import fit
 from linmax.cluster.results import Fit, Pass, Progress
 from linmax.cluster.shards import ShardError
 from linmax.cluster.sweeping import Swept, sweep
-from linmax.cluster.workers import connect
 
 if TYPE_CHECKING:
     from linmax.cluster.classifier import DaskClassifier

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from linmax.cluster.addresses import opened
+from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.shards import Refused, ShardError, State, shards_of
-from linmax.cluster.workers import TaskOutcome, workers_of
+from linmax.cluster.workers import TaskOutcome
 from linmax.models.fusion.estimator import VoteFusion
 from linmax.models.online import Learner
 from linmax.models.streams import StreamModel, stream

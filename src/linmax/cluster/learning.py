@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from linmax.cluster.connecting import connect
 from linmax.cluster.mixing import fit
 from linmax.cluster.partitions import is_joint
 from linmax.cluster.results import Fit, Progress
 from linmax.cluster.shards import shards_of
-from linmax.cluster.workers import connect
 
 if TYPE_CHECKING:
     from rich.console import Console

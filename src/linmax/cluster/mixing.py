@@ -17,6 +17,7 @@ from typing import Any
 from linmax.cluster.beforehand import checked_reading, refuse_missing_files
 from linmax.cluster.checkpoints import Folder
 from linmax.cluster.contents import content_of
+from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.groups import (
     GroupReport,
     RunPlan,
@@ -38,7 +39,7 @@ from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
 from linmax.cluster.tree import Node, children, covered, top, whole_nodes
 from linmax.cluster.versions import refuse_other_versions, versions
 from linmax.cluster.voting import checked_votes_reading
-from linmax.cluster.workers import TaskOutcome, Workers, workers_of
+from linmax.cluster.workers import TaskOutcome, Workers
 from linmax.engine.notation import as_learner
 from linmax.models.fusion.online import OnLineFusion
 from linmax.models.streams import StreamModel
@@ -178,9 +179,8 @@ def fit(
     refuse_missing_files(workers, parts)
     try:
         job.run(job.start(model, passes), passes)
-    except BaseException:  # Ctrl-C among them, after which the traceback may keep this alive
+    finally:  # a traceback, or a cycle of references, may keep this alive
         workers.abandon()
-        raise
     return job.result
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linmax.cluster.apart import EngineApart
+from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.shards import Refused, State, refuse_untold
-from linmax.cluster.workers import Here, Workers, workers_of
+from linmax.cluster.workers import Here, Workers
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.engine.engine import Engine, Settings

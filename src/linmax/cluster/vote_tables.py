@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from linmax.cluster.beforehand import refuse_missing_files
+from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.shards import Refused, ShardError, shards_of, why
 from linmax.cluster.voting import columns_of_votes, label_among
-from linmax.cluster.workers import workers_of
 from linmax.data.blocks import missing
 from linmax.data.score_columns import rated_columns
 
