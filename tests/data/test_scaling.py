@@ -139,7 +139,7 @@ def test_auto_looks_at_the_first_instances():
     thick, thin = Scaling(), Scaling()
     thick.apply(np.ones((2, 2)))
     thin.apply(sparse.csr_array(np.eye(3)))
-    assert (thick.told, thin.told) == ("standard", "idf")
+    assert (thick.in_effect, thin.in_effect) == ("standard", "idf")
     assert (thick.prepends, thin.prepends) == (False, True)
     with pytest.raises(ValueError, match="there were 0 dense attributes so far, got 2"):
         thin.apply(np.ones((1, 2)))
@@ -192,7 +192,7 @@ def test_auto_is_the_same_cut_and_saved_anywhere(within, present):
         found.append(scaling.apply(piece).values)
         scaling = Scaling.from_state(scaling.description, {k: v.copy() for k, v in scaling.arrays.items()})
     assert np.concatenate(found).tobytes() == once.apply(whole).values.tobytes()
-    assert scaling.told == once.told
+    assert scaling.in_effect == once.in_effect
 
 
 def test_columns_grow():

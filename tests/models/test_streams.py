@@ -707,7 +707,7 @@ def test_20_newsgroups_progressively():
     np.random.default_rng(0).shuffle(lines)
     model = linmax.streams.StreamModel("A-perceptron")
     wrong = sum(int((model.learn(batch) != batch.labels).sum()) for batch in stream(lines[:4000], model=model))
-    assert model.scaling.told == "idf"
+    assert model.scaling.in_effect == "idf"
     assert wrong / 4000 < 0.33
 
 

@@ -99,7 +99,7 @@ def _figures(result: Fit[Any]) -> dict[str, Any]:
     first, model = result.passes[0], result.model
     return {
         "learner": str(model.learner),
-        "scale": model.scaling.told,
+        "scale": model.scaling.in_effect,
         "trials": first.trials,
         "mistakes": first.mistakes,
         "progressive_error": first.mistakes / first.trials if first.trials else None,

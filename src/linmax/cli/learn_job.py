@@ -313,7 +313,7 @@ class LearnJob:
         assert self.stream is not None
         figures: dict[str, Any] = {
             "learner": str(model.learner),
-            "scale": model.scaling.told,
+            "scale": model.scaling.in_effect,
             "format": self.stream.format,
             "trials": first.trials,
             "mistakes": first.mistakes,

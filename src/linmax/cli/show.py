@@ -61,7 +61,7 @@ def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], ar
     model = StreamModel.from_state(description, arrays)
     found = {
         "learner": str(model.learner),
-        "scale": model.scaling.told,
+        "scale": model.scaling.in_effect,
         "trials": model.trials,
         "updates": model.updates,
         "features": model.features,

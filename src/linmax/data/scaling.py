@@ -84,6 +84,16 @@ def standardise(value: float, stats: np.ndarray, learn: bool) -> float:
 
 
 @kernel()
+def kind_now(asked: int, trials: int, values: int, attributes: int) -> int:
+    """The kind itself, or what the data decides: so many sparse values, and attributes, were met in so many trials."""
+    if asked < AUTO:
+        return asked
+    if not are_numbers(values, trials, attributes):
+        return IDF
+    return MAX if asked == AUTO_WITHIN else STANDARD
+
+
+@kernel()
 def note(asked: int, kind: int, value: float, trials: np.ndarray, stats: np.ndarray) -> None:
     """Count a value of a sparse attribute, and what of its statistics the present kind does not keep itself."""
     trials[1] += 1
@@ -127,9 +137,7 @@ def scale_rows(
     sparse_shift = shift - dense_shift
     put = 0
     for t in range(dense.shape[0]):
-        if asked >= AUTO:
-            numbers = MAX if asked == AUTO_WITHIN else STANDARD
-            kind = numbers if are_numbers(trials[1], past, trials[2]) else IDF
+        kind = kind_now(asked, past, trials[1], trials[2])
         squares = 0.0
         for f in range(width):
             value = dense[t, f]
@@ -239,13 +247,9 @@ class Scaling:
         return int(self._trials[0])
 
     @property
-    def told(self) -> str:
+    def in_effect(self) -> str:
         """The kind by which the next instance is scaled."""
-        if self.kind not in ("auto", WITHIN) or not self.trials:
-            return self.kind
-        past, there, attributes = self._trials.tolist()
-        numbers = "standard" if self.kind == "auto" else "max"
-        return numbers if are_numbers(there, past, attributes) else "idf"
+        return KINDS[kind_now(KINDS.index(self.kind), *self._trials.tolist())] if self.trials else self.kind
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from linmax.util.checks import at_least
 if TYPE_CHECKING:
     from linmax.models.fusion.state import FusionState
 
-NO_VOTE = (list, np.ndarray)  # of votes, which are no vote
+SEVERAL = (list, np.ndarray)  # types of what holds several votes
 
 __all__ = [
     "VoteBatch",
@@ -185,7 +185,7 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
     elif isinstance(instance, Mapping):
         rows = {name: [vote] for name, vote in instance.items()}
-        several = next((n for n, v in instance.items() if state.normaliser is None and isinstance(v, NO_VOTE)), None)
+        several = next((n for n, v in instance.items() if state.normaliser is None and isinstance(v, SEVERAL)), None)
         if several is not None:
             raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
     else:

@@ -273,7 +273,9 @@ class LinearMaxClassifier(OnLineClassifier):
     def _shown(self, name: str) -> WeightArrays:
         found = super()._shown(name)
         if self._scaling.kind not in ("max", "none"):
-            raise AttributeError(f"{name}: with scale={self._scaling.told!r} scores are not linear in the attributes")
+            raise AttributeError(
+                f"{name}: with scale={self._scaling.in_effect!r} scores are not linear in the attributes"
+            )
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
