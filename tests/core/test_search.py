@@ -164,7 +164,7 @@ def test_no_lead_beyond_doubt_is_false() -> None:
             for i in rng.permutation(size):
                 single += weights.astype(np.float32)[i] * rated.astype(np.float32)[:, i]
             error = abs(float(single[0] - single[1]) - float((rated[0] - rated[1]) @ weights))
-            panel = Panel(np.zeros(0, np.int8), np.zeros(1, np.float32), largest)
+            panel = Panel(np.zeros(0, np.int8), np.zeros(1, np.float32), largest, np.zeros((0, 0), np.int64))
             assert error <= python(doubt)(panel, size)
 
 
@@ -184,7 +184,7 @@ def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest
         votes, labels = rng.integers(-1, k, (trials, voters), dtype=np.int32), rng.integers(0, k, trials)
         instances = no_instances(trials)._replace(votes=votes, signs=np.ones(voters), constant=1.0)
         groups = -(-size // 4)
-        panel = Panel(np.zeros(groups * 6 * 16, np.int8), np.zeros(0, np.float32), 1.0)
+        panel = Panel(np.zeros(groups * 6 * 16, np.int8), np.zeros(0, np.float32), 1.0, np.zeros((0, 0), np.int64))
         python(fill_panel)(instances, labels, state, panel)
         weights = rng.standard_normal(size) * 10.0 ** rng.uniform(-3.0, 0.0, size)
         weights[voters + k :] = 0.0

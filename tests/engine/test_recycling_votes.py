@@ -10,7 +10,8 @@ import pytest
 import linmax
 from linmax.core.contract import SHIFT
 from linmax.engine import first_state
-from linmax.engine.recycling_votes import bits_set, form_of
+from linmax.engine.recycling_votes import form_of
+from linmax.engine.vote_steps import bits_set
 from linmax.jit.compiling import JIT
 from linmax.jit.selection import plain_agreeing
 from linmax.techniques.node import Run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from linmax.jit import panels, vote_panels
+from linmax.jit import panels, vote_leads, vote_panels
 from linmax.jit.compiling import JIT
 
 pytestmark = pytest.mark.skipif(not JIT, reason="without the compiler the reference is what runs")
@@ -38,7 +38,7 @@ def sum_codes(scores: Any, codes: Any, base: int, tables: Any, unit: Any) -> Non
 
 @njit
 def close_codes(sums: Any, codes: Any, base: int, tables: Any, slack: int) -> int:
-    return vote_panels.close_codes(sums, codes, base, tables, slack)
+    return vote_leads.close_codes(sums, codes, base, tables, slack)
 
 
 @njit
@@ -131,7 +131,7 @@ def test_sums_of_codes(pairs: int, groups: int) -> None:
         for slack in (-3000, -1, 0, 40, 32767):
             sums, plain = (np.zeros(2 * pairs * LANES, np.int16) for _ in range(2))
             close = close_codes(sums, codes, base, tables, slack)
-            assert close == vote_panels.plain_close_codes(plain, codes, base, tables, slack)
+            assert close == vote_leads.plain_close_codes(plain, codes, base, tables, slack)
             assert np.array_equal(sums, plain)
             assert sums[vote_panels.sum_place(1, 9)] == 4 * found[1, 9]
 

@@ -297,6 +297,7 @@ class Panel(NamedTuple):
     codes: np.ndarray  # int8 [block, pair of rows, group, row, lane]: a bit for each of four voters that vote for a row
     ratings: np.ndarray  # float32 [block, row, coordinate, lane], when there are other sub-experts than voters
     largest: float  # largest rating
+    voters: np.ndarray  # int64 [instance, class]: with codes, a bit for each coordinate that rates the class, if few
 
 
 class Members(NamedTuple):
@@ -354,7 +355,7 @@ def _example() -> tuple[Instances, Members, State]:
 
 
 InstancesT, MembersT, StateT = (typeof(example) for example in _example())
-PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0))
+PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0, np.zeros((1, 1), np.int64)))
 Bytes = uint8[::1]
 Labels = int32[::1]
 LabelTable = int32[:, ::1]

@@ -33,6 +33,7 @@ from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel, written_out
 from linmax.jit.panels import LANES
 from linmax.jit.selection import put_votes
+from linmax.jit.vote_moves import COPIES
 from linmax.jit.vote_panels import TABLE
 
 __all__ = [
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
-POWERS = 2 + 2049  # which they are, then the powers -1024 to 1024
+POWERS = 2 + 8193  # which they are, then as many before as after one
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 
@@ -82,6 +83,7 @@ class Scratch(NamedTuple):
     leads: np.ndarray
     candidate: np.ndarray  # a hypothesis written out
     powers: np.ndarray  # powers that a rule has taken, see `linmax.engine.recycling_votes`
+    copies: np.ndarray  # (COPIES, 1, whole vectors): a member that is worked on there, see `linmax.jit.vote_moves`
 
 
 class MemberView(NamedTuple):
@@ -154,6 +156,7 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
         np.zeros(LANES, np.float32),
         np.zeros(size if rows or voting else 0),
         np.zeros(POWERS if rows else 0),
+        np.zeros((COPIES, 1, 4 * groups)),
     )
 
 

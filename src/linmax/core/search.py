@@ -40,9 +40,9 @@ from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel, written_out
 from linmax.jit.panels import add_lanes, close_lanes, magnitude, used_below
 from linmax.jit.selection import lowest_bit
+from linmax.jit.vote_leads import close_codes
 from linmax.jit.vote_panels import (
     TABLE,
-    close_codes,
     code_place,
     fill_tables,
     sum_codes,
@@ -81,6 +81,16 @@ def row_of(cls: int, label: int) -> int:
 
 
 @kernel()
+def note_voters(instances: Instances, t: int, base: int, voters: np.ndarray) -> None:
+    """Which coordinates rate each class, in instance t, as bits."""
+    for c in range(voters.size):
+        voters[c] = 1 << (base + c) if instances.constant != 0.0 else 0
+    for i in range(instances.signs.size):
+        if instances.votes[t, i] >= 0:
+            voters[instances.votes[t, i]] |= 1 << i
+
+
+@kernel()
 def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Panel) -> None:
     """Write instance t out into its lane, which is zeros."""
     shape = state.shape
@@ -92,6 +102,8 @@ def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Pan
         start = t // LANES * groups * rows * LANES + t % LANES
         for place in range(start, start + groups * rows * LANES, LANES):
             panel.codes[place] = 0
+        if panel.voters.shape[0]:
+            note_voters(instances, t, base, panel.voters[t])
         for i in range(voters):
             if instances.votes[t, i] >= 0:
                 panel.codes[start + code_place(row_of(instances.votes[t, i], label), i // 4, groups)] |= 1 << i % 4
@@ -245,9 +257,10 @@ def next_in_panel(
 @kernel(hot=True)
 def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
     """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
-    best, top, second = 0, int(sums[np.uint64(sum_place(0, lane))]), -BEYOND_STEPS
+    first = sum_place(0, lane)
+    best, top, second = 0, int(sums[np.uint64(first)]), -BEYOND_STEPS
     for row in range(1, known):
-        value = int(sums[np.uint64(sum_place(row, lane))])
+        value = int(sums[np.uint64(first + 16 * row - 8 * (row & 1))])  # at its `sum_place`
         second = max(second, min(top, value))
         best = row if value > top else best
         top = max(top, value)

@@ -8,10 +8,11 @@ from linmax.core.contract import Panel, State
 from linmax.core.member import LANES
 from linmax.engine.coordinates import aligned
 from linmax.techniques.hypothesis_log import LOG_NUMBERS, Log
+from linmax.techniques.recycling import BITS_IN_WORD
 
 __all__ = ["NO_LOG", "NO_PANEL", "new_log", "new_panel", "state_log"]
 
-NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
+NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0, np.zeros((0, 0), np.int64))
 NO_LOG = Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, LOG_NUMBERS)), np.zeros((0, 0), np.int32))
 
 
@@ -20,8 +21,9 @@ def new_panel(state: State, size: int, k: int, codes: bool, largest: float) -> P
     places, coordinates = -(-size // LANES) * LANES, state.weights.shape[1]
     if codes:
         rows, groups = k + k % 2, -(-coordinates // 4)
-        return Panel(aligned(places * rows * groups, dtype=np.int8), NO_PANEL.ratings, largest)
-    return Panel(NO_PANEL.codes, aligned(places * coordinates * k, dtype=np.float32), largest)
+        voters = np.zeros((places, k), np.int64) if coordinates <= BITS_IN_WORD else NO_PANEL.voters
+        return Panel(aligned(places * rows * groups, dtype=np.int8), NO_PANEL.ratings, largest, voters)
+    return Panel(NO_PANEL.codes, aligned(places * coordinates * k, dtype=np.float32), largest, NO_PANEL.voters)
 
 
 def state_log(state: State) -> Log:

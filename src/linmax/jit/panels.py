@@ -44,6 +44,7 @@ __all__ = [
     "plain_magnitude",
     "plain_used_below",
     "used_below",
+    "write_used_below",
 ]
 
 LANES = 16  # instances of a panel
@@ -96,7 +97,7 @@ def _write_magnitude(builder: Any, values: Any, size: Any) -> None:
     builder.ret(builder.extract_element(builder.fadd(totals, rest), ir.Constant(I32, 0)))
 
 
-def _write_used_below(builder: Any, uses: Any, first: Any, limit: Any) -> None:
+def write_used_below(builder: Any, uses: Any, first: Any, limit: Any) -> None:
     """One comparison of sixteen."""
     counts = builder.load(vector_pointer(builder, uses, first, LANES), align=4)
     below = builder.icmp_signed("<", counts, broadcast(builder, builder.trunc(limit, I32), LANES))
@@ -151,7 +152,7 @@ if JIT:
             data = data_pointer(context, builder, sig.args[0], args[0])
             inside_array(context, builder, sig.args[0], args[0], args[1], integer(LANES))
             how = "alwaysinline"
-            return call_own(builder, "linmax_used_below", I64, _write_used_below, data, *args[1:], how=how)
+            return call_own(builder, "linmax_used_below", I64, write_used_below, data, *args[1:], how=how)
 
         return int64(int32[::1], int64, int64), codegen
 

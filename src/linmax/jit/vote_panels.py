@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, float64, int8, int16, int64, types
+from numba import float32, float64, int8, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, inside, inside_array, kernel
-from linmax.jit.panels import LANES, plain_close_lanes
+from linmax.jit.panels import LANES
 from linmax.jit.vectors import (
     DOUBLE,
     FLOAT,
@@ -41,11 +41,11 @@ from linmax.jit.vectors import (
 __all__ = [
     "NARROW",
     "TABLE",
-    "close_codes",
     "code_place",
     "digit_bits",
     "fill_tables",
-    "plain_close_codes",
+    "narrow_sums",
+    "pair_sums",
     "plain_fill_tables",
     "plain_sum_codes",
     "sum_codes",
@@ -57,7 +57,6 @@ TABLE = 2 * LANES  # bytes of a table of subset sums: the low digits, then the h
 NARROW = 8  # tables up to which low digits have 5 bits, else 8
 FEW_STEPS, MANY_STEPS = 3800, 16000  # what magnitudes add up to, so that no sum outgrows its two digits
 ABOVE = 16384  # added before a number is cut to a whole one, so that it is positive
-UNROLLED = 4  # pairs of rows that are added up side by side, in registers
 
 
 @kernel()
@@ -115,16 +114,6 @@ def plain_sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, tables: np
         scores[row] = np.float32(unit) * total
 
 
-def plain_close_codes(sums: np.ndarray, codes: np.ndarray, base: int, tables: np.ndarray, slack: int) -> int:
-    """`plain_close_lanes` of the sums in whole steps, which are left in ``sums`` (int16) at their `sum_place`."""
-    scores = np.zeros((sums.size // LANES, LANES), np.float32)
-    plain_sum_codes(scores, codes, base, tables, 1.0)
-    for row in range(len(scores)):
-        for lane in range(LANES):
-            sums[sum_place(row, lane)] = scores[row, lane]
-    return plain_close_lanes(scores, slack)
-
-
 def _bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
     """``table[places]``, lane by lane: a shuffle of bytes where the processor has one."""
     halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
@@ -154,9 +143,15 @@ def _bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
 
 
 def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any, totals: Any) -> None:
-    """Four weights, each in those of sixteen lanes whose number has its bit."""
-    sums, four, whole_four = (ir.VectorType(kind, lanes) for kind, lanes in ((I16, LANES), (DOUBLE, 4), (I64, 4)))
-    has_bit = [ir.Constant(sums, [-(entry >> bit & 1) for entry in range(LANES)]) for bit in range(4)]
+    """Of four weights the first two and the last two: none, either or both, as the bits of the lane's number say."""
+    four, whole_four = ir.VectorType(DOUBLE, 4), ir.VectorType(I64, 4)
+    pairs = [ir.Constant(ir.VectorType(I32, 4), [first, first + 2, first, first + 2]) for first in (0, 1)]
+    all_eight = ir.Constant(ir.VectorType(I32, 8), list(range(8)))  # the four, then what the pairs add up to
+    places = ((8, 0, 1, 4), (8, 2, 3, 5))  # 8: nothing
+    subsets = [
+        ir.Constant(ir.VectorType(I32, LANES), [two[entry >> 2 * late & 3] for entry in range(LANES)])
+        for late, two in enumerate(places)
+    ]
     narrow = builder.icmp_signed("<=", groups, integer(NARROW))
     bits = builder.select(narrow, ir.Constant(I16, 5), ir.Constant(I16, 8))
     low_part = builder.select(narrow, ir.Constant(I16, 31), ir.Constant(I16, 255))
@@ -173,16 +168,15 @@ def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any,
             builder.fptosi(above, ir.VectorType(I32, 4)), ir.Constant(ir.VectorType(I32, 4), [ABOVE] * 4)
         )
         off = magnitudes(builder.fsub(scaled, builder.sitofp(steps, four)))
-        steps, total = builder.trunc(steps, ir.VectorType(I16, 4)), ir.Constant(sums, None)
-        for bit in range(4):
-            every = ir.Constant(ir.VectorType(I32, LANES), [bit] * LANES)
-            total = builder.add(total, builder.and_(builder.shuffle_vector(steps, steps, every), has_bit[bit]))
+        steps = builder.trunc(steps, ir.VectorType(I16, 4))
+        both = builder.add(*(builder.shuffle_vector(steps, steps, two) for two in pairs))
+        known = builder.shuffle_vector(steps, both, all_eight)
+        total = builder.add(*(builder.shuffle_vector(known, ir.Constant(known.type, None), two) for two in subsets))
         low = builder.and_(total, broadcast(builder, low_part, LANES))
         high = builder.ashr(total, broadcast(builder, bits, LANES))
-        for part, half in enumerate((low, high)):
-            place = builder.add(builder.mul(group, integer(TABLE)), integer(part * LANES))
-            there = vector_pointer(builder, tables, place, LANES)
-            builder.store(builder.trunc(half, ir.VectorType(I8, LANES)), there, align=1)
+        digits = builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(I32, TABLE), list(range(TABLE))))
+        there = vector_pointer(builder, tables, builder.mul(group, integer(TABLE)), TABLE)
+        builder.store(builder.trunc(digits, ir.VectorType(I8, TABLE)), there, align=1)
         return [builder.fadd(all_, more) for all_, more in zip(so_far, (magnitudes(scaled), off), strict=True)]
 
     def whole(first: Any, so_far: list[Any]) -> list[Any]:
@@ -224,7 +218,7 @@ def _look_up(builder: Any, features: str, codes: Any, tables: Any, groups: Any, 
     return [_bytes_at(builder, features, builder.load(there, align=1), places) for there in halves]
 
 
-def _narrow_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, numbers: list[Any]) -> list[Any]:
+def narrow_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, numbers: list[Any]) -> list[Any]:
     """The sums of pairs of rows in 16 bits, two vectors each, where bytes hold the sums of digits."""
 
     def add(group: Any, totals: list[Any]) -> list[Any]:
@@ -253,7 +247,7 @@ def _wide_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any
     return loop(builder, integer(0), 1, groups, [ir.Constant(_SUMS, None)] * 2, add)[1:]
 
 
-def _pair_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any) -> list[Any]:
+def pair_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any) -> list[Any]:
     """The sums of one pair of rows, by either way."""
     few, many, end = (builder.append_basic_block(name) for name in ("few", "many", "end"))
     builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, many)
@@ -261,7 +255,7 @@ def _pair_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any
     for block in (few, many):
         builder.position_at_end(block)
         given = (builder, features, codes, tables, groups)
-        ways.append((_narrow_sums(*given, [number]) if block is few else _wide_sums(*given, number), builder.block))
+        ways.append((narrow_sums(*given, [number]) if block is few else _wide_sums(*given, number), builder.block))
         builder.branch(end)
     builder.position_at_end(end)
     sums = []
@@ -281,7 +275,7 @@ def _write_codes(features: str) -> Any:
 
     def write(builder: Any, scores: Any, pairs: Any, codes: Any, tables: Any, groups: Any, unit: Any) -> None:
         def pair(number: Any, _: list[Any]) -> list[Any]:
-            totals = _pair_sums(builder, features, codes, tables, groups, number)
+            totals = pair_sums(builder, features, codes, tables, groups, number)
             for r, lanes in enumerate(rows):
                 whole = builder.shuffle_vector(*totals, lanes)
                 value = builder.fmul(
@@ -293,60 +287,6 @@ def _write_codes(features: str) -> Any:
 
         loop(builder, integer(0), 1, pairs, [], pair)
         builder.ret_void()
-
-    return write
-
-
-def _write_close_codes(features: str) -> Any:
-    """The same, but that the sums stay whole and the label's lead is compared at once."""
-    swapped = ir.Constant(ir.VectorType(I32, LANES), [*range(8, 16), *range(8)])
-    joined = ir.Constant(ir.VectorType(I32, LANES), [*range(8), *range(16, 24)])
-    halves = ir.Constant(ir.VectorType(I32, LANES), [*range(8), *range(8)])
-
-    def write(builder: Any, sums: Any, pairs: Any, codes: Any, tables: Any, groups: Any, slack: Any) -> None:
-        def most(a: Any, b: Any) -> Any:
-            return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-        def keep(number: Any, totals: list[Any]) -> list[Any]:
-            for late, total in enumerate(totals):
-                place = builder.add(builder.mul(number, integer(2 * LANES)), integer(late * LANES))
-                builder.store(total, vector_pointer(builder, sums, place, LANES), align=2)
-            return totals
-
-        def pair(number: Any) -> list[Any]:
-            return keep(number, _pair_sums(builder, features, codes, tables, groups, number))
-
-        def others(number: Any, best: list[Any]) -> list[Any]:
-            return [most(a, b) for a, b in zip(best, pair(number), strict=True)]
-
-        def second(label: list[Any]) -> list[Any]:
-            swaps = [builder.shuffle_vector(total, total, swapped) for total in label]
-            return [builder.shuffle_vector(total, total, halves) for total in swaps]
-
-        def finish(label: list[Any], best: list[Any]) -> None:
-            best = [most(total, builder.shuffle_vector(total, total, swapped)) for total in best]
-            leads = builder.sub(builder.shuffle_vector(*label, joined), builder.shuffle_vector(*best, joined))
-            close = builder.icmp_signed("<=", leads, broadcast(builder, builder.trunc(slack, I16), LANES))
-            builder.ret(builder.zext(builder.bitcast(close, I16), I64))
-
-        few, other = builder.append_basic_block("few"), builder.append_basic_block("other")
-        builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, other)
-        builder.position_at_end(few)
-        choice = builder.switch(pairs, other)
-        for count in range(1, UNROLLED + 1):
-            case = builder.append_basic_block("case")
-            choice.add_case(integer(count), case)
-            builder.position_at_end(case)
-            totals = _narrow_sums(builder, features, codes, tables, groups, [integer(n) for n in range(count)])
-            label, *rest = [keep(integer(n), totals[2 * n : 2 * n + 2]) for n in range(count)]
-            best = second(label)
-            for more in rest:
-                best = [most(a, b) for a, b in zip(best, more, strict=True)]
-            finish(label, best)
-        builder.position_at_end(other)
-        label = pair(integer(0))  # the label in one half, the second row in the other
-        _, *best = loop(builder, integer(1), 1, pairs, second(label), others)
-        finish(label, best)
 
     return write
 
@@ -388,23 +328,5 @@ if JIT:
 
         return types.void(float32[:, ::1], int8[::1], int64, int8[::1], float32), codegen
 
-    @intrinsic
-    def close_codes(_, sums, codes, base, tables, slack):  # type: ignore[no-untyped-def]
-        """See `plain_close_codes`; the rows are even in number."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            to = array_struct(context, builder, sig.args[0], args[0])
-            pairs = builder.sdiv(to.nitems, integer(2 * LANES))
-            at = data_pointer(context, builder, sig.args[1], *args[1:3])
-            of = array_struct(context, builder, sig.args[3], args[3])
-            groups = builder.sdiv(of.nitems, integer(TABLE))
-            inside(context, builder, integer(0), integer(1), pairs)
-            length = builder.mul(builder.mul(pairs, groups), integer(TABLE))
-            inside_array(context, builder, sig.args[1], args[1], args[2], length)
-            write = _write_close_codes(context.codegen()._tm_features)
-            return call_own(builder, "linmax_close_codes", I64, write, to.data, pairs, at, of.data, groups, args[4])
-
-        return int64(int16[::1], int8[::1], int64, int8[::1], int64), codegen
-
 else:
-    fill_tables, sum_codes, close_codes = plain_fill_tables, plain_sum_codes, plain_close_codes
+    fill_tables, sum_codes = plain_fill_tables, plain_sum_codes

@@ -34,9 +34,15 @@ def sizes(p: float) -> tuple[float, ...]:
 
 
 @kernel()
+def pace(scalars: np.ndarray, params: np.ndarray) -> float:
+    """C / (sqrt(p-1) sqrt(k))."""
+    return params[3] / math.sqrt((params[0] - 1.0) * (scalars[UPDATES] + 1.0))
+
+
+@kernel()
 def step_size(scalars: np.ndarray, params: np.ndarray, size: float) -> float:
     """C / (sqrt(p-1) sqrt(k) ||z||_p)."""
-    return params[3] / math.sqrt((params[0] - 1.0) * (scalars[UPDATES] + 1.0)) / size
+    return pace(scalars, params) / size
 
 
 @kernel()

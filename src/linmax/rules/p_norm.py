@@ -22,6 +22,7 @@ __all__ = ["p_norm"]
 
 FAR = 340.0  # a logarithm beyond that of HUGE, at which the loop rescales; its square still fits a float
 MOST, LEAST = math.exp(FAR), math.exp(-FAR)
+MOST_HALVES = 32.0  # multiples of 1/2 up to this are powers by multiplication
 
 
 @kernel(SPREAD)
@@ -36,7 +37,7 @@ def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) 
 def power(base: float, exponent: float) -> float:
     """base^exponent, base >= 0; small multiples of 1/2 by multiplication, which takes a tenth of the time."""
     halves = 2.0 * exponent
-    if not (halves == math.floor(halves) and 0.0 <= halves <= 32.0):
+    if not (halves == math.floor(halves) and 0.0 <= halves <= MOST_HALVES):
         return base**exponent if base <= 1.0 or exponent * math.log(base) < 700.0 else math.inf
     left = int(halves)
     result = math.sqrt(base) if left % 2 else 1.0

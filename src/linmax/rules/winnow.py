@@ -25,6 +25,7 @@ __all__ = ["committee", "winnow"]
 
 NEAR = 200.0  # a power alpha^s is written out while its logarithm is within this
 LISTED_POWERS = 1024  # powers of alpha up to this, and down to minus this, are looked up
+FIRST_POWER = 4  # of the parameters: from it on the powers
 
 
 @cache
@@ -51,7 +52,7 @@ def weight_at(s: float, shift: float, params: np.ndarray) -> float:
     if shift != 0.0:
         return params[1] * math.exp(s * params[2] - shift)
     if abs(s) <= LISTED_POWERS and s == math.floor(s):
-        return params[1] * params[4 + LISTED_POWERS + int(s)]
+        return params[1] * params[FIRST_POWER + LISTED_POWERS + int(s)]
     return params[1] * params[0] ** s
 
 

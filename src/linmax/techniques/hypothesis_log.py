@@ -51,7 +51,8 @@ from linmax.core.search import Trials, doubt, filled, in_steps, lane_scores, sur
 from linmax.jit.compiling import kernel
 from linmax.jit.panels import close_lanes
 from linmax.jit.selection import lowest_bit
-from linmax.jit.vote_panels import TABLE, close_codes
+from linmax.jit.vote_leads import close_codes
+from linmax.jit.vote_panels import TABLE
 
 __all__ = [
     "LOG_NUMBERS",
