@@ -24,6 +24,7 @@ class Lowering:
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
+        self._alike: dict[Any, list[int]] = {}  # members by what is quick to compare of their rules
 
     def __call__(self, learner: Any) -> Node:
         """The node of a description."""
@@ -59,11 +60,14 @@ class Lowering:
     def _place(self, wanted: Run) -> int:
         """The number of a member that does what is wanted, added if there is none."""
         average = (wanted.averaging, wanted.fade)
-        for place, run in enumerate(self.runs):
+        alike = self._alike.setdefault((wanted.rule.name, wanted.rule.values[:1]), [])
+        for place in alike:
+            run = self.runs[place]
             same_average = not wanted.averaging or not run.averaging or (run.averaging, run.fade) == average
             if run.rule == wanted.rule and run.recycling == wanted.recycling and same_average:
                 if wanted.averaging:
                     run.averaging, run.fade = average
                 return place
+        alike.append(len(self.runs))
         self.runs.append(wanted)
         return len(self.runs) - 1

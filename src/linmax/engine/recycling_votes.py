@@ -27,11 +27,9 @@ from linmax.core.member import CHANGED, FAILED, LANES, MemberView, Scratch
 from linmax.core.search import Trials, score_votes, sure_rival, usable
 from linmax.engine.vote_steps import give_back, learn, paces_of, take_copies
 from linmax.jit.compiling import address_of, kernel
-from linmax.jit.panels import magnitude
 from linmax.jit.selection import lowest_bit
 from linmax.jit.vote_leads import next_close
-from linmax.jit.vote_moves import WEIGHTS
-from linmax.jit.vote_panels import TABLE, fill_tables, whole_steps
+from linmax.jit.vote_panels import TABLE, whole_steps
 from linmax.rules.alma import step as alma_step
 from linmax.rules.perceptron import step as perceptron_step
 from linmax.rules.winnow import step as winnow_step
@@ -40,7 +38,6 @@ from linmax.techniques.recycling import FOREVER, LEFT_RANGE, NOT_LEARNED, RECYCL
 
 __all__ = ["form_of", "recycle_votes", "recycler_of"]
 
-FIRST_SHARE, LEAST_SHARE = 0.85, 0.6  # of the steps of a table: what the weights use at first, and at least
 NEARLY = 0.01  # of a step: far more than the rounding of sums of weights
 
 
@@ -78,25 +75,6 @@ def look(view: MemberView, scratch: Scratch, trials: Trials, t: int) -> int:
         return -1
     margin = scores[label] - scores[rival]
     return rival if margin <= view.scalars[REACH] and (shape[ON_TIES] or first != label or margin > 0.0) else -1
-
-
-@kernel(hot=True)
-def aimed(view: MemberView, scratch: Scratch, unit: float) -> tuple[float, float]:
-    """Fill the tables with the weights as they are now: (steps of a weight of 1, what a lead must exceed to be one).
-
-    A unit that still does is kept: then nothing waits for the sum of the magnitudes. Without tables both are 0.
-    """
-    steps = whole_steps(scratch.tables.size // TABLE)
-    total, off = 0.0, 0.0
-    if unit > 0.0:
-        total, off = fill_tables(scratch.copies[WEIGHTS, 0], unit, scratch.tables)
-    if not LEAST_SHARE * steps < total < steps:
-        total = magnitude(view.weights)
-        if not 0.0 < total < np.inf:
-            return 0.0, 0.0
-        unit = FIRST_SHARE * steps / total
-        _, off = fill_tables(scratch.copies[WEIGHTS, 0], unit, scratch.tables)
-    return unit, min(off + NEARLY + view.scalars[REACH] * unit, 32767.0)
 
 
 @kernel(hot=True)
@@ -147,14 +125,14 @@ def recycle_copies(
     found, size, quiet, t, steps, unit, slack = end - 1, end - begin, 0, begin, 0, 0.0, 0.0
     paces = paces_of(view, form)
     while found >= 0:
-        outcome = learn(view, scratch, trials, found, rival, form, paces)
+        outcome, unit, off = learn(view, scratch, trials, found, rival, form, paces, unit)
         if outcome == FAILED:
             return LEFT_RANGE
         if outcome == CHANGED:
             trials.uses[found] += 1
             steps += 1
             quiet = 0
-            unit, slack = aimed(view, scratch, unit)
+            slack = min(off + NEARLY + view.scalars[REACH] * unit, 32767.0)
             paces = paces_of(view, form)
         elif steps == 0:
             return NOT_LEARNED

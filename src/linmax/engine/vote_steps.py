@@ -26,6 +26,7 @@ from linmax.core.member import (
 )
 from linmax.core.search import Trials
 from linmax.jit.compiling import kernel
+from linmax.jit.panels import magnitude
 from linmax.jit.selection import lowest_bit
 from linmax.jit.vote_moves import (
     BACKLOG,
@@ -43,12 +44,14 @@ from linmax.jit.vote_moves import (
     note_moves,
     power_moves,
 )
+from linmax.jit.vote_panels import TABLE, fill_tables, whole_steps
 from linmax.rules.alma import BOUND, LOG_C, NORMALISE, SIZES, pace, project
 from linmax.rules.p_norm import LEAST, MOST, MOST_HALVES
 from linmax.rules.winnow import FIRST_POWER, LISTED_POWERS, settle, weight_at
 
 __all__ = ["bits_set", "give_back", "learn", "paces_of", "take_copies"]
 
+FIRST_SHARE, LEAST_SHARE = 0.85, 0.6  # of the steps of a table: what the weights use at first, and at least
 NOT_TRIED = -1
 FIRST_LISTED = 2  # of the powers that are listed, after the scale and the rule that they are of
 NEAR_POWERS = 8  # listed before and after one that is missing
@@ -174,20 +177,53 @@ def drowned(scalars: np.ndarray, means: np.ndarray) -> bool:
     return means[averages.WEIGHT] > LONG * averages.term(RAW, scalars, means) * means[averages.AGE]
 
 
+@kernel()
+def aimed(view: MemberView, scratch: Scratch, unit: float) -> tuple[float, float]:
+    """Fill the tables with the weights as they are now: (steps of a weight of 1, steps by which rounding moved them).
+
+    A unit that still does is kept: then nothing waits for the sum of the magnitudes. Without tables both are 0.
+    """
+    steps = whole_steps(scratch.tables.size // TABLE)
+    total, off = 0.0, 0.0
+    if unit > 0.0:
+        total, off = fill_tables(scratch.copies[WEIGHTS, 0], unit, scratch.tables)
+    if not LEAST_SHARE * steps < total < steps:
+        total = magnitude(view.weights)
+        if not 0.0 < total < np.inf:
+            return 0.0, 0.0
+        unit = FIRST_SHARE * steps / total
+        _, off = fill_tables(scratch.copies[WEIGHTS, 0], unit, scratch.tables)
+    return unit, off
+
+
 @kernel(hot=True)
 def learn(
-    view: MemberView, scratch: Scratch, trials: Trials, t: int, rival: int, form: int, paces: tuple[float, float]
-) -> int:
-    """The rule's step on instance t: up for those who vote for its label, down for those who vote for the rival."""
-    means, scalars, copies, afresh = view.sums, view.scalars, scratch.copies, False
+    view: MemberView,
+    scratch: Scratch,
+    trials: Trials,
+    t: int,
+    rival: int,
+    form: int,
+    paces: tuple[float, float],
+    unit: float,
+) -> tuple[int, float, float]:
+    """The rule's step on instance t: up for those who vote for its label, down for those who vote for the rival.
+
+    Returns what came of it, and what `aimed` found. The tables, for which the next search waits, are filled before the
+    averages are brought up to date.
+    """
+    means, scalars, copies, afresh, shift = view.sums, view.scalars, scratch.copies, False, view.scalars[SHIFT]
     up, down = trials.panel.voters[t, trials.labels[t]], trials.panel.voters[t, rival]
     bits = up | down
     if form == NORMED and bits == 0:
-        return UNCHANGED
+        return UNCHANGED, unit, 0.0
     done = move_votes(view, scratch, up, down, form, paces)
     if done < 0 or not done & DONE:
-        return step_by_rule(view, scratch, trials, t, rival, form, done >= 0)
+        outcome = step_by_rule(view, scratch, trials, t, rival, form, done >= 0)
+        unit, off = aimed(view, scratch, unit)
+        return outcome, unit, off
     fits = done & FITS != 0
+    unit, off = aimed(view, scratch, unit)
     if means[averages.IDLE] > 0.0:
         afresh = averages.settle(averages.term(view.kind, scalars, means), means)
     mass = scalars[MASS]
@@ -213,7 +249,10 @@ def learn(
         settle(view.weights, scalars, mass, view.params[3])
     elif form == ADDS:
         scalars[TOP] = 0.0 if fits else np.inf
-    return finish(view, fits, afresh)
+    outcome = finish(view, fits, afresh)
+    if scalars[SHIFT] != shift:  # the weights may have been scaled
+        unit, off = aimed(view, scratch, unit)
+    return outcome, unit, off
 
 
 @kernel(hot=True)
