@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
-POWERS = 2 + 8193  # which they are, then as many before as after one
+POWERS = 3 + 8193  # which they are, then as many before as after one
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 

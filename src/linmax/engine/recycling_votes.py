@@ -20,12 +20,13 @@ from linmax.core.contract import (
     RAW,
     REACH,
     RECYCLED,
+    SHIFT,
     UPDATES,
 )
 from linmax.core.linear_max import TINY, rescore, top_two
 from linmax.core.member import CHANGED, FAILED, LANES, MemberView, Scratch
 from linmax.core.search import Trials, score_votes, sure_rival, usable
-from linmax.engine.vote_steps import give_back, learn, paces_of, take_copies
+from linmax.engine.vote_steps import give_back, learn, paces_of, room_for, take_copies
 from linmax.jit.compiling import address_of, kernel
 from linmax.jit.selection import lowest_bit
 from linmax.jit.vote_leads import next_close
@@ -123,9 +124,12 @@ def recycle_copies(
 ) -> float:
     """`recycle_votes` for a view of copies."""
     found, size, quiet, t, steps, unit, slack = end - 1, end - begin, 0, begin, 0, 0.0, 0.0
-    paces = paces_of(view, form)
+    paces, room, shift = paces_of(view, form), 0, 0.0
     while found >= 0:
-        outcome, unit, off = learn(view, scratch, trials, found, rival, form, paces, unit)
+        if form == MULTIPLIES and (room <= 0 or shift != view.scalars[SHIFT]):
+            room, shift = room_for(view, scratch.powers), view.scalars[SHIFT]
+        outcome, unit, off = learn(view, scratch, trials, found, rival, form, paces, unit, room)
+        room -= 1
         if outcome == FAILED:
             return LEFT_RANGE
         if outcome == CHANGED:

@@ -33,27 +33,21 @@ from linmax.jit.vote_moves import (
     DONE,
     FITS,
     GROWN,
-    LEAD,
     MEMORY,
-    MOVED,
     OLD,
     OLD_MEMORY,
     WEIGHTS,
-    add_moves,
     norm_moves,
-    note_moves,
-    power_moves,
 )
 from linmax.jit.vote_panels import TABLE, fill_tables, whole_steps
 from linmax.rules.alma import BOUND, LOG_C, NORMALISE, SIZES, pace, project
 from linmax.rules.p_norm import LEAST, MOST, MOST_HALVES
 from linmax.rules.winnow import FIRST_POWER, LISTED_POWERS, settle, weight_at
 
-__all__ = ["bits_set", "give_back", "learn", "paces_of", "take_copies"]
+__all__ = ["bits_set", "give_back", "learn", "paces_of", "room_for", "take_copies"]
 
 FIRST_SHARE, LEAST_SHARE = 0.85, 0.6  # of the steps of a table: what the weights use at first, and at least
-NOT_TRIED = -1
-FIRST_LISTED = 2  # of the powers that are listed, after the scale and the rule that they are of
+FIRST_LISTED = 3  # of the powers that are listed, after the scale and the rule that they are of
 NEAR_POWERS = 8  # listed before and after one that is missing
 
 present_apart = kernel(apart=True)(getattr(present, "py_func", present))
@@ -99,57 +93,130 @@ def bits_set(bits: int) -> int:
 
 
 @kernel()
+def middle_of(shift: float, params: np.ndarray) -> int:
+    """The exponent in the middle of a list of powers: that of a weight which is stored as about 1."""
+    return math.floor(shift / params[2])
+
+
+@kernel()
 def list_powers(view: MemberView, powers: np.ndarray, support: np.ndarray) -> None:
     """List the powers near those of the coordinates ``support``, at the present scale, for the steps to come."""
     shift, params, far = view.scalars[SHIFT], view.params, (powers.size - FIRST_LISTED) // 2
     middle = middle_of(shift, params)
-    if powers[0] != shift or powers[1] != params[2]:  # those of another member, or scale
-        powers[0], powers[1] = shift, params[2]
+    if not is_listed(view, powers):  # those of another member, or scale
+        powers[0], powers[1], powers[2] = shift, params[2], params[1]
         for place in range(FIRST_LISTED, powers.size):
             powers[place] = np.nan
     for j in range(support.size):
         exponent = view.memory[0, support[j]]
         if exponent == math.floor(exponent) and abs(exponent - middle) < far - NEAR_POWERS:
             for s in range(int(exponent) - NEAR_POWERS, int(exponent) + NEAR_POWERS + 1):
-                place = FIRST_LISTED + far + s - int(middle)
+                place = FIRST_LISTED + far + s - middle
                 if powers[place] != powers[place]:
                     powers[place] = weight_at(float(s), shift, params)
 
 
 @kernel()
-def middle_of(shift: float, params: np.ndarray) -> float:
-    """The exponent in the middle of a list: that of a weight which is stored as about 1."""
-    return math.floor(shift / params[2])
+def is_listed(view: MemberView, powers: np.ndarray) -> bool:
+    """Whether the powers that are listed are of this member at its present scale."""
+    return bool(powers[0] == view.scalars[SHIFT] and powers[1] == view.params[2] and powers[2] == view.params[1])
 
 
 @kernel(hot=True)
-def move_votes(view: MemberView, scratch: Scratch, up: int, down: int, form: int, paces: tuple[float, float]) -> int:
-    """The weights' part of a step: what `linmax.jit.vote_moves` says of it, or NOT_TRIED."""
+def add_votes(view: MemberView, copies: np.ndarray, up: int, down: int) -> int:
+    """The weights' part of the Perceptron's step: bits of `linmax.jit.vote_moves`."""
+    weights, old, rate, bits, fits = copies[WEIGHTS, 0], copies[OLD, 0], view.params[0], up | down, True
+    while bits != 0:
+        bit = lowest_bit(bits)
+        i = np.uint64(bit)
+        old[i] = weights[i]
+        new = weights[i] + rate * (1 - 2 * ((down >> bit) & 1))
+        weights[i] = new
+        fits &= abs(new) < HUGE
+        bits &= bits - 1
+    return DONE | (FITS if fits else 0)
+
+
+@kernel(hot=True)
+def multiply_votes(
+    view: MemberView, copies: np.ndarray, up: int, down: int, table: np.ndarray, zero: int, start: float
+) -> tuple[int, float]:
+    """The same for Winnow's step, and its MASS; ``table[zero]`` is the power 0, nan where none has been taken."""
+    weights, memory, old = copies[WEIGHTS, 0], copies[MEMORY, 0], copies[OLD, 0]
+    mass, bits, fits = view.scalars[MASS], up | down, True
+    while bits != 0:
+        bit = lowest_bit(bits)
+        i = np.uint64(bit)
+        exponent, before = memory[i] + (1 - 2 * ((down >> bit) & 1)), weights[i]
+        new = start * table[np.uint64(int(exponent) + zero)]
+        mass += new - before
+        old[i] = before
+        memory[i] = exponent
+        weights[i] = new
+        bits &= bits - 1
+    if mass < 0.5 * HUGE:  # no weight is larger: all are positive
+        return DONE | FITS, mass
+    bits, known = up | down, mass == mass
+    while bits != 0:
+        bit = lowest_bit(bits)
+        i = np.uint64(bit)
+        fits &= abs(weights[i]) < HUGE
+        if not known:
+            weights[i] = old[i]
+            memory[i] -= 1 - 2 * ((down >> bit) & 1)
+        bits &= bits - 1
+    return (DONE if known else 0) | (FITS if fits else 0), mass
+
+
+@kernel()
+def room_for(view: MemberView, powers: np.ndarray) -> int:
+    """For how many steps all powers of Winnow's weights will be in the list, as far as it is filled; 0 without one."""
+    far, middle = LISTED_POWERS, 0
+    if is_listed(view, powers):
+        far, middle = (powers.size - FIRST_LISTED) // 2, middle_of(view.scalars[SHIFT], view.params)
+    elif view.scalars[SHIFT] != 0.0:
+        return 0
+    room = far
+    for i in range(view.weights.size):
+        exponent = view.memory[0, i]
+        if exponent == exponent:  # nan where the coordinate does not exist
+            if exponent != math.floor(exponent) or abs(exponent - middle) >= far:
+                return 0
+            room = min(room, far - abs(int(exponent) - middle))
+    return room
+
+
+@kernel(hot=True)
+def move_votes(
+    view: MemberView, scratch: Scratch, up: int, down: int, form: int, paces: tuple[float, float], room: int
+) -> tuple[int, float]:
+    """The weights' part of a step, and Winnow's MASS: bits of `linmax.jit.vote_moves`; not DONE is left to the rule."""
     params, copies, powers, shift = view.params, scratch.copies, scratch.powers, view.scalars[SHIFT]
     if form == ADDS:
-        return add_moves(copies, up, down, params[0], HUGE)
+        return add_votes(view, copies, up, down), 0.0
     if form == MULTIPLIES:
-        if powers[0] == shift and powers[1] == params[2]:
-            table, far = powers[FIRST_LISTED:], (powers.size - FIRST_LISTED) // 2
-            return power_moves(copies, up, down, table, far, middle_of(shift, params), 1.0, HUGE)
-        if shift == 0.0:
-            return power_moves(copies, up, down, params[FIRST_POWER:], LISTED_POWERS, 0.0, params[1], HUGE)
-        return NOT_TRIED
+        if room <= 0:
+            return 0, 0.0
+        table, zero, start = params[FIRST_POWER:], LISTED_POWERS, params[1]
+        if is_listed(view, powers):
+            far = (powers.size - FIRST_LISTED) // 2
+            table, zero, start = powers[FIRST_LISTED:], far - middle_of(shift, params), 1.0
+        return multiply_votes(view, copies, up, down, table, zero, start)
     halves = 2.0 * (params[0] - 1.0)
     if shift != 0.0 or halves != math.floor(halves) or halves > MOST_HALVES:
-        return NOT_TRIED
+        return 0, 0.0
     size = params[SIZES + bits_set(up | down)] if params[NORMALISE] != 0.0 else params[BOUND]
-    amount = paces[0] / size / paces[1]
-    return norm_moves(copies, up, down, amount, int(halves), (LEAST, MOST, HUGE))
+    done = norm_moves(copies, up, down, paces[0] / size / paces[1], int(halves), (LEAST, MOST, HUGE))
+    if not done & DONE:
+        for i in range(view.weights.size):
+            view.weights[i] = copies[OLD, 0, i]
+            view.memory[0, i] = copies[OLD_MEMORY, 0, i]
+    return done, 0.0
 
 
 @kernel(hot=True)
-def step_by_rule(view: MemberView, scratch: Scratch, trials: Trials, t: int, rival: int, form: int, tried: bool) -> int:
-    """`present` instance t to the rule itself, with the copies as they were before `move_votes`."""
-    weights, memory, copies = view.weights, view.memory, scratch.copies
-    for i in range(weights.size if tried else 0):
-        weights[i] = copies[OLD, 0, i]
-        memory[0, i] = copies[OLD_MEMORY, 0, i]
+def step_by_rule(view: MemberView, scratch: Scratch, trials: Trials, t: int, rival: int, form: int) -> int:
+    """`present` instance t to the rule itself."""
     label = trials.labels[t]
     count = difference_of_votes(trials.instances, t, view.shape, label, rival, scratch.support, scratch.z)
     outcome = present_apart(view, scratch, count, -1.0)
@@ -175,6 +242,23 @@ def drowned(scalars: np.ndarray, means: np.ndarray) -> bool:
     if abs(low) < 900.0 and means[averages.WEIGHT] <= limit * math.ldexp(1.0, int(low)):
         return False
     return means[averages.WEIGHT] > LONG * averages.term(RAW, scalars, means) * means[averages.AGE]
+
+
+@kernel(hot=True)
+def note_votes(view: MemberView, copies: np.ndarray, bits: int) -> None:
+    """What `averages.note` does of a step that changed the weights at these bits from OLD."""
+    weights, old, backlog, means = copies[WEIGHTS, 0], copies[OLD, 0], copies[BACKLOG, 0], view.sums
+    weight, square, cross = means[averages.WEIGHT], means[averages.SQUARE], means[averages.CROSS]
+    while bits != 0:
+        i = np.uint64(lowest_bit(bits))
+        new, before = weights[i], old[i]
+        square += new * new - before * before
+        cross += (weight * before - backlog[i]) * (new - before)
+        backlog[i] += weight * (new - before)
+        bits &= bits - 1
+    means[averages.SQUARE] = square
+    if view.kind:
+        means[averages.CROSS] = cross
 
 
 @kernel()
@@ -206,6 +290,7 @@ def learn(
     form: int,
     paces: tuple[float, float],
     unit: float,
+    room: int,
 ) -> tuple[int, float, float]:
     """The rule's step on instance t: up for those who vote for its label, down for those who vote for the rival.
 
@@ -217,17 +302,17 @@ def learn(
     bits = up | down
     if form == NORMED and bits == 0:
         return UNCHANGED, unit, 0.0
-    done = move_votes(view, scratch, up, down, form, paces)
-    if done < 0 or not done & DONE:
-        outcome = step_by_rule(view, scratch, trials, t, rival, form, done >= 0)
+    done, mass = move_votes(view, scratch, up, down, form, paces, room)
+    if not done & DONE:
+        outcome = step_by_rule(view, scratch, trials, t, rival, form)
         unit, off = aimed(view, scratch, unit)
         return outcome, unit, off
     fits = done & FITS != 0
     unit, off = aimed(view, scratch, unit)
     if means[averages.IDLE] > 0.0:
         afresh = averages.settle(averages.term(view.kind, scalars, means), means)
-    mass = scalars[MASS]
     if form == NORMED:
+        mass = scalars[MASS]
         while bits != 0:
             mass += copies[GROWN, 0, np.uint64(lowest_bit(bits))]
             bits &= bits - 1
@@ -235,16 +320,7 @@ def learn(
         project(view.weights, view.memory, scalars, view.params)
         if view.kind and means[averages.WEIGHT] > 0.0 and drowned(scalars, means):
             averages.rebase(view.kind, copies[OLD, 0, : view.weights.size], view.backlog, means)
-        bits = up | down
-    note_moves(copies, means[averages.WEIGHT])
-    square, cross = means[averages.SQUARE], means[averages.CROSS]
-    while bits != 0:
-        i = np.uint64(lowest_bit(bits))
-        square += copies[GROWN, 0, i]
-        cross += copies[LEAD, 0, i] * copies[MOVED, 0, i]
-        mass += copies[MOVED, 0, i]
-        bits &= bits - 1
-    means[averages.SQUARE], means[averages.CROSS] = square, cross if view.kind else means[averages.CROSS]
+    note_votes(view, copies, up | down)
     if form == MULTIPLIES:
         settle(view.weights, scalars, mass, view.params[3])
     elif form == ADDS:

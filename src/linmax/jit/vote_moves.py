@@ -1,8 +1,8 @@
-"""Steps of the papers' rules on votes, four weights at a time.
+"""ALMA's step on votes, four weights at a time.
 
 A member is worked on in copies of its arrays: rows of numbers, each a whole number of vectors long, see the constants.
 A step goes up for the voters of one class and down for those of another; both are given as bits. All lanes are
-computed, and those of nobody written back as they were, so that nothing waits for a loop over the bits.
+computed, and the weights of those who vote for neither stay as they were.
 
 The functions ``plain_...`` define the results; they run when the compiler is off.
 """
@@ -23,10 +23,7 @@ from linmax.jit.compiling import JIT, inside
 from linmax.jit.vectors import (
     BIT,
     DOUBLE,
-    FUSE,
-    I32,
     I64,
-    VOID,
     array_struct,
     broadcast,
     call_own,
@@ -42,24 +39,16 @@ __all__ = [
     "DONE",
     "FITS",
     "GROWN",
-    "LEAD",
     "MEMORY",
-    "MOVED",
     "OLD",
     "OLD_MEMORY",
     "WEIGHTS",
-    "add_moves",
     "norm_moves",
-    "note_moves",
-    "plain_add_moves",
     "plain_norm_moves",
-    "plain_note_moves",
-    "plain_power_moves",
-    "power_moves",
 ]
 
-WEIGHTS, MEMORY, BACKLOG, OLD, OLD_MEMORY, MOVED, LEAD, GROWN = range(8)
-COPIES = 8  # rows: the state, the weights and the memory before the step, and what averages need of the step
+WEIGHTS, MEMORY, BACKLOG, OLD, OLD_MEMORY, GROWN = range(6)
+COPIES = 6  # rows: the state, the weights and the memory before the step, and growth of the norm
 DONE, FITS = 1, 2  # bits of what a step returns: it was possible, and all new weights are below the limit
 
 _LANES = 4
@@ -73,39 +62,6 @@ def plain_signs(copies: np.ndarray, up: int, down: int) -> np.ndarray:
     return np.array([float((up >> i & 1) - (down >> i & 1)) for i in places])
 
 
-def plain_add_moves(copies: np.ndarray, up: int, down: int, amount: float, limit: float) -> int:
-    """Weights move by an amount; what they were is kept in OLD."""
-    signs = plain_signs(copies, up, down)
-    copies[OLD, 0] = copies[WEIGHTS, 0]
-    copies[WEIGHTS, 0] += signs * amount
-    return DONE | (FITS if (np.abs(copies[WEIGHTS, 0, signs != 0.0]) < limit).all() else 0)
-
-
-def plain_power_moves(
-    copies: np.ndarray, up: int, down: int, table: np.ndarray, listed: int, middle: float, start: float, limit: float
-) -> int:
-    """Exponents in MEMORY move by 1, and weights become ``start`` times the powers that ``table`` lists.
-
-    It lists so many before and after that of ``middle``. Where an exponent is not listed, or nan is, the step is not
-    DONE; OLD and OLD_MEMORY have what was there.
-    """
-    signs = plain_signs(copies, up, down)
-    copies[OLD, 0], copies[OLD_MEMORY, 0] = copies[WEIGHTS, 0], copies[MEMORY, 0]
-    copies[MEMORY, 0] += signs
-    result = DONE | FITS
-    for i in np.flatnonzero(signs):
-        s = copies[MEMORY, 0, i] - middle
-        if not abs(s) <= listed or s != math.floor(s):
-            result &= ~DONE
-            continue
-        copies[WEIGHTS, 0, i] = start * table[int(s) + listed]
-        if math.isnan(copies[WEIGHTS, 0, i]):
-            result &= ~DONE
-        if not abs(copies[WEIGHTS, 0, i]) < limit:
-            result &= ~FITS
-    return result
-
-
 def plain_norm_moves(
     copies: np.ndarray, up: int, down: int, amount: float, halves: int, bounds: tuple[float, ...]
 ) -> int:
@@ -116,10 +72,10 @@ def plain_norm_moves(
     """
     signs, (least, most, limit) = plain_signs(copies, up, down), bounds
     copies[OLD, 0], copies[OLD_MEMORY, 0] = copies[WEIGHTS, 0], copies[MEMORY, 0]
-    copies[MEMORY, 0] += signs * amount
+    copies[MEMORY, 0] += np.where(signs != 0.0, signs * amount, 0.0)
     result = DONE | FITS
     for i in np.flatnonzero(signs):
-        v = copies[MEMORY, 0, i]
+        v = float(copies[MEMORY, 0, i])
         base, left = abs(v), halves // 2
         size = math.sqrt(base) if halves % 2 else 1.0
         while left:
@@ -132,18 +88,10 @@ def plain_norm_moves(
         if not size < limit:
             result &= ~FITS
         copies[WEIGHTS, 0, i] = math.copysign(size, v)
-    now, before = np.abs(copies[WEIGHTS, 0] * copies[MEMORY, 0]), np.abs(copies[OLD, 0] * copies[OLD_MEMORY, 0])
-    copies[GROWN, 0] = now - before
+    with np.errstate(over="ignore", invalid="ignore"):
+        now, before = np.abs(copies[WEIGHTS, 0] * copies[MEMORY, 0]), np.abs(copies[OLD, 0] * copies[OLD_MEMORY, 0])
+        copies[GROWN, 0] = now - before
     return result
-
-
-def plain_note_moves(copies: np.ndarray, weight: float) -> None:
-    """What `linmax.core.averages` keeps of a step: BACKLOG as it is now, and the terms of its sums."""
-    new, old, backlog = copies[WEIGHTS, 0], copies[OLD, 0], copies[BACKLOG, 0]
-    copies[MOVED, 0] = new - old
-    copies[LEAD, 0] = weight * old - backlog
-    copies[GROWN, 0] = new * new - old * old
-    copies[BACKLOG, 0] += weight * copies[MOVED, 0]
 
 
 class _Rows:
@@ -205,49 +153,6 @@ def _write_moves(
         clear = builder.icmp_unsigned("==", some, ir.Constant(some.type, 0))
         result = builder.or_(result, builder.select(clear, integer(bit), integer(0)))
     builder.ret(result)
-
-
-def _write_add(builder: Any, copies: Any, width: Any, up: Any, down: Any, amount: Any, limit: Any) -> None:
-    def move(rows: _Rows, rises: Any, falls: Any) -> tuple[Any, Any]:
-        return builder.fadd(rows[WEIGHTS], _steps(builder, rises, falls, amount)), constants(1, _LANES, BIT)
-
-    _write_moves(builder, (copies, width, up, down), limit, move)
-
-
-def _write_power(
-    builder: Any,
-    copies: Any,
-    width: Any,
-    up: Any,
-    down: Any,
-    table: Any,
-    listed: Any,
-    middle: Any,
-    start: Any,
-    limit: Any,
-) -> None:
-    """Exponents that are not listed are looked up in the middle."""
-    most = broadcast(builder, builder.sitofp(listed, DOUBLE), _LANES)
-
-    def move(rows: _Rows, rises: Any, falls: Any) -> tuple[Any, Any]:
-        old = rows[MEMORY]
-        rows[OLD_MEMORY] = old
-        exponents = builder.fadd(old, _steps(builder, rises, falls, ir.Constant(DOUBLE, 1.0)))
-        rows[MEMORY] = exponents
-        exponents = builder.fsub(exponents, broadcast(builder, middle, _LANES))
-        near = builder.fcmp_ordered("<=", _magnitude(builder, exponents), most)
-        safe = builder.select(near, exponents, ir.Constant(_FOUR, None))
-        whole = builder.fptosi(safe, ir.VectorType(I32, _LANES))
-        listed_here = builder.and_(near, builder.fcmp_ordered("==", builder.sitofp(whole, _FOUR), safe))
-        powers = ir.Constant(_FOUR, ir.Undefined)
-        for lane in range(_LANES):
-            place = builder.sext(builder.extract_element(whole, ir.Constant(I32, lane)), I64)
-            power = builder.load(builder.gep(table, [builder.add(place, listed)]))
-            powers = builder.insert_element(powers, power, ir.Constant(I32, lane))
-        new = builder.fmul(powers, broadcast(builder, start, _LANES))
-        return new, builder.and_(listed_here, builder.fcmp_ordered("ord", new, new))
-
-    _write_moves(builder, (copies, width, up, down), limit, move)
 
 
 def _power(builder: Any, base: Any, halves: Any) -> Any:
@@ -312,22 +217,6 @@ def _write_norm(
     _write_moves(builder, (copies, width, up, down), limit, move)
 
 
-def _write_note(builder: Any, copies: Any, width: Any, weight: Any) -> None:
-    def body(first: Any, _: list[Any]) -> list[Any]:
-        rows, times = _Rows(builder, copies, width, first), broadcast(builder, weight, _LANES)
-        new, old, backlog = rows[WEIGHTS], rows[OLD], rows[BACKLOG]
-        moved = builder.fsub(new, old)
-        rows[MOVED] = moved
-        rows[LEAD] = builder.fsub(builder.fmul(times, old, flags=FUSE), backlog, flags=FUSE)
-        squares = [builder.fmul(value, value, flags=FUSE) for value in (new, old)]
-        rows[GROWN] = builder.fsub(*squares, flags=FUSE)
-        rows[BACKLOG] = builder.fadd(backlog, builder.fmul(times, moved, flags=FUSE), flags=FUSE)
-        return []
-
-    loop(builder, integer(0), _LANES, width, [], body)
-    builder.ret_void()
-
-
 if JIT:
 
     def _copies(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
@@ -337,30 +226,6 @@ if JIT:
         inside(context, builder, integer(0), builder.mul(width, integer(COPIES)), array.nitems)
         inside(context, builder, builder.and_(width, integer(_LANES - 1)), integer(1), integer(1))
         return [array.data, width]
-
-    @intrinsic
-    def add_moves(_, copies, up, down, amount, limit):  # type: ignore[no-untyped-def]
-        """See `plain_add_moves`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            rows = _copies(context, builder, sig.args[0], args[0])
-            return call_own(builder, "linmax_add_moves", I64, _write_add, *rows, *args[1:])
-
-        return int64(float64[:, :, ::1], int64, int64, float64, float64), codegen
-
-    @intrinsic
-    def power_moves(_, copies, up, down, table, listed, middle, start, limit):  # type: ignore[no-untyped-def]
-        """See `plain_power_moves`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            rows = _copies(context, builder, sig.args[0], args[0])
-            powers = array_struct(context, builder, sig.args[3], args[3])
-            count = builder.add(builder.mul(args[4], integer(2)), integer(1))
-            inside(context, builder, integer(0), count, powers.nitems)
-            rest = (*args[1:3], powers.data, *args[4:])
-            return call_own(builder, "linmax_power_moves", I64, _write_power, *rows, *rest)
-
-        return int64(float64[:, :, ::1], int64, int64, float64[::1], int64, float64, float64, float64), codegen
 
     @intrinsic
     def norm_moves(_, copies, up, down, amount, halves, bounds):  # type: ignore[no-untyped-def]
@@ -374,21 +239,5 @@ if JIT:
         three = types.UniTuple(float64, 3)
         return int64(float64[:, :, ::1], int64, int64, float64, int64, three), codegen
 
-    @intrinsic
-    def note_moves(_, copies, weight):  # type: ignore[no-untyped-def]
-        """See `plain_note_moves`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            rows = _copies(context, builder, sig.args[0], args[0])
-            call_own(builder, "linmax_note_moves", VOID, _write_note, *rows, args[1])
-            return context.get_dummy_value()
-
-        return types.void(float64[:, :, ::1], float64), codegen
-
 else:
-    add_moves, power_moves, norm_moves, note_moves = (
-        plain_add_moves,
-        plain_power_moves,
-        plain_norm_moves,
-        plain_note_moves,
-    )
+    norm_moves = plain_norm_moves
