@@ -227,9 +227,9 @@ def _classes(
         )
     if arguments.classes:
         return classes, remarks, frozenset()
-    left = leave_out(voters, known)
-    remembered = frozenset(vote for vote, _ in left.most_common(MOST_REMEMBERED))
-    return classes, remarks + of_strange_votes(left, known, "never a label"), remembered
+    strange = leave_out(voters, known)
+    remembered = frozenset(vote for vote, _ in strange.most_common(MOST_REMEMBERED))
+    return classes, remarks + of_strange_votes(strange, known, "never a label"), remembered
 
 
 def sorted_labels(labels: Sequence[Any]) -> list[Any]:
