@@ -11,7 +11,7 @@ import numpy as np
 from linmax.data.blocks import missing
 from linmax.models.asking import Question, newcomer, order_to_settle, read_costs
 from linmax.models.online.candidates import among_candidates
-from linmax.models.online.reading import Attributes, Given
+from linmax.models.online.reading import Attributes
 
 if TYPE_CHECKING:
     from linmax.models.online.answers import NamedAnswers
@@ -43,8 +43,7 @@ def next_voter(
         engine, instance = among_candidates(learner, said, candidates)
         model = None
     else:
-        numbers = learner._reading.read(attributes, None, None).attributes if attributes is not None else {}
-        model, engine, instance = learner._judging(Given(numbers, said, {}))
+        model, engine, instance = learner._judging(learner._reading.read(attributes, said, None))
     columns = np.eye(len(names), instance.votes.shape[1], dtype=bool)
     weights = learner.weights.arrays.voters
     order = order_to_settle(weights, read_costs(costs, names))
