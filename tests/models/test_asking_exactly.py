@@ -11,7 +11,7 @@ import pytest
 
 import linmax
 from linmax.learners.votes.confusions import evidence_range
-from linmax.models.asking import Question
+from linmax.models.asking.question import Question
 
 LEARNERS = ["auto", "votes", "perceptron", "A-winnow(1.2)", "S(b=0.5)-auto"]
 OTHER_LEARNERS = [

@@ -55,7 +55,7 @@ FUSE_KERNELS = (
     "models.calibration:likeliest",
     "models.fusion.comparison:count_trials",
     "engine.record:keep_table engine.record:note_all",
-    "models.fusion.recent:keep_trials",
+    "models.asking.recent:keep_trials",
     "core.linear_max:longest_row",
     "data.labels:name_numbers data.distinct:place_values",
 )  # what the default learner needs
@@ -232,7 +232,7 @@ def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
             if getattr(arguments, option) is not None:
                 raise ValueError(f"--{option} goes with --ask; add --ask ROWS, or leave it out")
         return
-    from linmax.models.asking import read_costs
+    from linmax.models.asking.question import read_costs
     from linmax.util.checks import at_least
 
     if trials.scores is not None:

@@ -1,0 +1,128 @@
+"""What a `Learner` of votes alone keeps to ask fewer voters, and the trials of the few who are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from linmax.core.contract import Instances
+from linmax.engine.record import note_all
+from linmax.models.asking.asking import Asking
+from linmax.models.asking.few import Few
+from linmax.models.model import Model
+from linmax.models.online.named import Named
+from linmax.models.online.reading import Given, Votes, said
+from linmax.util.names import apart
+
+__all__ = ["FrugalTrials"]
+
+MOST_VOTERS = 1000  # of whom trials are kept
+TOGETHER = 256  # trials taken in at a time
+
+
+class FrugalTrials(Named):
+    """Trials of voters alone, kept for `Learner.ask` and `Learner.panel`."""
+
+    _asking: Asking
+    _heard: list[tuple[Mapping[Any, Any] | tuple[Any, ...], Hashable]]  # votes and labels not yet taken in
+
+    @property
+    def model(self) -> Model:
+        """The model under it."""
+        raise NotImplementedError
+
+    @property
+    def trials(self) -> int:
+        """Labels learned from so far."""
+        return super().trials + self._asking.of_few
+
+    def _renamed(self) -> None:
+        super()._renamed()
+        many = len(self._voters) > MOST_VOTERS
+        self._of_votes = bool(self._voters) and not (self._attributes or self._raters or self._choosing or many)
+        if not self._of_votes and (self._heard or self._asking.recent.told):
+            self._heard, self._asking = [], Asking()
+        self._short = self._short and self._asking.choice is None
+
+    def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What is kept, as plain data and arrays; nothing of other learners."""
+        asking = self._asked()
+        if not asking.recent.told and asking.choice is None:
+            return {}, {}
+        told, blocks = asking.state()
+        named = ((f"asking.{block}.{name}", a) for block, arrays in blocks.items() for name, a in arrays.items())
+        return {"asking": told}, dict(named)
+
+    def _restore_asking(self, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep what `_asking_state` gave."""
+        self._heard = []
+        self._asking = Asking.restored(description.get("asking", {}), apart(apart(arrays).get("asking", {})))
+
+    def worth(self) -> np.ndarray:
+        """See `linmax.models.asking.asking.Jury`."""
+        try:
+            weights = self.weights.arrays.voters
+        except ValueError:  # not a single weight vector
+            return self._asked().recent.accuracy_lately(len(self._voters))
+        total = np.abs(weights).sum()
+        return np.asarray(weights / total if total > 0.0 else weights)
+
+    def _hear(self, votes: Votes, label: Hashable) -> None:
+        """Note a trial that has been learned."""
+        if votes is None:
+            return
+        self._heard.append((dict(votes) if isinstance(votes, Mapping) else tuple(votes), label))
+        if len(self._heard) >= TOGETHER:
+            self._asked()
+
+    def _asked(self) -> Asking:
+        """What is kept, with all trials so far."""
+        if self._heard:
+            heard, self._heard = self._heard, []
+            rows = [self._heard_from(votes) for votes, _ in heard]
+            labels = np.array([self._places[label] for _, label in heard], np.int32)
+            self._asking.learn_all(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), labels)
+        return self._asking
+
+    def _heard_from(self, votes: Mapping[Any, Any] | tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Votes as places of classes, -1 for silence, and who was asked."""
+        given = votes if isinstance(votes, Mapping) else dict(enumerate(votes))
+        codes, asked = np.full(len(self._voters), -1, np.int32), np.zeros(len(self._voters), bool)
+        there = [self._voters[name] for name in given if name in self._voters]
+        codes[there] = [self._places.get(vote, -1) for name, vote in given.items() if name in self._voters]
+        asked[there] = True
+        return codes, asked
+
+    def _few_for(self, given: Given) -> tuple[Few, np.ndarray, np.ndarray] | None:
+        """The few, if they answer this trial: with the votes, and who was asked."""
+        strangers = given.votes.keys() - self._voters.keys()
+        if self._asking.choice is None or strangers or not self._known.keys() >= set(said(given.votes).values()):
+            return None
+        codes, asked = self._heard_from(given.votes)
+        few = None if asked.all() else self._asked().current(self)
+        return (few, codes, asked) if few is not None and few.asked(asked[None])[0] else None
+
+    def _judged_by_few(self, given: Given) -> tuple[Model, Instances] | None:
+        """The model of the few that answers this trial, and the instance in its columns."""
+        found = self._few_for(given)
+        if found is None:
+            return None
+        few, codes, asked = found
+        step = int(few.steps(asked[None])[0])
+        return few.models[step], few.instance(codes, step)
+
+    def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
+        """Learn a trial of the few; the class that was predicted, or None if it is for the model of all."""
+        if self._asking.choice is None or given.votes.keys() - self._voters.keys():
+            return None
+        codes, asked = self._heard_from(given.votes)
+        asking = self._asked()
+        few = asking.for_few(self, asked)
+        if few is None or not self._known.keys() >= set(said(given.votes).values()):
+            return None
+        predicted = asking.learn_few(few, codes, asked, place)
+        answer = predicted if served is None else served
+        note_all(self._model.record, np.array([answer], np.int32), np.array([place], np.int32))
+        return predicted
